@@ -1,0 +1,481 @@
+//! The syntax tree: a program as it was written, with a span on everything and nothing resolved.
+//!
+//! The grammar's nouns (specification section 6.2 and appendix G) are the names here. Statements and expressions are
+//! trees of boxes; what could not be parsed is absent, and has been reported.
+
+mod expr;
+mod stmt;
+
+pub use expr::*;
+pub use stmt::*;
+
+use std::sync::Arc;
+
+use source::Span;
+
+/// A name and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ident {
+    /// The name itself.
+    pub name: Arc<str>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A whole program: its declarations in order, those of included files first.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Top-level declarations.
+    pub decls: Vec<Decl>,
+}
+
+/// `@name`, `@name(...)` or `@name[...]` (specification section 20). `@pragma name ...` is the unstructured form.
+#[derive(Clone, Debug)]
+pub struct Annotation {
+    /// The name behind the `@`.
+    pub name: Ident,
+    /// What is in brackets.
+    pub body: AnnotationBody,
+    /// The whole annotation.
+    pub span: Span,
+}
+
+/// What an annotation carries.
+#[derive(Clone, Debug)]
+pub enum AnnotationBody {
+    /// `@name`
+    Empty,
+    /// `@name(any tokens)`: kept as tokens with their text, and tried as an expression list by those who know it.
+    Unstructured(Vec<crate::lex::Token>),
+    /// `@name[e1, e2]`
+    Expressions(Vec<Expr>),
+    /// `@name[k1 = e1, k2 = e2]`
+    KeyValues(Vec<(Ident, Expr)>),
+}
+
+/// Annotations of one declaration.
+pub type Annotations = Vec<Annotation>;
+
+/// A type as written.
+#[derive(Clone, Debug)]
+pub struct TypeRef {
+    /// Which type.
+    pub kind: TypeRefKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The forms a type can be written in.
+#[derive(Clone, Debug)]
+pub enum TypeRefKind {
+    /// `bool`
+    Bool,
+    /// `error`
+    Error,
+    /// `match_kind`
+    MatchKind,
+    /// `string`
+    String,
+    /// `void`
+    Void,
+    /// `int`, of arbitrary precision.
+    Integer,
+    /// `bit`, `bit<w>`; `None` means width 1.
+    Bit(Option<Box<Expr>>),
+    /// `int<w>`
+    Int(Box<Expr>),
+    /// `varbit<w>`
+    Varbit(Box<Expr>),
+    /// A type name, with a leading dot if `absolute`, and type arguments, if any.
+    Named {
+        /// Whether the name begins with a dot: look it up at top level.
+        absolute: bool,
+        /// The name.
+        name: Ident,
+        /// `<T1, T2>`
+        args: Vec<TypeRef>,
+    },
+    /// `H[4]`
+    Stack(Box<TypeRef>, Box<Expr>),
+    /// `tuple<T1, T2>`
+    Tuple(Vec<TypeRef>),
+    /// `list<T>`
+    List(Box<TypeRef>),
+    /// `_`: to be inferred.
+    DontCare,
+}
+
+/// `in`, `out`, `inout`, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// No direction: a compile-time or action-data parameter.
+    None,
+    /// `in`
+    In,
+    /// `out`
+    Out,
+    /// `inout`
+    InOut,
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// Its annotations (`@optional` among them).
+    pub annotations: Annotations,
+    /// Its direction.
+    pub direction: Direction,
+    /// Its type.
+    pub ty: TypeRef,
+    /// Its name.
+    pub name: Ident,
+    /// `= default`
+    pub default: Option<Expr>,
+    /// The whole parameter.
+    pub span: Span,
+}
+
+/// A field of a struct, header or header union.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its annotations.
+    pub annotations: Annotations,
+    /// Its type.
+    pub ty: TypeRef,
+    /// Its name.
+    pub name: Ident,
+}
+
+/// A declaration, top-level or local.
+#[derive(Clone, Debug)]
+pub struct Decl {
+    /// Its annotations.
+    pub annotations: Annotations,
+    /// What is declared.
+    pub kind: DeclKind,
+    /// From the first token behind the annotations to the last.
+    pub span: Span,
+}
+
+/// `struct`, `header` or `header_union`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StructKind {
+    /// `struct`
+    Struct,
+    /// `header`
+    Header,
+    /// `header_union`
+    Union,
+}
+
+/// The kinds of declaration.
+#[derive(Clone, Debug)]
+pub enum DeclKind {
+    /// `const T name = value;`
+    Const {
+        /// Declared type.
+        ty: TypeRef,
+        /// Name.
+        name: Ident,
+        /// Value.
+        value: Expr,
+    },
+    /// `T name;`, `T name = init;` (local only)
+    Variable {
+        /// Declared type.
+        ty: TypeRef,
+        /// Name.
+        name: Ident,
+        /// Initial value.
+        init: Option<Expr>,
+    },
+    /// `T(args) name;`, with an optional block of abstract-method implementations.
+    Instance(InstanceDecl),
+    /// `error { a, b }`
+    Errors(Vec<Ident>),
+    /// `match_kind { a, b }`
+    MatchKinds(Vec<(Annotations, Ident)>),
+    /// `enum name { a, b }` and `enum bit<8> name { a = 1 }`
+    Enum {
+        /// The underlying type of a serialisable enum.
+        underlying: Option<TypeRef>,
+        /// Name.
+        name: Ident,
+        /// Members with their values, if given.
+        members: Vec<(Annotations, Ident, Option<Expr>)>,
+    },
+    /// `struct`, `header`, `header_union`
+    Struct {
+        /// Which of the three.
+        kind: StructKind,
+        /// Name.
+        name: Ident,
+        /// `<T, U>`
+        type_params: Vec<Ident>,
+        /// Fields.
+        fields: Vec<Field>,
+    },
+    /// `typedef T name;`
+    Typedef {
+        /// The aliased type.
+        ty: TypeRef,
+        /// Name.
+        name: Ident,
+    },
+    /// `type T name;`
+    NewType {
+        /// The underlying type.
+        ty: TypeRef,
+        /// Name.
+        name: Ident,
+    },
+    /// `extern name { methods }`
+    ExternObject {
+        /// Name.
+        name: Ident,
+        /// `<T, U>`
+        type_params: Vec<Ident>,
+        /// Constructors and methods.
+        methods: Vec<Method>,
+    },
+    /// `extern T f(params);`
+    ExternFunction(FunctionProto),
+    /// `T f(params) { ... }`
+    Function {
+        /// Name, result, parameters.
+        proto: FunctionProto,
+        /// Body.
+        body: Block,
+    },
+    /// `action a(params) { ... }`
+    Action {
+        /// Name.
+        name: Ident,
+        /// Parameters.
+        params: Vec<Param>,
+        /// Body.
+        body: Block,
+    },
+    /// `parser P<T>(params);`
+    ParserType(PipelineType),
+    /// `control C<T>(params);`
+    ControlType(PipelineType),
+    /// `package P<T>(params);`
+    PackageType(PipelineType),
+    /// `parser P(params)(ctor params) { ... }`
+    Parser(ParserDecl),
+    /// `control C(params)(ctor params) { ... }`
+    Control(ControlDecl),
+    /// `table t { ... }` (local to a control)
+    Table(TableDecl),
+    /// `value_set<T>(size) name;` (local to a parser or top level)
+    ValueSet {
+        /// Element type.
+        ty: TypeRef,
+        /// Size.
+        size: Expr,
+        /// Name.
+        name: Ident,
+    },
+}
+
+/// `T(args) name = { implementations };`
+#[derive(Clone, Debug)]
+pub struct InstanceDecl {
+    /// What is instantiated.
+    pub ty: TypeRef,
+    /// Constructor arguments.
+    pub args: Vec<Arg>,
+    /// Name.
+    pub name: Ident,
+    /// Implementations of abstract methods, and instances among them.
+    pub body: Option<Vec<Decl>>,
+}
+
+/// Name, result and parameters of a function or method.
+#[derive(Clone, Debug)]
+pub struct FunctionProto {
+    /// Result type.
+    pub ret: TypeRef,
+    /// Name.
+    pub name: Ident,
+    /// `<T, U>`
+    pub type_params: Vec<Ident>,
+    /// Parameters.
+    pub params: Vec<Param>,
+}
+
+/// A method of an extern object.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// Its annotations.
+    pub annotations: Annotations,
+    /// Whether the instance must implement it.
+    pub is_abstract: bool,
+    /// Whether it is a constructor: its name is the object's, and `proto.ret` is void.
+    pub is_constructor: bool,
+    /// The rest.
+    pub proto: FunctionProto,
+}
+
+/// The signature of a parser, control or package.
+#[derive(Clone, Debug)]
+pub struct PipelineType {
+    /// Name.
+    pub name: Ident,
+    /// `<T, U>`
+    pub type_params: Vec<Ident>,
+    /// Run-time parameters (constructor parameters for a package).
+    pub params: Vec<Param>,
+}
+
+/// A parser with its body.
+#[derive(Clone, Debug)]
+pub struct ParserDecl {
+    /// Name and parameters.
+    pub ty: PipelineType,
+    /// Constructor parameters.
+    pub ctor_params: Vec<Param>,
+    /// Constants, variables, instances, value sets.
+    pub locals: Vec<Decl>,
+    /// States in order.
+    pub states: Vec<State>,
+}
+
+/// A parser state.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Its annotations.
+    pub annotations: Annotations,
+    /// Name.
+    pub name: Ident,
+    /// Statements in order.
+    pub statements: Vec<Stmt>,
+    /// Where it goes; absent means `reject`.
+    pub transition: Option<Transition>,
+    /// The whole state.
+    pub span: Span,
+}
+
+/// How a state ends.
+#[derive(Clone, Debug)]
+pub enum Transition {
+    /// `transition name;`
+    Direct(Ident),
+    /// `transition select(e1, e2) { ... }`
+    Select {
+        /// The selected expressions.
+        exprs: Vec<Expr>,
+        /// The cases in order.
+        cases: Vec<SelectCase>,
+        /// From `select` to the closing brace.
+        span: Span,
+    },
+}
+
+/// `keyset: state;`
+#[derive(Clone, Debug)]
+pub struct SelectCase {
+    /// `default`, `_`, ranges, masks, expressions; one an expression, tuples flattened.
+    pub keys: Vec<Expr>,
+    /// Where it goes.
+    pub state: Ident,
+    /// The whole case.
+    pub span: Span,
+}
+
+/// A control with its body.
+#[derive(Clone, Debug)]
+pub struct ControlDecl {
+    /// Name and parameters.
+    pub ty: PipelineType,
+    /// Constructor parameters.
+    pub ctor_params: Vec<Param>,
+    /// Constants, variables, instances, actions, tables.
+    pub locals: Vec<Decl>,
+    /// What `apply` does.
+    pub body: Block,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct TableDecl {
+    /// Name.
+    pub name: Ident,
+    /// Properties in order.
+    pub properties: Vec<TableProperty>,
+}
+
+/// A property of a table.
+#[derive(Clone, Debug)]
+pub struct TableProperty {
+    /// Its annotations.
+    pub annotations: Annotations,
+    /// Whether `const` stands before it.
+    pub is_const: bool,
+    /// Which property.
+    pub kind: TablePropertyKind,
+    /// From its name to the `;` or `}`.
+    pub span: Span,
+}
+
+/// The kinds of table property.
+#[derive(Clone, Debug)]
+pub enum TablePropertyKind {
+    /// `key = { e : kind @annotations; ... }`
+    Key(Vec<KeyElement>),
+    /// `actions = { a; b(x); ... }`
+    Actions(Vec<ActionRef>),
+    /// `entries = { ... }`
+    Entries(Vec<Entry>),
+    /// `name = value;`, `default_action` and `size` among them.
+    Custom {
+        /// The property's name.
+        name: Ident,
+        /// Its value; an `implementation = action_profile(8)` is a call expression.
+        value: Expr,
+    },
+}
+
+/// `expression : match_kind annotations;`
+#[derive(Clone, Debug)]
+pub struct KeyElement {
+    /// What is looked up.
+    pub expr: Expr,
+    /// How.
+    pub match_kind: Ident,
+    /// `@name` among them.
+    pub annotations: Annotations,
+}
+
+/// `annotations name(args);` in `actions`.
+#[derive(Clone, Debug)]
+pub struct ActionRef {
+    /// `@tableonly`, `@defaultonly` among them.
+    pub annotations: Annotations,
+    /// Whether the name begins with a dot.
+    pub absolute: bool,
+    /// The action.
+    pub name: Ident,
+    /// Bound arguments, if written.
+    pub args: Option<Vec<Arg>>,
+    /// The whole reference.
+    pub span: Span,
+}
+
+/// An entry of `entries`.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Whether `const` stands before it.
+    pub is_const: bool,
+    /// `priority = e :`
+    pub priority: Option<Expr>,
+    /// One keyset an element of the key.
+    pub keys: Vec<Expr>,
+    /// The action with its arguments.
+    pub action: ActionRef,
+    /// Annotations behind it.
+    pub annotations: Annotations,
+    /// The whole entry.
+    pub span: Span,
+}

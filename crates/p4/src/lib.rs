@@ -1,0 +1,17 @@
+//! The P4_16 front end (language specification 1.2.5): text in, a checked and fully typed program out.
+//!
+//! ```text
+//! files ── preprocess ──> tokens ── parse ──> ast ── check ──> typed::Program
+//! ```
+//!
+//! The central types are [`ast::Program`], which is what was written, and [`typed::Program`], which is what it means:
+//! every name resolved, every implicit cast explicit, every type variable replaced, every compile-time value folded.
+//! Each stage recovers from errors and goes on, so that one run reports all mistakes as [`source::Diagnostics`]; a
+//! typed program is only handed out when there was none.
+//!
+//! This crate refuses to know any switch: `core.p4` is part of the language and ships here, architectures
+//! (`v1model.p4`) are files like any other and are handed in as [`Includes`].
+
+pub mod ast;
+pub mod lex;
+pub mod typed;

@@ -1,0 +1,131 @@
+//! Typed expressions.
+
+use source::Span;
+
+use super::*;
+use crate::ast::{BinaryOp, UnaryOp};
+
+/// An expression with its type.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// Which.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Type,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The kinds of expression.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A compile-time value.
+    Const(Value),
+    /// A variable or parameter, constructor parameters among them.
+    Var(VarId),
+    /// An instance: an extern object, sub-parser, sub-control, or package.
+    Instance(InstanceId),
+    /// A value set, as an argument.
+    ValueSet(ValueSetId),
+    /// The enclosing extern instance, in the body of an abstract method.
+    This,
+    /// Field `.1` of a struct, header, header union or tuple.
+    Field(Box<Expr>, usize),
+    /// `stack[index]`; the index is `bit<w>` or a constant.
+    Element(Box<Expr>, Box<Expr>),
+    /// `stack.next` (parsers only)
+    Next(Box<Expr>),
+    /// `stack.last` (parsers only)
+    Last(Box<Expr>),
+    /// `stack.lastIndex`, a `bit<32>`
+    LastIndex(Box<Expr>),
+    /// `e[high:low]`
+    Slice(Box<Expr>, u32, u32),
+    /// `~e`, `!e`, `-e`
+    Unary(UnaryOp, Box<Expr>),
+    /// `a op b`. `And` and `Or` evaluate the right side only if need be. `Eq` and `Ne` also compare structs, headers,
+    /// tuples and stacks. Arithmetic on `int<w>` is signed, as the operands' type says.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`; only the chosen side is evaluated.
+    Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// Conversion to the expression's type: between `bit`, `int`, `bool`, `error`-free enums and `type`s, or of a
+    /// struct-valued expression field by field.
+    Cast(Box<Expr>),
+    /// A struct, (valid) header, tuple or list with one expression a field.
+    Fields(Vec<Expr>),
+    /// `{#}`: an invalid header, or a header union without a valid header.
+    Invalid,
+    /// A call with a value.
+    Call(Box<Call>),
+    /// `t.apply().hit`, a `bool`; `.miss` is its negation.
+    Hit(Box<Call>),
+    /// `.action_run` of an apply, only as the subject of a switch.
+    ActionRun(Box<Call>),
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What is called.
+    pub callee: Callee,
+    /// Arguments in the order of the parameters.
+    pub args: Vec<Arg>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// An argument.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// A value for an `in` or directionless parameter, or an lvalue for `out` and `inout`.
+    Expr(Expr),
+    /// `_` for an `out` parameter: the result is not wanted.
+    DontCare(Type),
+    /// An `@optional` parameter without an argument.
+    Absent,
+}
+
+/// What is called.
+#[derive(Clone, Debug)]
+pub enum Callee {
+    /// A function.
+    Function(FunctionId),
+    /// An action, directly.
+    Action(ActionId),
+    /// `table.apply()`
+    Table(TableId),
+    /// An extern function with its type arguments.
+    ExternFn(ExternFnId, Vec<Type>),
+    /// A method of an extern object.
+    Method {
+        /// The object: an [`ExprKind::Instance`], a parameter, or [`ExprKind::This`].
+        object: Box<Expr>,
+        /// The object's type.
+        of: ExternId,
+        /// Index into [`ExternDecl::methods`].
+        method: usize,
+        /// The method's own type arguments.
+        type_args: Vec<Type>,
+    },
+    /// `apply` of a sub-parser or sub-control: an instance, or a constructor parameter.
+    Apply(Box<Expr>),
+    /// A method that the language itself gives headers, header unions and stacks.
+    Builtin(Builtin, Box<Expr>),
+}
+
+/// Methods of headers, header unions and stacks (specification sections 8.17 to 8.21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// `isValid()`
+    IsValid,
+    /// `setValid()`
+    SetValid,
+    /// `setInvalid()`
+    SetInvalid,
+    /// `push_front(n)`; the count is a constant.
+    PushFront(u32),
+    /// `pop_front(n)`
+    PopFront(u32),
+    /// `minSizeInBits()` and `minSizeInBytes()` of a varbit-free type fold to constants; with a varbit, `maxSize...` too.
+    Size,
+}

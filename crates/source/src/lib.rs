@@ -1,0 +1,14 @@
+//! Source text, places in it, and what there is to say about them.
+//!
+//! A [`SourceMap`] owns every file of one compilation; a [`Span`] names a stretch of one of them in eight bytes and
+//! is carried by tokens, syntax, typed programs and IR. A mistake in anything a user wrote is a [`Diagnostic`]; a
+//! [`Diagnostics`] collects them, so that one run reports all, and renders them with the source line and a caret.
+//!
+//! This crate knows no language: files may be P4, JSON, TOML or packet tests.
+
+mod diagnostic;
+mod map;
+mod render;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
+pub use map::{FileId, Place, SourceFile, SourceMap, Span};

@@ -1,0 +1,173 @@
+//! Files and places in them.
+
+use std::sync::Arc;
+
+/// A file of a [`SourceMap`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
+/// Bytes `start..end` of a file. The default span is empty, at the start of the first file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// The file the bytes belong to.
+    pub file: FileId,
+    /// Byte offset of the first byte.
+    pub start: u32,
+    /// Byte offset behind the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// Bytes `start..end` of `file`.
+    pub fn new(file: FileId, start: u32, end: u32) -> Self {
+        Span { file, start, end }
+    }
+
+    /// The smallest span that covers both. Of two files, `self` wins (a macro may join tokens of several files).
+    pub fn to(self, other: Span) -> Span {
+        if self.file != other.file {
+            return self;
+        }
+        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// The empty span right behind this one.
+    pub fn after(self) -> Span {
+        Span { start: self.end, ..self }
+    }
+}
+
+/// A place as people name it: file name, line and column, both counted from 1 (columns in characters).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// The file's name as the user gave it, or as a line marker renamed it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A line marker (`# 12 "other.p4"` or `#line`): from physical line `physical` (0-based) on, lines count from
+/// `line` (1-based) of `file`.
+#[derive(Clone, Debug)]
+struct LineMarker {
+    physical: u32,
+    line: u32,
+    file: Arc<str>,
+}
+
+/// One file: its name, its text and where its lines begin.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    name: Arc<str>,
+    text: Arc<str>,
+    line_starts: Vec<u32>,
+    markers: Vec<LineMarker>,
+}
+
+impl SourceFile {
+    /// The name as the user gave it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The 0-based physical line that byte `offset` lies in.
+    pub fn line_of(&self, offset: u32) -> usize {
+        self.line_starts.partition_point(|start| *start <= offset).saturating_sub(1)
+    }
+
+    /// Physical line `line` (0-based) without its line end.
+    pub fn line_text(&self, line: usize) -> &str {
+        let start = self.line_starts.get(line).map_or(self.text.len(), |s| *s as usize);
+        let end = self.line_starts.get(line + 1).map_or(self.text.len(), |s| *s as usize);
+        self.text[start..end].trim_end_matches(['\n', '\r'])
+    }
+
+    fn place(&self, offset: u32) -> Place {
+        let line = self.line_of(offset);
+        let start = self.line_starts[line] as usize;
+        let mut upto = (offset as usize).min(self.text.len());
+        while !self.text.is_char_boundary(upto) {
+            upto -= 1;
+        }
+        let column = self.text[start..upto.max(start)].chars().count() as u32 + 1;
+        let marker = self.markers.iter().rev().find(|marker| marker.physical as usize <= line);
+        match marker {
+            Some(marker) => Place {
+                file: marker.file.to_string(),
+                line: marker.line.saturating_add(line as u32 - marker.physical),
+                column,
+            },
+            None => Place { file: self.name.to_string(), line: line as u32 + 1, column },
+        }
+    }
+}
+
+/// Every file of one compilation.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+impl SourceMap {
+    /// A map without files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file. Text beyond 4 GiB cannot be addressed; callers limit what they read.
+    ///
+    /// # Panics
+    /// If `text` is longer than `u32::MAX` bytes.
+    pub fn add(&mut self, name: &str, text: impl Into<Arc<str>>) -> FileId {
+        let text = text.into();
+        assert!(u32::try_from(text.len()).is_ok(), "{name} is too long for a source map");
+        let line_starts = std::iter::once(0)
+            .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at as u32 + 1))
+            .collect();
+        self.files.push(SourceFile { name: name.into(), text, line_starts, markers: Vec::new() });
+        FileId(self.files.len() as u32 - 1)
+    }
+
+    /// Records a line marker: the line after the one that `offset` lies in is line `line` of `file_name`.
+    pub fn mark_line(&mut self, file: FileId, offset: u32, line: u32, file_name: &str) {
+        let source = &mut self.files[file.0 as usize];
+        let physical = source.line_of(offset) as u32 + 1;
+        source.markers.push(LineMarker { physical, line, file: file_name.into() });
+    }
+
+    /// The file with this id.
+    ///
+    /// # Panics
+    /// If the id is of another map.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// Whether the map holds a file with this id.
+    pub fn contains(&self, id: FileId) -> bool {
+        (id.0 as usize) < self.files.len()
+    }
+
+    /// Where a span begins.
+    pub fn place(&self, span: Span) -> Place {
+        self.file(span.file).place(span.start)
+    }
+
+    /// The text a span covers.
+    pub fn text(&self, span: Span) -> &str {
+        self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+}

@@ -1,0 +1,129 @@
+//! Diagnostics as text for people: the message, the place, the source line, a caret, and what to do.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
+
+impl Diagnostics {
+    /// Every finding, sorted by nothing but the order they were made, as text; with ANSI colours if `color`.
+    pub fn render(&self, map: &SourceMap, color: bool) -> String {
+        let mut out = String::new();
+        for diagnostic in self.iter() {
+            out.push_str(&diagnostic.render(map, color));
+            out.push_str("\n\n");
+        }
+        if self.dropped() > 0 {
+            out.push_str(&format!("... and {} more\n", self.dropped()));
+        }
+        out
+    }
+}
+
+impl Diagnostic {
+    /// This finding as text, without a line end behind it; with ANSI colours if `color`.
+    pub fn render(&self, map: &SourceMap, color: bool) -> String {
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let mut group = Group::with_title(level.primary_title(self.message.as_str()).id(self.code));
+        let mut places = vec![(AnnotationKind::Primary, &self.primary)];
+        places.extend(self.secondary.iter().map(|label| (AnnotationKind::Context, label)));
+        let mut files: Vec<_> = Vec::new();
+        for (_, label) in &places {
+            if map.contains(label.span.file) && !files.contains(&label.span.file) {
+                files.push(label.span.file);
+            }
+        }
+        for id in files {
+            let file = map.file(id);
+            // A line marker changes what the lines of a file are called: show the one marked region that matters.
+            let first = places.iter().find(|(_, label)| label.span.file == id).map_or(0, |(_, l)| l.span.start);
+            let shown = map.place(Span::new(id, first, first));
+            let physical = file.line_of(first);
+            let line_start = (shown.line as usize).saturating_sub(physical);
+            let mut snippet = Snippet::source(file.text().as_ref()).path(shown.file).line_start(line_start.max(1));
+            for (kind, label) in places.iter().filter(|(_, label)| label.span.file == id) {
+                let range = clamp(file.text(), label.span);
+                let mut annotation = kind.span(range);
+                if !label.text.is_empty() {
+                    annotation = annotation.label(label.text.as_str());
+                }
+                snippet = snippet.annotation(annotation);
+            }
+            group = group.element(snippet);
+        }
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        renderer.render(&[group])
+    }
+}
+
+/// The bytes of a span, moved to character boundaries within the text.
+fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
+    let mut start = (span.start as usize).min(text.len());
+    let mut end = (span.end as usize).clamp(start, text.len());
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map() -> (SourceMap, crate::FileId) {
+        let mut map = SourceMap::new();
+        let file = map.add("a.p4", "header h {\n  bit<8> f\n}\n");
+        (map, file)
+    }
+
+    #[test]
+    fn an_error_shows_line_caret_and_help() {
+        let (map, file) = map();
+        let text = Diagnostic::error("syntax", Span::new(file, 21, 21), "expected `;`")
+            .label("a field ends with `;`")
+            .also(Span::new(file, 0, 6), "in this header")
+            .help("write `bit<8> f;`")
+            .render(&map, false);
+        for part in
+            ["error[syntax]: expected `;`", "a.p4:2:11", "bit<8> f", "^ a field ends with `;`", "in this header"]
+        {
+            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+        assert!(text.contains("help: write `bit<8> f;`"), "{text}");
+    }
+
+    #[test]
+    fn line_markers_rename_places() {
+        let mut map = SourceMap::new();
+        let file = map.add("x.i", "a\n# 40 \"orig.p4\"\nbad\n");
+        map.mark_line(file, 2, 40, "orig.p4");
+        let span = Span::new(file, 17, 20);
+        assert_eq!(map.place(span).to_string(), "orig.p4:40:1");
+        assert!(Diagnostic::error("x", span, "no").render(&map, false).contains("orig.p4:40"));
+    }
+
+    #[test]
+    fn spans_outside_the_text_render_all_the_same() {
+        let (map, file) = map();
+        let text = Diagnostic::error("x", Span::new(file, 5000, 9000), "far away").render(&map, false);
+        assert!(text.contains("far away"));
+    }
+
+    #[test]
+    fn the_collection_is_bounded_and_drops_repeats() {
+        let mut all = Diagnostics::new();
+        for at in 0..5000u32 {
+            all.push(Diagnostic::error("x", Span::new(crate::FileId(0), at / 2, at / 2), "again"));
+        }
+        assert_eq!(all.error_count() + 0, all.iter().count() + all.dropped());
+        assert!(all.iter().count() <= 200);
+    }
+}
