@@ -59,6 +59,8 @@ pub enum ExprKind {
     Index(Box<Expr>, Box<Expr>),
     /// `base[high:low]`
     Slice(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `base[low +: width]`; only the width must be known at compile time.
+    PlusSlice(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `-e`, `+e`, `~e`, `!e`
     Unary(UnaryOp, Box<Expr>),
     /// `a + b`
