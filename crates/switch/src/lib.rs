@@ -1,1 +1,39 @@
-//! placeholder
+//! What every switch has, whatever architecture its program was written for: frames and ports, time, queues,
+//! multicast groups, mirror sessions, reasons to drop, messages to the control plane, and the [`Registry`] of
+//! everything a switch knows of itself.
+//!
+//! The central trait is [`Device`]: frames in, frames out, time as an argument. A device reads no clock, opens no
+//! socket, spawns no thread and owns no randomness but what a seed gave it, so that live ports and a simulated network
+//! drive the same code, and the same input gives the same output to the bit.
+//!
+//! ```text
+//!               frames        ┌──────────────────────────────┐        frames
+//!   driver ── step(now, ..) ─>│ architecture's pipeline      │─> output, next_event()
+//!                             │ groups · mirrors · queues    │
+//!   control ── tables, .. ───>│ registry · drops             │─> notifications
+//!                             └──────────────────────────────┘
+//! ```
+//!
+//! Invariants: a frame that enters leaves, waits in a queue, or is counted under a [`DropReason`]; a name in the
+//! registry is never reused for something else. This crate knows neither P4 nor the architectures on top of it.
+
+mod drops;
+mod frame;
+mod mirror;
+mod multicast;
+mod notification;
+mod ports;
+mod queue;
+mod registry;
+mod time;
+pub mod trace;
+
+pub use drops::{DropReason, DropSite, Drops};
+pub use frame::{Device, Frame, PortId};
+pub use mirror::{MirrorSession, MirrorSessions};
+pub use multicast::{MAX_REPLICAS, MulticastGroup, MulticastGroups, Replica};
+pub use notification::Notification;
+pub use ports::Ports;
+pub use queue::{Departure, EgressQueues, PRIORITIES, QueueFull};
+pub use registry::{Registry, Stat};
+pub use time::Time;

@@ -1,0 +1,173 @@
+//! Why packets were dropped, and where in the program.
+
+use std::collections::{BTreeMap, HashMap};
+
+use source::Place;
+
+use crate::{Registry, Stat};
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $reason:ident, $name:literal, $sentence:literal;)*) => {
+        /// Why a packet went no further.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DropReason {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl DropReason {
+            /// Every reason.
+            pub const ALL: &[DropReason] = &[$(DropReason::$reason),*];
+
+            /// The stable name, behind `drop.` in the [`Registry`].
+            pub fn name(self) -> &'static str {
+                match self { $(DropReason::$reason => $name,)* }
+            }
+
+            /// What completes the sentence "12 dropped ...".
+            pub fn sentence(self) -> &'static str {
+                match self { $(DropReason::$reason => $sentence,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The frame is shorter than the switch accepts.
+    Runt, "rx.runt", "on receipt: the frame is too short";
+    /// The frame is longer than the switch accepts.
+    Oversized, "rx.oversized", "on receipt: the frame is too long";
+    /// It came in on a port the switch does not have.
+    NoIngressPort, "rx.no-such-port", "on receipt: the switch has no such port";
+    /// It came in on a port that is down.
+    IngressPortDown, "rx.port-down", "on receipt: the port is down";
+    /// The parser refused it, on an architecture that drops such packets.
+    Parser, "parser", "by the parser";
+    /// Ingress decided so.
+    IngressProgram, "ingress.program", "in ingress by the program";
+    /// A condition that ingress relies on was false.
+    IngressAssert, "ingress.assert", "in ingress: an assertion of the program failed";
+    /// Ingress asked for a multicast group that nobody made.
+    NoGroup, "multicast.no-such-group", "after ingress: the multicast group does not exist";
+    /// Ingress asked for a multicast group without members.
+    EmptyGroup, "multicast.empty-group", "after ingress: the multicast group has no members";
+    /// A clone was asked for, to a mirror session that nobody made; only the clone is lost.
+    NoMirrorSession, "clone.no-such-session", "as clones: the mirror session does not exist";
+    /// The egress queue was full.
+    QueueFull, "queue.full", "after ingress: the egress queue is full";
+    /// Egress decided so.
+    EgressProgram, "egress.program", "in egress by the program";
+    /// A condition that egress relies on was false.
+    EgressAssert, "egress.assert", "in egress: an assertion of the program failed";
+    /// The packet grew beyond what the switch sends.
+    TooLong, "tx.too-long", "on sending: the program made the frame too long";
+    /// The packet is to leave by a port the switch does not have.
+    NoEgressPort, "tx.no-such-port", "on sending: the switch has no such port";
+    /// The packet is to leave by a port that is down.
+    EgressPortDown, "tx.port-down", "on sending: the port is down";
+    /// The packet went through the pipeline too often, or made too many copies of itself.
+    LoopLimit, "loop-limit", "by the limit on passes and copies of one packet";
+}
+
+/// How many packets one statement of the program dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropSite {
+    /// Why.
+    pub reason: DropReason,
+    /// The statement, and the action or control around it; `None` where the program dropped without a statement of
+    /// its own for it.
+    pub place: Option<(Place, String)>,
+    /// How many.
+    pub packets: u64,
+}
+
+impl std::fmt::Display for DropSite {
+    /// `12 dropped in ingress by the program at router.p4:88:9 (MyIngress.drop)`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} dropped {}", self.packets, self.reason.sentence())?;
+        match &self.place {
+            Some((place, body)) if body.is_empty() => write!(f, " at {place}"),
+            Some((place, body)) => write!(f, " at {place} ({body})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Counts drops, by reason and by place, in a [`Registry`]: `drop.ingress.program` counts all of a reason,
+/// `drop.ingress.program.at.router.p4:88:9` those of one place.
+#[derive(Clone, Debug)]
+pub struct Drops {
+    reasons: Vec<Stat>,
+    sites: BTreeMap<(DropReason, u32), Stat>,
+    places: HashMap<u32, (Place, String)>,
+}
+
+impl Drops {
+    /// Registers every reason. `places` says what the numbers of places mean that [`Drops::count`] is given, and
+    /// which body each is in.
+    pub fn new(registry: &mut Registry, places: HashMap<u32, (Place, String)>) -> Drops {
+        let reasons = DropReason::ALL.iter().map(|reason| registry.register(format!("drop.{}", reason.name())));
+        Drops { reasons: reasons.collect(), sites: BTreeMap::new(), places }
+    }
+
+    /// Counts a packet. `site` is the number of a place in the program, 0 for none.
+    pub fn count(&mut self, registry: &mut Registry, reason: DropReason, site: u32) {
+        registry.add(self.reasons[reason as usize], 1);
+        if let Some(stat) = self.sites.get(&(reason, site)) {
+            return registry.add(*stat, 1);
+        }
+        // A number that means no place, which a program can write itself, counts as none: the map stays bounded.
+        let site = if self.places.contains_key(&site) { site } else { 0 };
+        let name = match self.places.get(&site) {
+            Some((place, _)) => format!("drop.{}.at.{place}", reason.name()),
+            None => format!("drop.{}.at.unknown", reason.name()),
+        };
+        let stat = *self.sites.entry((reason, site)).or_insert_with(|| registry.register(name));
+        registry.add(stat, 1);
+    }
+
+    /// The place with this number, and the body it is in.
+    pub fn place(&self, site: u32) -> Option<&(Place, String)> {
+        self.places.get(&site)
+    }
+
+    /// Every reason and place that dropped a packet, by reason, then most packets first.
+    pub fn sites(&self, registry: &Registry) -> Vec<DropSite> {
+        let site = |((reason, site), stat): (&(DropReason, u32), &Stat)| DropSite {
+            reason: *reason,
+            place: self.places.get(site).cloned(),
+            packets: registry.value(*stat),
+        };
+        let mut sites: Vec<DropSite> = self.sites.iter().map(site).collect();
+        sites.sort_by_key(|site| (site.reason, std::cmp::Reverse(site.packets)));
+        sites
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_told_by_reason_and_place() {
+        let mut registry = Registry::default();
+        let place = Place { file: "router.p4".into(), line: 88, column: 9 };
+        let mut drops = Drops::new(&mut registry, HashMap::from([(7, (place, "MyIngress.drop".to_string()))]));
+        for site in [7, 7, 0, 1_000_000] {
+            drops.count(&mut registry, DropReason::IngressProgram, site);
+        }
+        drops.count(&mut registry, DropReason::QueueFull, 0);
+        let told: Vec<String> = drops.sites(&registry).iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 3);
+        assert!(told.contains(&"2 dropped in ingress by the program at router.p4:88:9 (MyIngress.drop)".to_string()));
+        assert!(told.contains(&"2 dropped in ingress by the program".to_string()));
+        assert_eq!(told[2], "1 dropped after ingress: the egress queue is full");
+        assert_eq!(registry.get("drop.ingress.program"), Some(4));
+        assert_eq!(registry.get("drop.ingress.program.at.router.p4:88:9"), Some(2));
+    }
+
+    #[test]
+    fn names_are_all_different() {
+        let names: std::collections::HashSet<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
+    }
+}

@@ -1,0 +1,179 @@
+//! The ports a switch has: which are up, and what went through them.
+
+use crate::{PRIORITIES, PortId, Registry, Stat};
+
+/// The largest port number a switch can have.
+const MAX_PORT: u32 = u16::MAX as u32;
+
+#[derive(Clone, Debug)]
+struct Port {
+    id: PortId,
+    up: bool,
+    rx: (Stat, Stat),
+    tx: (Stat, Stat),
+    queues: [QueueStats; PRIORITIES],
+}
+
+/// The numbers of one egress queue.
+#[derive(Clone, Copy, Debug)]
+struct QueueStats {
+    depth: Stat,
+    packets: Stat,
+    dropped: Stat,
+}
+
+/// The ports of a switch. All are up at first.
+#[derive(Clone, Debug, Default)]
+pub struct Ports {
+    ports: Vec<Port>,
+    /// Where in `ports` a number is, plus 1; 0 for none.
+    index: Vec<u32>,
+}
+
+impl Ports {
+    /// Registers these ports' numbers: `port.N.{rx,tx}.{packets,bytes}` and `queue.N.P.{depth,packets,dropped}`.
+    ///
+    /// # Errors
+    /// A number that is given twice, or is above 65535.
+    pub fn new(ids: &[PortId], registry: &mut Registry) -> Result<Ports, PortId> {
+        let mut this = Ports::default();
+        for id in ids {
+            this.add(*id, registry).map_err(|()| *id)?;
+        }
+        Ok(this)
+    }
+
+    fn add(&mut self, id: PortId, registry: &mut Registry) -> Result<(), ()> {
+        if id.0 > MAX_PORT || self.find(id).is_some() {
+            return Err(());
+        }
+        let at = id.0 as usize;
+        if self.index.len() <= at {
+            self.index.resize(at + 1, 0);
+        }
+        let mut pair = |way: &str| {
+            let packets = registry.register(format!("port.{id}.{way}.packets"));
+            (packets, registry.register(format!("port.{id}.{way}.bytes")))
+        };
+        let (rx, tx) = (pair("rx"), pair("tx"));
+        let queues = std::array::from_fn(|priority| {
+            let mut stat = |what: &str| registry.register(format!("queue.{id}.{priority}.{what}"));
+            QueueStats { depth: stat("depth"), packets: stat("packets"), dropped: stat("dropped") }
+        });
+        self.ports.push(Port { id, up: true, rx, tx, queues });
+        self.index[at] = self.ports.len() as u32;
+        Ok(())
+    }
+
+    fn find(&self, id: PortId) -> Option<&Port> {
+        let at = *self.index.get(id.0 as usize)?;
+        self.ports.get((at as usize).checked_sub(1)?)
+    }
+
+    /// Whether the switch has this port.
+    pub fn contains(&self, id: PortId) -> bool {
+        self.find(id).is_some()
+    }
+
+    /// Whether the switch has this port and it is up.
+    pub fn is_up(&self, id: PortId) -> bool {
+        self.find(id).is_some_and(|port| port.up)
+    }
+
+    /// Takes a port up or down. False if there is no such port.
+    pub fn set_up(&mut self, id: PortId, up: bool) -> bool {
+        let at = self.index.get(id.0 as usize).copied().unwrap_or(0);
+        let port = (at as usize).checked_sub(1).and_then(|at| self.ports.get_mut(at));
+        port.map(|port| port.up = up).is_some()
+    }
+
+    /// The ports' numbers, in the order they were given.
+    pub fn ids(&self) -> impl Iterator<Item = PortId> {
+        self.ports.iter().map(|port| port.id)
+    }
+
+    /// Counts a frame that came in; nothing for ports that are not there.
+    pub fn count_rx(&self, registry: &mut Registry, id: PortId, bytes: usize) {
+        if let Some(Port { rx: (packets, total), .. }) = self.find(id) {
+            registry.add(*packets, 1);
+            registry.add(*total, bytes as u64);
+        }
+    }
+
+    /// Counts a frame that left; nothing for ports that are not there.
+    pub fn count_tx(&self, registry: &mut Registry, id: PortId, bytes: usize) {
+        if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
+            registry.add(*packets, 1);
+            registry.add(*total, bytes as u64);
+        }
+    }
+
+    /// Records that a packet went into a queue (`accepted`) or found it full, and the queue's depth since.
+    pub fn count_enqueue(&self, registry: &mut Registry, id: PortId, priority: usize, accepted: bool, depth: usize) {
+        if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {
+            registry.add(if accepted { queue.packets } else { queue.dropped }, 1);
+            registry.set(queue.depth, depth as u64);
+        }
+    }
+
+    /// Records a queue's depth.
+    pub fn set_depth(&self, registry: &mut Registry, id: PortId, priority: usize, depth: usize) {
+        if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {
+            registry.set(queue.depth, depth as u64);
+        }
+    }
+
+    /// What came and left, a line a port, as a table for people. Ports without a packet are left out.
+    pub fn render(&self, registry: &Registry) -> String {
+        let head = ["port", "rx packets", "rx bytes", "tx packets", "tx bytes", ""].map(String::from);
+        let mut rows = vec![head];
+        for port in &self.ports {
+            let numbers = [port.rx.0, port.rx.1, port.tx.0, port.tx.1].map(|stat| registry.value(stat));
+            if port.up && numbers == [0; 4] {
+                continue;
+            }
+            let [a, b, c, d] = numbers.map(|number| number.to_string());
+            rows.push([port.id.to_string(), a, b, c, d, if port.up { "" } else { "down" }.to_string()]);
+        }
+        if rows.len() == 1 {
+            return "no packets came or left\n".to_string();
+        }
+        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..6).map(width).collect();
+        let line = |row: &[String; 6]| {
+            let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+            format!("{}\n", cells.join("  ").trim_end())
+        };
+        rows.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_counted_and_told() {
+        let mut registry = Registry::default();
+        let mut ports = Ports::new(&[PortId(1), PortId(20), PortId(3)], &mut registry).unwrap();
+        ports.count_rx(&mut registry, PortId(1), 60);
+        ports.count_tx(&mut registry, PortId(20), 1500);
+        ports.count_tx(&mut registry, PortId(9), 1500);
+        assert!(ports.set_up(PortId(20), false) && !ports.set_up(PortId(9), false));
+        let expected = "\
+port  rx packets  rx bytes  tx packets  tx bytes
+   1           1        60           0         0
+  20           0         0           1      1500  down
+";
+        assert_eq!(ports.render(&registry), expected);
+        assert_eq!(registry.get("port.20.tx.bytes"), Some(1500));
+        assert_eq!((ports.is_up(PortId(3)), ports.is_up(PortId(20)), ports.is_up(PortId(0))), (true, false, false));
+    }
+
+    #[test]
+    fn a_port_given_twice_or_out_of_range_is_refused() {
+        let mut registry = Registry::default();
+        assert_eq!(Ports::new(&[PortId(1), PortId(1)], &mut registry).err(), Some(PortId(1)));
+        assert_eq!(Ports::new(&[PortId(65536)], &mut registry).err(), Some(PortId(65536)));
+    }
+}

@@ -1,0 +1,295 @@
+//! Egress queues: where packets wait between ingress and egress.
+//!
+//! Each port has [`PRIORITIES`] queues; the highest priority number is served first. Both a port and each of its
+//! queues can have a rate in packets a second. Where no rate is set, a packet leaves in the moment it came. With a
+//! rate, it leaves when the time has come that its port and its queue both may send again: of all queues that may
+//! send at the earliest moment, the one with the highest priority does.
+//!
+//! The depth is limited in packets, 64 a queue at first (the default of BMv2), so that no rate can make a switch
+//! hoard packets without end.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::{PortId, Time};
+
+/// Number of queues a port: priorities 0 (served last) to 7 (served first).
+pub const PRIORITIES: usize = 8;
+
+/// The depth of a queue in packets until someone sets another.
+const DEFAULT_DEPTH: usize = 64;
+
+/// Moments in picoseconds, so that a rate is kept to the packet although its interval is no whole nanosecond.
+type Picos = u128;
+
+/// A rate as the time from one packet to the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    interval: Picos,
+    free_at: Picos,
+}
+
+impl Pace {
+    fn set_rate(&mut self, rate_pps: Option<u64>) {
+        self.interval = rate_pps.map_or(0, |rate| 1_000_000_000_000 / Picos::from(rate.max(1)));
+        if rate_pps.is_none() {
+            self.free_at = 0;
+        }
+    }
+
+    fn sent(&mut self, at: Picos) {
+        if self.interval > 0 {
+            self.free_at = at + self.interval;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Queue<T> {
+    waiting: VecDeque<(Picos, T)>,
+    depth: usize,
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct PortQueues<T> {
+    queues: [Queue<T>; PRIORITIES],
+    pace: Pace,
+}
+
+impl<T> PortQueues<T> {
+    fn new(depth: usize) -> Self {
+        let queue = || Queue { waiting: VecDeque::new(), depth, pace: Pace::default() };
+        PortQueues { queues: std::array::from_fn(|_| queue()), pace: Pace::default() }
+    }
+
+    /// The moment of the next departure and the priority that departs.
+    fn next(&self) -> Option<(Picos, usize)> {
+        let mut best: Option<(Picos, usize)> = None;
+        for (priority, queue) in self.queues.iter().enumerate().rev() {
+            let Some((since, _)) = queue.waiting.front() else { continue };
+            let at = (*since).max(queue.pace.free_at).max(self.pace.free_at);
+            if best.is_none_or(|(earliest, _)| at < earliest) {
+                best = Some((at, priority));
+            }
+        }
+        best
+    }
+}
+
+/// A packet that leaves its queue.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Departure<T> {
+    /// The port whose queue it was.
+    pub port: PortId,
+    /// The queue's priority.
+    pub priority: usize,
+    /// When it leaves; not later than the `now` it was asked for with.
+    pub at: Time,
+    /// Packets that stay behind in the queue.
+    pub depth: usize,
+    /// The packet.
+    pub item: T,
+}
+
+/// The packet that found its queue full.
+#[derive(Debug, PartialEq, Eq)]
+pub struct QueueFull<T>(pub T);
+
+/// The queues of every port of a switch. Ports come into being when they are first used.
+#[derive(Debug)]
+pub struct EgressQueues<T> {
+    ports: BTreeMap<PortId, PortQueues<T>>,
+    waiting: usize,
+    default_depth: usize,
+}
+
+impl<T> Default for EgressQueues<T> {
+    fn default() -> Self {
+        EgressQueues { ports: BTreeMap::new(), waiting: 0, default_depth: DEFAULT_DEPTH }
+    }
+}
+
+impl<T> EgressQueues<T> {
+    fn port(&mut self, port: PortId) -> &mut PortQueues<T> {
+        let depth = self.default_depth;
+        self.ports.entry(port).or_insert_with(|| PortQueues::new(depth))
+    }
+
+    /// Sets how many packets a second leave by a port, over all its queues; `None` for as many as come. A rate of 0
+    /// counts as 1.
+    pub fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
+        self.port(port).pace.set_rate(rate_pps);
+    }
+
+    /// Sets how many packets a second leave a port's queue, or each of its queues (`None` as the priority).
+    pub fn set_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
+        for queue in chosen(&mut self.port(port).queues, priority) {
+            queue.pace.set_rate(rate_pps);
+        }
+    }
+
+    /// Sets how many packets a port's queue holds, or each of its queues (`None` as the priority). Packets that wait
+    /// already stay.
+    pub fn set_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
+        for queue in chosen(&mut self.port(port).queues, priority) {
+            queue.depth = packets;
+        }
+    }
+
+    /// Sets how many packets each queue of every port holds, those of ports not used yet included.
+    pub fn set_depth_everywhere(&mut self, packets: usize) {
+        self.default_depth = packets;
+        let ports: Vec<PortId> = self.ports.keys().copied().collect();
+        for port in ports {
+            self.set_depth(port, None, packets);
+        }
+    }
+
+    /// How many packets wait in a queue.
+    pub fn depth(&self, port: PortId, priority: usize) -> usize {
+        let queue = self.ports.get(&port).and_then(|port| port.queues.get(priority));
+        queue.map_or(0, |queue| queue.waiting.len())
+    }
+
+    /// How many packets wait in all queues.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether a packet for this queue would leave in the moment it comes: nothing waits at the port and no rate holds
+    /// it up. Whoever asks may then leave out [`EgressQueues::push`] and [`EgressQueues::pop`].
+    pub fn is_open(&self, port: PortId, priority: usize) -> bool {
+        let Some(port) = self.ports.get(&port) else { return self.default_depth > 0 };
+        let queue = &port.queues[priority.min(PRIORITIES - 1)];
+        let unpaced = port.pace.interval == 0 && queue.pace.interval == 0;
+        unpaced && queue.depth > 0 && port.queues.iter().all(|queue| queue.waiting.is_empty())
+    }
+
+    /// Appends a packet to a queue; priorities beyond the last count as the last.
+    ///
+    /// # Errors
+    /// The packet, if the queue is full.
+    pub fn push(&mut self, now: Time, port: PortId, priority: usize, item: T) -> Result<(), QueueFull<T>> {
+        let queue = &mut self.port(port).queues[priority.min(PRIORITIES - 1)];
+        if queue.waiting.len() >= queue.depth {
+            return Err(QueueFull(item));
+        }
+        queue.waiting.push_back((Picos::from(now.as_ns()) * 1000, item));
+        self.waiting += 1;
+        Ok(())
+    }
+
+    /// The next packet that may leave by `now`, over all ports: earliest first, then by port number, then highest
+    /// priority first.
+    pub fn pop(&mut self, now: Time) -> Option<Departure<T>> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let next = self.ports.iter().filter_map(|(id, port)| port.next().map(|(at, priority)| (at, *id, priority)));
+        let (at, id, priority) = next.min_by_key(|(at, id, _)| (*at, *id))?;
+        if at > Picos::from(now.as_ns()) * 1000 {
+            return None;
+        }
+        let port = self.ports.get_mut(&id)?;
+        port.pace.sent(at);
+        let queue = &mut port.queues[priority];
+        queue.pace.sent(at);
+        let (_, item) = queue.waiting.pop_front()?;
+        self.waiting -= 1;
+        let at = Time::from_ns((at / 1000) as u64);
+        Some(Departure { port: id, priority, at, depth: queue.waiting.len(), item })
+    }
+
+    /// When the next packet may leave, if one waits. Rounded up, so that a `pop` at this moment gives it.
+    pub fn next_event(&self) -> Option<Time> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let at = self.ports.values().filter_map(|port| port.next().map(|(at, _)| at)).min()?;
+        Some(Time::from_ns(u64::try_from(at.div_ceil(1000)).unwrap_or(u64::MAX)))
+    }
+}
+
+/// The queue with this priority, or all.
+fn chosen<T>(queues: &mut [Queue<T>; PRIORITIES], priority: Option<usize>) -> &mut [Queue<T>] {
+    match priority {
+        Some(priority) => {
+            let at = priority.min(PRIORITIES - 1);
+            &mut queues[at..=at]
+        }
+        None => queues,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that leaves by `now`: `time port.priority item`.
+    fn drain(queues: &mut EgressQueues<&'static str>, now: Time) -> Vec<String> {
+        let mut out = Vec::new();
+        while let Some(left) = queues.pop(now) {
+            out.push(format!("{}us {}.{} {}", left.at.as_us(), left.port, left.priority, left.item));
+        }
+        out
+    }
+
+    #[test]
+    fn without_a_rate_packets_leave_at_once_in_the_order_they_came() {
+        let mut queues = EgressQueues::default();
+        for item in ["a", "b"] {
+            queues.push(Time::from_us(5), PortId(1), 0, item).unwrap();
+        }
+        assert_eq!(queues.next_event(), Some(Time::from_us(5)));
+        assert_eq!(drain(&mut queues, Time::from_us(5)), ["5us 1.0 a", "5us 1.0 b"]);
+        assert_eq!(queues.next_event(), None);
+    }
+
+    #[test]
+    fn a_rate_spaces_departures_and_the_highest_priority_goes_first() {
+        let mut queues = EgressQueues::default();
+        queues.set_port_rate(PortId(1), Some(100_000));
+        for (priority, item) in [(0, "low1"), (0, "low2"), (7, "high")] {
+            queues.push(Time::ZERO, PortId(1), priority, item).unwrap();
+        }
+        assert_eq!(drain(&mut queues, Time::ZERO), ["0us 1.7 high"]);
+        assert_eq!(queues.next_event(), Some(Time::from_us(10)));
+        queues.push(Time::from_us(4), PortId(1), 3, "late").unwrap();
+        assert_eq!(drain(&mut queues, Time::from_us(9)), [""; 0]);
+        assert_eq!(drain(&mut queues, Time::from_us(10)), ["10us 1.3 late"]);
+        // A step that comes late finds every packet at the moment it should have left.
+        assert_eq!(drain(&mut queues, Time::from_us(99)), ["20us 1.0 low1", "30us 1.0 low2"]);
+    }
+
+    #[test]
+    fn a_queue_of_its_own_rate_lets_lower_priorities_pass_meanwhile() {
+        let mut queues = EgressQueues::default();
+        queues.set_rate(PortId(1), Some(7), Some(1_000));
+        for (priority, item) in [(7, "h1"), (7, "h2"), (0, "low")] {
+            queues.push(Time::ZERO, PortId(1), priority, item).unwrap();
+        }
+        assert_eq!(drain(&mut queues, Time::ZERO), ["0us 1.7 h1", "0us 1.0 low"]);
+        assert_eq!(drain(&mut queues, Time::from_ms(1)), ["1000us 1.7 h2"]);
+    }
+
+    #[test]
+    fn a_rate_without_whole_nanoseconds_does_not_drift() {
+        let mut queues = EgressQueues::default();
+        queues.set_rate(PortId(1), None, Some(3));
+        queues.set_depth(PortId(1), None, 100);
+        for _ in 0..31 {
+            queues.push(Time::ZERO, PortId(1), 0, "x").unwrap();
+        }
+        assert_eq!(drain(&mut queues, Time::from_ms(10_000)).len(), 31);
+    }
+
+    #[test]
+    fn a_full_queue_gives_the_packet_back() {
+        let mut queues = EgressQueues::default();
+        queues.set_depth(PortId(1), Some(0), 1);
+        queues.push(Time::ZERO, PortId(1), 0, "a").unwrap();
+        assert_eq!(queues.push(Time::ZERO, PortId(1), 0, "b"), Err(QueueFull("b")));
+        assert_eq!(queues.push(Time::ZERO, PortId(1), 1, "c"), Ok(()));
+        assert_eq!((queues.depth(PortId(1), 0), queues.waiting()), (1, 2));
+    }
+}
