@@ -1,0 +1,263 @@
+//! The command line's `--port 1=eth1`: which port is what.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::{PcapPort, Port, PortError};
+
+/// The greatest port number: v1model's ports have nine bits, and 511 means *drop*.
+pub const MAX_PORT: u16 = 510;
+
+/// The longest name an interface can have (Linux, `IFNAMSIZ` less the terminating zero).
+const MAX_INTERFACE_NAME: usize = 15;
+
+/// One port of the switch and what stands behind it.
+///
+/// ```text
+/// 1=eth1                the interface eth1, through AF_PACKET
+/// 1=af_packet:eth1      the same, said in full
+/// 1=tap:p4tap           a TAP device made for this run
+/// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortSpec {
+    /// The number that programs and table entries know it by, 0 to [`MAX_PORT`].
+    pub number: u16,
+    /// What stands behind it.
+    pub kind: PortKind,
+}
+
+/// What stands behind a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// A network interface, through a packet socket.
+    AfPacket {
+        /// Its name.
+        interface: String,
+    },
+    /// A TAP device, made when the port is opened.
+    Tap {
+        /// The name it shall have.
+        interface: String,
+    },
+    /// Capture files.
+    Pcap {
+        /// The file frames come from.
+        input: Option<PathBuf>,
+        /// The file frames go into.
+        output: Option<PathBuf>,
+    },
+}
+
+/// Why a port specification is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// There is no `=`.
+    #[error("`{text}` is not a port: write NUMBER=INTERFACE{example}")]
+    NoNumber {
+        /// What was given.
+        text: String,
+        /// The end of the sentence: what was probably meant.
+        example: String,
+    },
+    /// What stands before `=` is no port number.
+    #[error("`{number}` is not a port number in `{text}`: ports are numbered 0 to 510 (511 means drop)")]
+    Number {
+        /// The whole specification.
+        text: String,
+        /// Its part before `=`.
+        number: String,
+    },
+    /// Nothing stands behind `=`.
+    #[error("port {number} is nothing: write {number}=eth1, {number}=tap:NAME or {number}=IN.pcap:OUT.pcap")]
+    Empty {
+        /// The port.
+        number: u16,
+    },
+    /// One file without a colon.
+    #[error("is `{file}` read or written? write {number}={file}: to read from it, {number}=:{file} to write to it")]
+    OneFile {
+        /// The port.
+        number: u16,
+        /// The file.
+        file: String,
+    },
+    /// More than two files.
+    #[error(
+        "`{text}` has more than one colon: a port has one input file and one output file, {number}=IN.pcap:OUT.pcap"
+    )]
+    ManyFiles {
+        /// The port.
+        number: u16,
+        /// What stands behind `=`.
+        text: String,
+    },
+    /// Not the name of any interface.
+    #[error("`{name}` cannot be an interface: names have 1 to 15 characters, without spaces and slashes")]
+    InterfaceName {
+        /// The name.
+        name: String,
+    },
+    /// A driver that does not exist.
+    #[error("there is no driver `{driver}`: there are af_packet:INTERFACE, tap:NAME and pcap:IN.pcap:OUT.pcap")]
+    Driver {
+        /// The driver's name.
+        driver: String,
+    },
+    /// Two ports have one number.
+    #[error("port {number} is given twice, as `{first}` and as `{second}`")]
+    Twice {
+        /// The port.
+        number: u16,
+        /// The earlier specification.
+        first: String,
+        /// The later one.
+        second: String,
+    },
+}
+
+impl FromStr for PortSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let Some((number, rest)) = text.split_once('=') else {
+            let example = match text.split_once('@') {
+                Some((number, interface)) => format!(", here {number}={interface}"),
+                None => ", for example 1=eth1".to_owned(),
+            };
+            return Err(SpecError::NoNumber { text: text.to_owned(), example });
+        };
+        let wrong = || SpecError::Number { text: text.to_owned(), number: number.to_owned() };
+        let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        let number: u16 = if digits { number.parse().map_err(|_| wrong())? } else { return Err(wrong()) };
+        if number > MAX_PORT {
+            return Err(wrong());
+        }
+        Ok(PortSpec { number, kind: kind(number, rest)? })
+    }
+}
+
+fn kind(number: u16, text: &str) -> Result<PortKind, SpecError> {
+    if text.is_empty() || text == ":" {
+        return Err(SpecError::Empty { number });
+    }
+    match text.split_once(':') {
+        None if looks_like_file(text) => Err(SpecError::OneFile { number, file: text.to_owned() }),
+        None => Ok(PortKind::AfPacket { interface: interface(text)? }),
+        Some(("af_packet", name)) => Ok(PortKind::AfPacket { interface: interface(name)? }),
+        Some(("tap", name)) => Ok(PortKind::Tap { interface: interface(name)? }),
+        Some(("pcap", files)) => match files.split_once(':') {
+            Some((input, output)) => self::files(number, input, output),
+            None if files.is_empty() => Err(SpecError::Empty { number }),
+            None => Err(SpecError::OneFile { number, file: files.to_owned() }),
+        },
+        Some((driver @ ("af_xdp" | "xdp" | "dpdk" | "tun" | "veth" | "netmap"), _)) => {
+            Err(SpecError::Driver { driver: driver.to_owned() })
+        }
+        Some((input, output)) => files(number, input, output),
+    }
+}
+
+fn files(number: u16, input: &str, output: &str) -> Result<PortKind, SpecError> {
+    if output.contains(':') {
+        return Err(SpecError::ManyFiles { number, text: format!("{input}:{output}") });
+    }
+    if input.is_empty() && output.is_empty() {
+        return Err(SpecError::Empty { number });
+    }
+    let path = |name: &str| (!name.is_empty()).then(|| PathBuf::from(name));
+    Ok(PortKind::Pcap { input: path(input), output: path(output) })
+}
+
+fn looks_like_file(text: &str) -> bool {
+    text.contains('/') || [".pcap", ".pcapng", ".cap"].iter().any(|end| text.ends_with(end))
+}
+
+fn interface(name: &str) -> Result<String, SpecError> {
+    let allowed = |b: u8| !b.is_ascii_whitespace() && !matches!(b, 0 | b'/' | b':');
+    let fits = !name.is_empty() && name.len() <= MAX_INTERFACE_NAME && name != "." && name != "..";
+    if !fits || !name.bytes().all(allowed) {
+        return Err(SpecError::InterfaceName { name: name.to_owned() });
+    }
+    Ok(name.to_owned())
+}
+
+impl PortSpec {
+    /// Reads several specifications and refuses a number given twice.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn parse_all<S: AsRef<str>>(texts: &[S]) -> Result<Vec<PortSpec>, SpecError> {
+        let mut specs: Vec<PortSpec> = Vec::with_capacity(texts.len());
+        for text in texts {
+            let spec: PortSpec = text.as_ref().parse()?;
+            if let Some(at) = specs.iter().position(|earlier| earlier.number == spec.number) {
+                let (first, second) = (texts[at].as_ref().to_owned(), text.as_ref().to_owned());
+                return Err(SpecError::Twice { number: spec.number, first, second });
+            }
+            specs.push(spec);
+        }
+        Ok(specs)
+    }
+
+    /// Opens the driver.
+    ///
+    /// # Errors
+    /// If the interface or file is not there, is not Ethernet, or this process may not use it.
+    pub fn open(&self) -> Result<Box<dyn Port>, PortError> {
+        Ok(match &self.kind {
+            PortKind::Pcap { input, output } => Box::new(PcapPort::open(input.as_deref(), output.as_deref())?),
+            PortKind::AfPacket { interface } | PortKind::Tap { interface } => {
+                return Err(PortError::NoInterface { interface: interface.clone() });
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let found = match text.parse::<PortSpec>() {
+            Ok(PortSpec { number, kind }) => format!("{number} {kind:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(found.contains(expected), "`{text}` gave\n  {found}\nwithout\n  {expected}");
+    }
+
+    #[test]
+    fn every_kind_is_understood() {
+        check("1=eth1", r#"1 AfPacket { interface: "eth1" }"#);
+        check("0=af_packet:eth1.7", r#"0 AfPacket { interface: "eth1.7" }"#);
+        check("510=tap:p4", r#"510 Tap { interface: "p4" }"#);
+        check("1=in.pcap:out.pcap", r#"Pcap { input: Some("in.pcap"), output: Some("out.pcap") }"#);
+        check("1=in.pcap:", r#"Pcap { input: Some("in.pcap"), output: None }"#);
+        check("1=:out=1.pcap", r#"Pcap { input: None, output: Some("out=1.pcap") }"#);
+        check("1=pcap:eth1:/dev/null", r#"Pcap { input: Some("eth1"), output: Some("/dev/null") }"#);
+    }
+
+    #[test]
+    fn mistakes_are_answered_with_what_to_write() {
+        check("eth1", "for example 1=eth1");
+        check("1@eth1", "here 1=eth1");
+        check("511=eth1", "numbered 0 to 510 (511 means drop)");
+        check("-1=eth1", "`-1` is not a port number");
+        check("+1=eth1", "`+1` is not a port number");
+        check("99999999999=eth1", "is not a port number");
+        check("1=", "write 1=eth1");
+        check("1=:", "write 1=eth1");
+        check("1=trace.pcap", "write 1=trace.pcap: to read from it");
+        check("1=a:b:c", "more than one colon");
+        check("1=a-very-long-interface", "1 to 15 characters");
+        check("1=tap:", "1 to 15 characters");
+        check("1=af_xdp:eth1", "there are af_packet:INTERFACE");
+    }
+
+    #[test]
+    fn a_number_is_given_once() {
+        let error = PortSpec::parse_all(&["1=eth1", "2=eth2", "1=tap:x"]).unwrap_err().to_string();
+        assert!(error.contains("port 1 is given twice") && error.contains("tap:x"), "{error}");
+        assert_eq!(PortSpec::parse_all(&["1=eth1", "2=eth2"]).unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,42 @@
+//! Waiting for any of several ports.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// Waits until one of the descriptors ([`Port::poll_fd`](crate::Port::poll_fd)) is readable or in trouble, at most
+/// `timeout` (rounded up to milliseconds). Returns whether one is; false too if a signal interrupted the wait, so that
+/// callers look at their stop flag.
+///
+/// # Errors
+/// If poll(2) fails: more descriptors than the process may have open, or no memory.
+pub fn wait(descriptors: &[RawFd], timeout: Duration) -> io::Result<bool> {
+    let entry = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
+    let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
+    let timeout_ms = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+    // SAFETY: `entries` is a live array of exactly the length given, and poll writes only into its elements.
+    let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, timeout_ms) };
+    if ready >= 0 {
+        return Ok(ready > 0);
+    }
+    match io::Error::last_os_error() {
+        error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn only_a_descriptor_with_data_ends_the_wait() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        assert!(!wait(&[reader.as_raw_fd()], Duration::from_millis(1)).unwrap());
+        writer.write_all(b"x").unwrap();
+        assert!(wait(&[reader.as_raw_fd()], Duration::from_secs(10)).unwrap());
+    }
+}
