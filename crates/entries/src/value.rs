@@ -1,0 +1,116 @@
+//! Values as people write them, held against a width in bits.
+
+use bits::Bits;
+use jsonc_parser::ast::Value;
+use num_bigint::{BigInt, BigUint};
+use num_traits::{Num, Signed};
+
+use crate::json::Reader;
+
+/// Reads a value of `width` bits for what `what` names; anything else is a finding.
+pub(crate) fn read(reader: &mut Reader<'_>, value: &Value<'_>, width: u32, what: &str) -> Option<Bits> {
+    let span = reader.span(value);
+    let result = match value {
+        Value::NumberLit(number) => text(number.value, width),
+        Value::StringLit(string) => text(&string.value, width),
+        Value::BooleanLit(boolean) => Ok(Bits::new(u128::from(boolean.value), width)),
+        Value::Array(array) if array.elements.len() == 1 => return read(reader, &array.elements[0], width, what),
+        _ => Err("a value is a number or a string".to_owned()),
+    };
+    result.map_err(|reason| reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"))).ok()
+}
+
+/// Reads a number or an address. The error says what is wrong.
+pub(crate) fn text(text: &str, width: u32) -> Result<Bits, String> {
+    let text = text.trim();
+    if let Some(bytes) = mac(text) {
+        return address(&bytes, width, text, "a MAC address");
+    }
+    if let Ok(ip) = text.parse::<std::net::Ipv4Addr>() {
+        return address(&ip.octets(), width, text, "an IPv4 address");
+    }
+    if text.contains(':') {
+        return match text.parse::<std::net::Ipv6Addr>() {
+            Ok(ip) => address(&ip.octets(), width, text, "an IPv6 address"),
+            Err(_) => Err(format!("`{text}` is neither a MAC nor an IPv6 address")),
+        };
+    }
+    integer(text, width)
+}
+
+/// Longest number that is read, in characters: enough for the widest value in binary.
+const MAX_DIGITS: usize = bits::MAX_WIDTH as usize + 8;
+
+fn integer(text: &str, width: u32) -> Result<Bits, String> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (radix, digits) = match digits.get(..2) {
+        Some("0x" | "0X") => (16, &digits[2..]),
+        Some("0b" | "0B") => (2, &digits[2..]),
+        _ => (10, digits),
+    };
+    let shown: String = text.chars().take(40).collect();
+    let plain = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+    if !plain || digits.len() > MAX_DIGITS {
+        return Err(format!("`{shown}` is not a number or an address"));
+    }
+    let magnitude = BigUint::from_str_radix(digits, radix).map_err(|_| format!("`{shown}` is not a number"))?;
+    if negative {
+        let value = -BigInt::from(magnitude);
+        let lowest = -(BigInt::from(1) << width.saturating_sub(1));
+        if value < lowest {
+            return Err(format!("{shown} does not fit, the lowest value is {lowest}"));
+        }
+        debug_assert!(!value.is_positive());
+        return Ok(Bits::from_signed_big(&value, width));
+    }
+    if magnitude.bits() > u64::from(width) {
+        return Err(format!("{shown} does not fit, the highest value is {:#x}", Bits::ones(width)));
+    }
+    Ok(Bits::from_big(&magnitude, width))
+}
+
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut bytes = [0; 6];
+    let mut parts = text.split([':', '-']);
+    for byte in &mut bytes {
+        let part = parts.next().filter(|part| part.len() == 2 && part.chars().all(|c| c.is_ascii_hexdigit()))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(bytes)
+}
+
+/// An address stands for a value of its own width; in a wider place it is zero-extended, as numbers are.
+fn address(bytes: &[u8], width: u32, text: &str, kind: &str) -> Result<Bits, String> {
+    let own = bytes.len() as u32 * 8;
+    if width < own {
+        return Err(format!("`{text}` is {kind} of {own} bits"));
+    }
+    Ok(Bits::from_be_bytes(bytes, width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_addresses() {
+        assert_eq!(text("10", 8), Ok(Bits::new(10, 8)));
+        assert_eq!(text("0xff", 8), Ok(Bits::new(255, 8)));
+        assert_eq!(text("0b101", 3), Ok(Bits::new(5, 3)));
+        assert_eq!(text("-1", 8), Ok(Bits::new(255, 8)));
+        assert_eq!(text("-128", 8), Ok(Bits::new(128, 8)));
+        assert_eq!(text("10.0.1.1", 32), Ok(Bits::new(0x0a00_0101, 32)));
+        assert_eq!(text("08:00:00:00:01:11", 48), Ok(Bits::new(0x0800_0000_0111, 48)));
+        assert_eq!(text("::1", 128), Ok(Bits::new(1, 128)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for (bad, width) in [("256", 8), ("-129", 8), ("10.0.0.1", 16), ("1.5", 8), ("", 8), ("0x", 8), ("1e9", 64)] {
+            assert!(text(bad, width).is_err(), "{bad:?} in {width} bits");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+/// Exit codes, told by `--help`.
+pub mod exit {
+    /// Everything went well.
+    pub const OK: u8 = 0;
+    /// A program, entries file or packet that the user gave is wrong; the findings say where.
+    pub const INPUT: u8 = 1;
+    // 2 is the command line itself; clap uses it.
+    /// The environment said no: a missing interface, a missing permission, a full disk.
+    pub const ENVIRONMENT: u8 = 3;
+}
+
+const AFTER_HELP: &str = "\
+First steps:
+  triplane demo                                     two hosts, a P4 router between them, real packets
+  triplane check router.p4                          what is wrong with a program, if anything
+  triplane run router.p4 --entries e.json --port 1=eth1 --port 2=eth2
+  triplane run router.p4 --entries e.json --port 1=in.pcap:out.pcap
+  triplane trace router.p4 --entries e.json --port 1 --packet in.pcap
+
+Exit codes: 0 well, 1 a mistake in a program, entries file or packet, 2 a mistake on the command line,
+3 the environment refused (no such interface, no permission).";
+
+/// Runs P4_16 programs on Linux: check them, run them on real interfaces or packet captures, and see what happens to
+/// a packet step by step.
+#[derive(Parser, Debug)]
+#[command(name = "triplane", version, after_help = AFTER_HELP, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Colours: by default when the output is a terminal.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: Color,
+}
+
+/// When to print colours.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Color {
+    /// When the output is a terminal and `NO_COLOR` is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The subcommands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Show Triplane at work: a small network with a P4 router, real traffic, an account of it. Needs no privilege.
+    Demo(DemoArgs),
+    /// Run a program on interfaces, TAP devices or packet captures.
+    Run(RunArgs),
+    /// Report every mistake in a program.
+    Check(CheckArgs),
+    /// Print what a program becomes: tokens, types or pipeline IR.
+    Dump(DumpArgs),
+    /// Show what happens to a packet, step by step, and where it leaves or which line drops it.
+    Trace(TraceArgs),
+    /// Print a completion script for a shell.
+    Completions {
+        /// bash, zsh, fish, elvish or powershell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// A program and how to read it.
+#[derive(Args, Debug, Clone)]
+pub struct ProgramArgs {
+    /// The P4_16 program.
+    #[arg(value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
+    pub program: PathBuf,
+
+    /// Look for included files here too; may be repeated. `core.p4` and `v1model.p4` are built in.
+    #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub include: Vec<PathBuf>,
+
+    /// Define a preprocessor macro: NAME or NAME=VALUE.
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
+
+    /// Turn a kind of warning off; the kind stands in brackets in the message.
+    #[arg(short = 'W', long = "allow", value_name = "KIND")]
+    pub allow: Vec<String>,
+}
+
+/// `triplane demo`
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    /// Use packet captures even where namespaces are allowed.
+    #[arg(long)]
+    pub offline: bool,
+    /// Print the account as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `triplane run`
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+
+    /// A port: NUMBER=INTERFACE, NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be left out).
+    #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
+    pub ports: Vec<String>,
+
+    /// Table entries, multicast groups and mirror sessions, as JSON.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub entries: Option<PathBuf>,
+
+    /// The seed of everything random in the program.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Stop after so many seconds (live ports run until Ctrl-C otherwise).
+    #[arg(long, value_name = "SECONDS")]
+    pub duration: Option<f64>,
+
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `triplane check`
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+
+    /// An entries file to check against the program.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub entries: Option<PathBuf>,
+
+    /// Print the findings as JSON, for editors.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `triplane dump`
+#[derive(Args, Debug)]
+pub struct DumpArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+
+    /// What to print.
+    #[command(flatten)]
+    pub what: DumpWhat,
+}
+
+/// What `triplane dump` prints.
+#[derive(Args, Debug, Clone, Copy)]
+#[group(required = true, multiple = false)]
+pub struct DumpWhat {
+    /// The pipeline IR.
+    #[arg(long)]
+    pub ir: bool,
+    /// The tokens behind the preprocessor.
+    #[arg(long)]
+    pub tokens: bool,
+    /// Types, headers, parsers, controls and tables as the checker sees them.
+    #[arg(long)]
+    pub types: bool,
+}
+
+/// `triplane trace`
+#[derive(Args, Debug)]
+pub struct TraceArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+
+    /// Table entries, multicast groups and mirror sessions, as JSON.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub entries: Option<PathBuf>,
+
+    /// The port the packet comes in on.
+    #[arg(short, long, value_name = "N")]
+    pub port: u32,
+
+    /// The packet: hexadecimal digits, or a capture file (every packet of it, in order).
+    #[arg(long, value_name = "HEX|PCAP", value_hint = ValueHint::FilePath)]
+    pub packet: String,
+
+    /// The seed of everything random in the program.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Print the trace as JSON, one object a packet.
+    #[arg(long)]
+    pub json: bool,
+}
