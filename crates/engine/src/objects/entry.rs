@@ -1,0 +1,230 @@
+//! Table entries as the control plane writes them, and everything that can be wrong with one.
+
+use bits::Bits;
+use ir::{ActionId, KeyValue, MatchKind, ProfileId, TableId};
+
+/// An action with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionCall {
+    /// The action.
+    pub action: ActionId,
+    /// An argument for each of its parameters, of the parameter's width.
+    pub args: Vec<Bits>,
+}
+
+/// An action of a one-shot group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightedCall {
+    /// The action.
+    pub call: ActionCall,
+    /// Its share; at least 1.
+    pub weight: u32,
+    /// The port that must be up for it to be chosen.
+    pub watch_port: Option<u32>,
+}
+
+/// What an entry does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActionSpec {
+    /// Runs an action. For tables without a profile.
+    Direct(ActionCall),
+    /// Runs a member of the table's profile.
+    Member(u32),
+    /// Runs a member of a group of the table's profile, chosen by the selector.
+    Group(u32),
+    /// Runs one of these, chosen by the selector of the table's profile.
+    OneShot(Vec<WeightedCall>),
+}
+
+/// An entry of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableEntry {
+    /// One value for each key element of the table, selectors excepted. [`KeyValue::Any`] is accepted for every kind
+    /// but exact; entries that are read back have the kind's own form.
+    pub keys: Vec<KeyValue>,
+    /// Larger wins. Greater than 0 if the table has a ternary, range or optional key, else 0.
+    pub priority: i32,
+    /// What it does.
+    pub action: ActionSpec,
+    /// Whatever the control plane wants to find again with the entry.
+    pub metadata: Vec<u8>,
+    /// How long the entry may go without a hit before [`crate::Objects::idle_entries`] names it; 0 for ever.
+    pub idle_timeout_ns: u64,
+}
+
+impl TableEntry {
+    /// An entry that runs an action.
+    pub fn new(keys: Vec<KeyValue>, priority: i32, action: ActionId, args: Vec<Bits>) -> Self {
+        let action = ActionSpec::Direct(ActionCall { action, args });
+        TableEntry { keys, priority, action, metadata: Vec::new(), idle_timeout_ns: 0 }
+    }
+}
+
+/// Why the control plane cannot have what it asked for. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// A const table's entries stay as they are.
+    #[error("the entries of {0} are constant")]
+    ConstEntries(TableId),
+    /// A const default action stays as it is.
+    #[error("the default action of {0} is constant")]
+    ConstDefault(TableId),
+    /// The number of key values is not the table's.
+    #[error("the key has {want} elements, {got} are given")]
+    KeyCount {
+        /// Elements of the table's key, selectors excepted.
+        want: usize,
+        /// Elements given.
+        got: usize,
+    },
+    /// A key value of a kind that does not go with the key.
+    #[error("key element {key} is matched as {kind:?}, another kind of value is given")]
+    KeyKind {
+        /// Index of the element among those that are matched.
+        key: usize,
+        /// How it is matched.
+        kind: MatchKind,
+    },
+    /// A key value of another width.
+    #[error("key element {key} has {want} bits, {got} are given")]
+    KeyWidth {
+        /// Index of the element among those that are matched.
+        key: usize,
+        /// Its width in bits.
+        want: u32,
+        /// The value's width in bits.
+        got: u32,
+    },
+    /// A prefix longer than the key.
+    #[error("key element {key} has {width} bits, the prefix {got}")]
+    PrefixTooLong {
+        /// Index of the element among those that are matched.
+        key: usize,
+        /// Its width in bits.
+        width: u32,
+        /// The prefix length.
+        got: u32,
+    },
+    /// A value with bits set that its prefix or mask does not cover.
+    #[error("key element {key} has bits set that its prefix or mask does not cover")]
+    BitsBehindMask {
+        /// Index of the element among those that are matched.
+        key: usize,
+    },
+    /// A range that ends before it begins.
+    #[error("key element {key} is a range that ends before it begins")]
+    EmptyRange {
+        /// Index of the element among those that are matched.
+        key: usize,
+    },
+    /// The key needs a priority greater than 0.
+    #[error("a priority greater than 0 is needed, {0} is given")]
+    PriorityMissing(i32),
+    /// The key leaves nothing for a priority to decide.
+    #[error("the table's key needs no priority, {0} is given")]
+    PriorityNeedless(i32),
+    /// The action is not one of the table's.
+    #[error("{action} is no action of {table}")]
+    ActionNotInTable {
+        /// The table.
+        table: TableId,
+        /// The action.
+        action: ActionId,
+    },
+    /// The action is not one that entries of all tables of the profile may use.
+    #[error("{action} is no action of {profile}")]
+    ActionNotInProfile {
+        /// The profile.
+        profile: ProfileId,
+        /// The action.
+        action: ActionId,
+    },
+    /// The action is for the default only.
+    #[error("{0} may be used as the default action only")]
+    DefaultOnly(ActionId),
+    /// The action is for entries only.
+    #[error("{0} may not be used as the default action")]
+    TableOnly(ActionId),
+    /// The number of arguments is not the action's.
+    #[error("{action} has {want} parameters, {got} arguments are given")]
+    ArgCount {
+        /// The action.
+        action: ActionId,
+        /// Parameters.
+        want: usize,
+        /// Arguments given.
+        got: usize,
+    },
+    /// An argument of another width.
+    #[error("parameter {param} of {action} has {want} bits, {got} are given")]
+    ArgWidth {
+        /// The action.
+        action: ActionId,
+        /// Index of the parameter.
+        param: usize,
+        /// Its width in bits.
+        want: u32,
+        /// The argument's width in bits.
+        got: u32,
+    },
+    /// The table has no profile, and the entry names a member, a group or a one-shot group.
+    #[error("{0} has no action profile")]
+    NoProfile(TableId),
+    /// The table has a profile, and the entry names an action.
+    #[error("{0} takes its actions from an action profile")]
+    NeedsProfile(TableId),
+    /// The profile has no selector, and a group is asked for.
+    #[error("the action profile has no selector and so no groups")]
+    NoSelector,
+    /// No such member.
+    #[error("there is no member {0}")]
+    NoSuchMember(u32),
+    /// No such group.
+    #[error("there is no group {0}")]
+    NoSuchGroup(u32),
+    /// A member or group that something still refers to cannot go.
+    #[error("{0} entries or groups still refer to it")]
+    InUse(u32),
+    /// A weight of 0, or weights that add up to more than 32 bits.
+    #[error("a weight is 0 or the weights are too large")]
+    BadWeight,
+    /// A group that would have more members than it may.
+    #[error("the group may have {max} members, {got} are given")]
+    GroupTooLarge {
+        /// The limit.
+        max: u32,
+        /// Members given.
+        got: usize,
+    },
+    /// The same key, id or member is there already.
+    #[error("it is there already")]
+    Duplicate,
+    /// There is no such entry, member or group.
+    #[error("it is not there")]
+    NotFound,
+    /// The table, profile or value set holds as many as it can.
+    #[error("it is full: it holds {0}")]
+    Full(u64),
+    /// An index beyond the end of an array.
+    #[error("index {index} is beyond the end, there are {size}")]
+    BeyondEnd {
+        /// The index.
+        index: u64,
+        /// The number of elements.
+        size: u64,
+    },
+    /// A value of another width than the array's.
+    #[error("the elements have {want} bits, {got} are given")]
+    ValueWidth {
+        /// Bits of an element.
+        want: u32,
+        /// The value's width in bits.
+        got: u32,
+    },
+    /// The table has no direct counter or meter, or an array is asked for that is a direct one.
+    #[error("there is no such counter or meter")]
+    NoSuchResource,
+    /// A meter whose rates or bursts contradict each other (RFC 2698: PIR is at least CIR).
+    #[error("the peak rate is lower than the committed rate")]
+    PeakBelowCommitted,
+}

@@ -1,0 +1,181 @@
+//! Meters: two rates, three colours, colour-blind (RFC 2698).
+//!
+//! Two token buckets. P has the peak rate (PIR) and the peak burst (PBS), C the committed ones (CIR, CBS); both
+//! begin full. A packet of B units (bytes, or 1) is *red* if P holds less than B; else *yellow* if C holds less than
+//! B, and takes B from P; else *green*, and takes B from both.
+//!
+//! Tokens are counted in 10^-9 units, so that a rate in units per second times a time in nanoseconds is a whole
+//! number and nothing is lost to rounding, however often the meter is asked.
+
+use ir::Unit;
+
+use super::EntryError;
+
+/// What a meter says of a packet; the numbers are those that programs see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colour {
+    /// Within the committed rate.
+    #[default]
+    Green = 0,
+    /// Within the peak rate.
+    Yellow = 1,
+    /// Beyond.
+    Red = 2,
+}
+
+/// Rates in units (bytes or packets) per second, bursts in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterConfig {
+    /// Committed information rate.
+    pub cir: u64,
+    /// Committed burst size.
+    pub cbs: u64,
+    /// Peak information rate; at least `cir`.
+    pub pir: u64,
+    /// Peak burst size.
+    pub pbs: u64,
+}
+
+const NANO: u128 = 1_000_000_000;
+
+#[derive(Clone, Debug)]
+struct Bucket {
+    rate: u64,
+    size: u128,
+    tokens: u128,
+}
+
+impl Bucket {
+    fn full(rate: u64, burst: u64) -> Self {
+        let size = u128::from(burst) * NANO;
+        Bucket { rate, size, tokens: size }
+    }
+
+    fn fill(&mut self, elapsed_ns: u64) {
+        // At most 2^128 - 2^65 + 1 + 2^94, which the saturation covers.
+        let added = u128::from(self.rate) * u128::from(elapsed_ns);
+        self.tokens = self.tokens.saturating_add(added).min(self.size);
+    }
+}
+
+/// One meter. Without a configuration every packet is green.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    buckets: Option<Buckets>,
+}
+
+#[derive(Clone, Debug)]
+struct Buckets {
+    config: MeterConfig,
+    committed: Bucket,
+    peak: Bucket,
+    filled_ns: u64,
+    started: bool,
+}
+
+impl Meter {
+    /// The configuration.
+    pub fn config(&self) -> Option<MeterConfig> {
+        self.buckets.as_ref().map(|buckets| buckets.config)
+    }
+
+    /// Sets or (`None`) takes away the configuration. The buckets are full afterwards and their time begins with the
+    /// next packet.
+    pub fn configure(&mut self, config: Option<MeterConfig>) -> Result<(), EntryError> {
+        if config.is_some_and(|config| config.pir < config.cir) {
+            return Err(EntryError::PeakBelowCommitted);
+        }
+        self.buckets = config.map(|config| Buckets {
+            config,
+            committed: Bucket::full(config.cir, config.cbs),
+            peak: Bucket::full(config.pir, config.pbs),
+            filled_ns: 0,
+            started: false,
+        });
+        Ok(())
+    }
+
+    /// Meters a packet of so many bytes. A clock that goes back counts as one that stands still.
+    pub fn execute(&mut self, unit: Unit, bytes: u64, now_ns: u64) -> Colour {
+        let Some(buckets) = &mut self.buckets else { return Colour::Green };
+        let elapsed_ns = if buckets.started { now_ns.saturating_sub(buckets.filled_ns) } else { 0 };
+        buckets.filled_ns = if buckets.started { buckets.filled_ns.max(now_ns) } else { now_ns };
+        buckets.started = true;
+        buckets.committed.fill(elapsed_ns);
+        buckets.peak.fill(elapsed_ns);
+        let units = match unit {
+            Unit::Packets => 1,
+            Unit::Bytes | Unit::PacketsAndBytes => bytes,
+        };
+        let cost = u128::from(units) * NANO;
+        if buckets.peak.tokens < cost {
+            return Colour::Red;
+        }
+        buckets.peak.tokens -= cost;
+        if buckets.committed.tokens < cost {
+            return Colour::Yellow;
+        }
+        buckets.committed.tokens -= cost;
+        Colour::Green
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Colour::*;
+    use super::*;
+
+    fn meter(cir: u64, cbs: u64, pir: u64, pbs: u64) -> Meter {
+        let mut meter = Meter::default();
+        meter.configure(Some(MeterConfig { cir, cbs, pir, pbs })).unwrap();
+        meter
+    }
+
+    #[test]
+    fn bytes_by_hand() {
+        // 1000 B/s committed with 1500 B of burst, 2000 B/s peak with 3000 B; 1000 B packets.
+        let mut meter = meter(1000, 1500, 2000, 3000);
+        let mut at = |now_ms: u64| meter.execute(Unit::Bytes, 1000, now_ms * 1_000_000);
+        assert_eq!(at(5000), Green); // C 500, P 2000
+        assert_eq!(at(5000), Yellow); // C 500, P 1000
+        assert_eq!(at(5000), Yellow); // C 500, P 0
+        assert_eq!(at(5000), Red);
+        assert_eq!(at(5250), Red); // C 750, P 500
+        assert_eq!(at(5500), Green); // C 1000 - 1000, P 1000 - 1000
+        assert_eq!(at(5999), Red); // C 499, P 998
+        assert_eq!(at(6000), Yellow); // C 500, P 1000 - 1000
+        assert_eq!(at(60000), Green); // full again
+        assert_eq!(at(60000), Yellow); // C 500 of 1500
+    }
+
+    #[test]
+    fn packets_by_hand() {
+        let mut meter = meter(1, 1, 2, 2);
+        let mut at = |now_ms: u64| meter.execute(Unit::Packets, 9999, now_ms * 1_000_000);
+        assert_eq!([at(0), at(0), at(0)], [Green, Yellow, Red]);
+        assert_eq!([at(499), at(500), at(500)], [Red, Yellow, Red]); // C 0.5, P 1 at 500
+        assert_eq!([at(1000), at(1000)], [Green, Red]); // C 1, P 1
+    }
+
+    #[test]
+    fn asking_often_loses_nothing() {
+        let mut meter = meter(1, 1, 1, 1);
+        assert_eq!(meter.execute(Unit::Packets, 0, 0), Green);
+        for now_ns in 1..1000 {
+            assert_eq!(meter.execute(Unit::Packets, 0, now_ns * 1_000_000), Red);
+        }
+        assert_eq!(meter.execute(Unit::Packets, 0, 1_000_000_000), Green);
+    }
+
+    #[test]
+    fn unconfigured_is_green_and_extremes_do_not_overflow() {
+        assert_eq!(Meter::default().execute(Unit::Bytes, u64::MAX, 0), Green);
+        let mut meter = meter(u64::MAX, u64::MAX, u64::MAX, u64::MAX);
+        assert_eq!(meter.execute(Unit::Bytes, u64::MAX, 0), Green);
+        assert_eq!(meter.execute(Unit::Bytes, u64::MAX, 0), Red);
+        assert_eq!(meter.execute(Unit::Bytes, u64::MAX, u64::MAX), Green);
+        assert_eq!(meter.execute(Unit::Bytes, 1, 5), Red);
+        let low = MeterConfig { cir: 2, cbs: 1, pir: 1, pbs: 1 };
+        assert_eq!(meter.configure(Some(low)), Err(EntryError::PeakBelowCommitted));
+    }
+}

@@ -1,0 +1,210 @@
+//! Action profiles: members that entries share, and groups of members from which a hash chooses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ir::{ActionId, Algorithm};
+
+use super::{ActionCall, EntryError};
+
+/// A member of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The member.
+    pub member: u32,
+    /// Its share; at least 1.
+    pub weight: u32,
+    /// The port that must be up for it to be chosen.
+    pub watch_port: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    call: ActionCall,
+    users: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    /// In the order of their ids, so that the choice does not depend on the order of writes.
+    members: Vec<GroupMember>,
+    max_size: u32,
+    users: u32,
+}
+
+/// The state of a profile.
+#[derive(Clone, Debug)]
+pub(crate) struct Members {
+    pub(crate) selector: Option<Algorithm>,
+    /// Actions that every table of the profile has for its entries.
+    pub(crate) actions: Vec<ActionId>,
+    capacity: u64,
+    members: BTreeMap<u32, Member>,
+    groups: BTreeMap<u32, Group>,
+}
+
+/// Something with a share of a hash's values.
+pub(crate) trait Share {
+    fn weight(&self) -> u32;
+    fn watch_port(&self) -> Option<u32>;
+}
+
+impl Share for GroupMember {
+    fn weight(&self) -> u32 {
+        self.weight
+    }
+    fn watch_port(&self) -> Option<u32> {
+        self.watch_port
+    }
+}
+
+impl Share for super::WeightedCall {
+    fn weight(&self) -> u32 {
+        self.weight
+    }
+    fn watch_port(&self) -> Option<u32> {
+        self.watch_port
+    }
+}
+
+/// The hash modulo the sum of the weights of those whose port is up, counted off from the first; with weights of 1
+/// the hash modulo their number, as in BMv2. `None` if every port is down.
+pub(crate) fn choose<'a, T: Share>(all: &'a [T], hash: u64, down: &BTreeSet<u32>) -> Option<(usize, &'a T)> {
+    let up = |(_, share): &(usize, &T)| share.watch_port().is_none_or(|port| !down.contains(&port));
+    let total: u64 = all.iter().enumerate().filter(up).map(|(_, share)| u64::from(share.weight())).sum();
+    let mut left = hash.checked_rem(total)?;
+    all.iter().enumerate().filter(up).find(|(_, share)| {
+        let weight = u64::from(share.weight());
+        let chosen = left < weight;
+        left = left.saturating_sub(weight);
+        chosen
+    })
+}
+
+/// Weights are at least 1 and their sum fits into 32 bits.
+pub(crate) fn check_weights<T: Share>(all: &[T]) -> Result<(), EntryError> {
+    let total: u64 = all.iter().map(|share| u64::from(share.weight())).sum();
+    match all.iter().any(|share| share.weight() == 0) || total > u64::from(u32::MAX) {
+        true => Err(EntryError::BadWeight),
+        false => Ok(()),
+    }
+}
+
+impl Members {
+    pub(crate) fn new(profile: &ir::Profile, actions: Vec<ActionId>) -> Self {
+        Members {
+            selector: profile.selector,
+            actions,
+            capacity: profile.size.max(1024),
+            members: BTreeMap::new(),
+            groups: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn member(&self, id: u32) -> Option<&ActionCall> {
+        self.members.get(&id).map(|member| &member.call)
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = (u32, &ActionCall)> {
+        self.members.iter().map(|(id, member)| (*id, &member.call))
+    }
+
+    pub(crate) fn group(&self, id: u32) -> Option<&[GroupMember]> {
+        self.groups.get(&id).map(|group| group.members.as_slice())
+    }
+
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (u32, &[GroupMember], u32)> {
+        self.groups.iter().map(|(id, group)| (*id, group.members.as_slice(), group.max_size))
+    }
+
+    pub(crate) fn insert_member(&mut self, id: u32, call: ActionCall) -> Result<(), EntryError> {
+        if self.members.contains_key(&id) {
+            return Err(EntryError::Duplicate);
+        }
+        if self.members.len() as u64 >= self.capacity {
+            return Err(EntryError::Full(self.capacity));
+        }
+        self.members.insert(id, Member { call, users: 0 });
+        Ok(())
+    }
+
+    pub(crate) fn modify_member(&mut self, id: u32, call: ActionCall) -> Result<(), EntryError> {
+        self.members.get_mut(&id).ok_or(EntryError::NotFound)?.call = call;
+        Ok(())
+    }
+
+    pub(crate) fn delete_member(&mut self, id: u32) -> Result<(), EntryError> {
+        match self.members.get(&id).ok_or(EntryError::NotFound)?.users {
+            0 => self.members.remove(&id),
+            users => return Err(EntryError::InUse(users)),
+        };
+        Ok(())
+    }
+
+    /// The members of a group, checked and in order. A `max_size` of 0 is no limit.
+    fn checked(&self, mut members: Vec<GroupMember>, max_size: u32) -> Result<Vec<GroupMember>, EntryError> {
+        if self.selector.is_none() {
+            return Err(EntryError::NoSelector);
+        }
+        check_weights(&members)?;
+        if max_size > 0 && members.len() > max_size as usize {
+            return Err(EntryError::GroupTooLarge { max: max_size, got: members.len() });
+        }
+        if let Some(unknown) = members.iter().find(|member| !self.members.contains_key(&member.member)) {
+            return Err(EntryError::NoSuchMember(unknown.member));
+        }
+        members.sort_by_key(|member| member.member);
+        if members.windows(2).any(|pair| pair[0].member == pair[1].member) {
+            return Err(EntryError::Duplicate);
+        }
+        Ok(members)
+    }
+
+    pub(crate) fn insert_group(&mut self, id: u32, members: Vec<GroupMember>, max: u32) -> Result<(), EntryError> {
+        let members = self.checked(members, max)?;
+        if self.groups.contains_key(&id) {
+            return Err(EntryError::Duplicate);
+        }
+        if self.groups.len() as u64 >= self.capacity {
+            return Err(EntryError::Full(self.capacity));
+        }
+        members.iter().for_each(|member| self.use_member(member.member));
+        self.groups.insert(id, Group { members, max_size: max, users: 0 });
+        Ok(())
+    }
+
+    pub(crate) fn modify_group(&mut self, id: u32, members: Vec<GroupMember>) -> Result<(), EntryError> {
+        let max_size = self.groups.get(&id).ok_or(EntryError::NotFound)?.max_size;
+        let members = self.checked(members, max_size)?;
+        members.iter().for_each(|member| self.use_member(member.member));
+        let group = self.groups.get_mut(&id).expect("it was there");
+        let before = std::mem::replace(&mut group.members, members);
+        before.iter().for_each(|member| self.release_member(member.member));
+        Ok(())
+    }
+
+    pub(crate) fn delete_group(&mut self, id: u32) -> Result<(), EntryError> {
+        match self.groups.get(&id).ok_or(EntryError::NotFound)?.users {
+            0 => {}
+            users => return Err(EntryError::InUse(users)),
+        }
+        let group = self.groups.remove(&id).expect("it was there");
+        group.members.iter().for_each(|member| self.release_member(member.member));
+        Ok(())
+    }
+
+    pub(crate) fn use_member(&mut self, id: u32) {
+        self.members.get_mut(&id).expect("members in use exist").users += 1;
+    }
+
+    pub(crate) fn release_member(&mut self, id: u32) {
+        self.members.get_mut(&id).expect("members in use exist").users -= 1;
+    }
+
+    pub(crate) fn use_group(&mut self, id: u32) {
+        self.groups.get_mut(&id).expect("groups in use exist").users += 1;
+    }
+
+    pub(crate) fn release_group(&mut self, id: u32) {
+        self.groups.get_mut(&id).expect("groups in use exist").users -= 1;
+    }
+}

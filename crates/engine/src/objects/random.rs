@@ -1,0 +1,65 @@
+//! Random numbers from a seed: the same seed gives the same numbers on every machine.
+
+use bits::Bits;
+
+/// A SplitMix64 generator (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from `low` to `high`, both included, which have one width; `low` if they are the wrong way round.
+    /// With 64 bits more than the span needs, the remainder's bias is below 2^-64.
+    pub(crate) fn between(&mut self, low: &Bits, high: &Bits) -> Bits {
+        let width = low.width();
+        if width == 0 || high.unsigned_cmp(low).is_le() {
+            return low.clone();
+        }
+        let words = (width / 64 + 2) as usize;
+        let bytes: Vec<u8> = (0..words).flat_map(|_| self.next().to_be_bytes()).collect();
+        let wide = (words * 64) as u32;
+        let number = Bits::from_be_bytes(&bytes, wide);
+        let span = high.sub(low).resize(wide).add(&Bits::new(1, wide));
+        low.add(&number.rem(&span).resize(width))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stays_inside_and_reaches_both_ends() {
+        let mut random = Random::new(1);
+        let (low, high) = (Bits::new(3, 8), Bits::new(6, 8));
+        let mut seen = [false; 256];
+        for _ in 0..200 {
+            seen[random.between(&low, &high).low_u64() as usize] = true;
+        }
+        let seen: Vec<_> = (0..256).filter(|i| seen[*i]).collect();
+        assert_eq!(seen, [3, 4, 5, 6]);
+        assert_eq!(random.between(&high, &low), high);
+        assert_eq!(random.between(&Bits::zero(200), &Bits::ones(200)).width(), 200);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers() {
+        let run = |seed| {
+            let mut random = Random::new(seed);
+            (0..10).map(|_| random.between(&Bits::zero(64), &Bits::ones(64)).low_u64()).collect::<Vec<_>>()
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+}

@@ -1,0 +1,58 @@
+//! Value sets: what a parser's `select` holds its keys against, filled by the control plane.
+
+use bits::Bits;
+use ir::{KeyValue, MatchKind};
+
+use super::EntryError;
+use crate::tables::{KeyShape, canonical, matches};
+
+/// The members of a value set.
+#[derive(Clone, Debug)]
+pub(crate) struct Members {
+    fields: Vec<KeyShape>,
+    capacity: u64,
+    members: Vec<Vec<KeyValue>>,
+}
+
+impl Members {
+    pub(crate) fn new(set: &ir::ValueSet) -> Self {
+        let shape = |(_, width, kind): &(String, u32, MatchKind)| KeyShape { width: *width, kind: *kind, signed: false };
+        Members { fields: set.fields.iter().map(shape).collect(), capacity: set.size.max(1024), members: Vec::new() }
+    }
+
+    pub(crate) fn members(&self) -> &[Vec<KeyValue>] {
+        &self.members
+    }
+
+    pub(crate) fn insert(&mut self, member: Vec<KeyValue>) -> Result<(), EntryError> {
+        let member = canonical(&self.fields, member)?;
+        if self.members.contains(&member) {
+            return Err(EntryError::Duplicate);
+        }
+        if self.members.len() as u64 >= self.capacity {
+            return Err(EntryError::Full(self.capacity));
+        }
+        self.members.push(member);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, member: Vec<KeyValue>) -> Result<(), EntryError> {
+        let member = canonical(&self.fields, member)?;
+        let at = self.members.iter().position(|other| *other == member).ok_or(EntryError::NotFound)?;
+        self.members.remove(at);
+        Ok(())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.members.clear();
+    }
+
+    /// How many keys of a `select` the set covers.
+    pub(crate) fn field_count(&self) -> usize {
+        self.fields.len()
+    }
+
+    pub(crate) fn contains(&self, keys: &[Bits]) -> bool {
+        self.members.iter().any(|member| matches(&self.fields, member, keys))
+    }
+}

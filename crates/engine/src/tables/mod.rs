@@ -1,0 +1,169 @@
+//! Where table entries live: backends that find the entry for a key.
+//!
+//! A backend knows keys, priorities and handles, and nothing of actions. It may answer *not yet*: a table in another
+//! machine's memory does. Those here answer at once:
+//!
+//! | the key has                       | backend | a lookup costs                      |
+//! |-----------------------------------|---------|-------------------------------------|
+//! | only `exact`                      | `exact` | one hash                            |
+//! | one `lpm`, otherwise only `exact` | `lpm`   | one hash for each prefix length     |
+//! | anything else                     | `scan`  | a comparison with each entry        |
+
+mod exact;
+mod lpm;
+mod scan;
+
+use bits::Bits;
+use ir::{KeyValue, MatchKind};
+
+use crate::objects::EntryError;
+
+/// Names an entry of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Handle(pub u32);
+
+/// What a backend answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// This entry.
+    Hit(Handle),
+    /// No entry.
+    Miss,
+    /// Not known yet; the packet has to wait.
+    Pending,
+}
+
+/// The storage of a table's entries. Keys have one element for each of the table's, selectors excepted; values are in
+/// the form that [`canonical`] gives.
+pub trait Backend: std::fmt::Debug + Send + Sync {
+    /// The entry for a key: of those that match the one with the largest priority, of these the one with the longest
+    /// prefixes, of these the oldest.
+    fn lookup(&self, key: &[Bits]) -> Lookup;
+
+    /// The entry with exactly these values and this priority.
+    fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle>;
+
+    /// Adds an entry, which is not there yet.
+    fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle);
+
+    /// Takes an entry away and returns its handle.
+    fn remove(&mut self, keys: &[KeyValue], priority: i32) -> Option<Handle>;
+}
+
+/// What a backend must know of a key element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyShape {
+    /// Bits.
+    pub width: u32,
+    /// How it is matched; not [`MatchKind::Selector`].
+    pub kind: MatchKind,
+    /// Whether ranges compare signed.
+    pub signed: bool,
+}
+
+/// The backend for a key.
+pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
+    let lpm = shape.iter().filter(|key| key.kind == MatchKind::Lpm).count();
+    let exact = shape.iter().filter(|key| key.kind == MatchKind::Exact).count();
+    if exact == shape.len() {
+        Box::new(exact::Exact::default())
+    } else if lpm == 1 && exact + 1 == shape.len() {
+        Box::new(lpm::Lpm::new(shape))
+    } else {
+        Box::new(scan::Scan::new(shape))
+    }
+}
+
+/// Whether entries of a table with this key have priorities.
+pub(crate) fn needs_priority(shape: &[KeyShape]) -> bool {
+    shape.iter().any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional))
+}
+
+/// The values in the one form that each kind has, so that equal entries are equal values; or why they do not fit.
+pub fn canonical(shape: &[KeyShape], values: Vec<KeyValue>) -> Result<Vec<KeyValue>, EntryError> {
+    if values.len() != shape.len() {
+        return Err(EntryError::KeyCount { want: shape.len(), got: values.len() });
+    }
+    let each = |(key, (shape, value))| canonical_value(key, shape, value);
+    shape.iter().zip(values).enumerate().map(each).collect()
+}
+
+fn canonical_value(key: usize, shape: &KeyShape, value: KeyValue) -> Result<KeyValue, EntryError> {
+    let width = shape.width;
+    let check = |bits: &Bits| match bits.width() == width {
+        true => Ok(()),
+        false => Err(EntryError::KeyWidth { key, want: width, got: bits.width() }),
+    };
+    let (lowest, highest) = match shape.signed && width > 0 {
+        true => (Bits::new(1, width).shl(width - 1), Bits::ones(width).shr(1)),
+        false => (Bits::zero(width), Bits::ones(width)),
+    };
+    let value = match (shape.kind, value) {
+        (MatchKind::Lpm, KeyValue::Any) => KeyValue::Lpm(Bits::zero(width), 0),
+        (MatchKind::Lpm, KeyValue::Exact(value)) => KeyValue::Lpm(value, width),
+        (MatchKind::Ternary, KeyValue::Any) => KeyValue::Ternary(Bits::zero(width), Bits::zero(width)),
+        (MatchKind::Ternary, KeyValue::Exact(value)) => KeyValue::Ternary(value, Bits::ones(width)),
+        (MatchKind::Range, KeyValue::Any) => KeyValue::Range(lowest, highest),
+        (MatchKind::Range, KeyValue::Exact(value)) => KeyValue::Range(value.clone(), value),
+        (_, value) => value,
+    };
+    match (shape.kind, &value) {
+        (MatchKind::Exact | MatchKind::Optional, KeyValue::Exact(value)) => check(value)?,
+        (MatchKind::Optional, KeyValue::Any) => {}
+        (MatchKind::Lpm, KeyValue::Lpm(value, prefix)) => {
+            check(value)?;
+            if *prefix > width {
+                return Err(EntryError::PrefixTooLong { key, width, got: *prefix });
+            }
+            if *value != value.and(&prefix_mask(width, *prefix)) {
+                return Err(EntryError::BitsBehindMask { key });
+            }
+        }
+        (MatchKind::Ternary, KeyValue::Ternary(value, mask)) => {
+            check(value)?;
+            check(mask)?;
+            if *value != value.and(mask) {
+                return Err(EntryError::BitsBehindMask { key });
+            }
+        }
+        (MatchKind::Range, KeyValue::Range(low, high)) => {
+            check(low)?;
+            check(high)?;
+            if !within(shape.signed, low, low, high) {
+                return Err(EntryError::EmptyRange { key });
+            }
+        }
+        (kind, _) => return Err(EntryError::KeyKind { key, kind }),
+    }
+    Ok(value)
+}
+
+/// Ones for the first `prefix` of `width` bits.
+pub(crate) fn prefix_mask(width: u32, prefix: u32) -> Bits {
+    Bits::ones(width).shl(width - prefix)
+}
+
+fn within(signed: bool, value: &Bits, low: &Bits, high: &Bits) -> bool {
+    match signed {
+        false => value.unsigned_cmp(low).is_ge() && value.unsigned_cmp(high).is_le(),
+        true => value.signed_cmp(low).is_ge() && value.signed_cmp(high).is_le(),
+    }
+}
+
+/// Whether a key matches an entry's values: the meaning of every match kind.
+pub fn matches(shape: &[KeyShape], values: &[KeyValue], key: &[Bits]) -> bool {
+    let one = |((shape, value), key): ((&KeyShape, &KeyValue), &Bits)| match value {
+        KeyValue::Exact(value) => key == value,
+        KeyValue::Lpm(value, prefix) => {
+            let spare = shape.width - prefix;
+            key.shr(spare) == value.shr(spare)
+        }
+        KeyValue::Ternary(value, mask) => key.and(mask) == *value,
+        KeyValue::Range(low, high) => within(shape.signed, key, low, high),
+        KeyValue::Any => true,
+    };
+    shape.iter().zip(values).zip(key).all(one)
+}
+
+#[cfg(test)]
+mod tests;

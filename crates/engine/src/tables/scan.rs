@@ -1,0 +1,52 @@
+//! Entries of any kind, asked one after the other from the one that would win over all others.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use bits::Bits;
+use ir::KeyValue;
+
+use super::{Backend, Handle, KeyShape, Lookup, matches};
+use crate::objects::FoldMap;
+
+/// Priority, then the lengths of all prefixes together (where there is no priority, several prefixes), then age.
+type Rank = (Reverse<i32>, Reverse<u32>, u64);
+
+#[derive(Debug)]
+pub(super) struct Scan {
+    shape: Vec<KeyShape>,
+    rules: BTreeMap<Rank, (Box<[KeyValue]>, Handle)>,
+    ranks: FoldMap<(Box<[KeyValue]>, i32), Rank>,
+    inserted: u64,
+}
+
+impl Scan {
+    pub(super) fn new(shape: &[KeyShape]) -> Self {
+        Scan { shape: shape.to_vec(), rules: BTreeMap::new(), ranks: FoldMap::default(), inserted: 0 }
+    }
+}
+
+impl Backend for Scan {
+    fn lookup(&self, key: &[Bits]) -> Lookup {
+        let rule = self.rules.values().find(|(values, _)| matches(&self.shape, values, key));
+        rule.map_or(Lookup::Miss, |(_, handle)| Lookup::Hit(*handle))
+    }
+
+    fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle> {
+        let rank = self.ranks.get(&(keys.into(), priority))?;
+        self.rules.get(rank).map(|(_, handle)| *handle)
+    }
+
+    fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle) {
+        let prefixes = keys.iter().map(|key| if let KeyValue::Lpm(_, prefix) = key { *prefix } else { 0 }).sum();
+        let rank = (Reverse(priority), Reverse(prefixes), self.inserted);
+        self.inserted += 1;
+        self.rules.insert(rank, (keys.into(), handle));
+        self.ranks.insert((keys.into(), priority), rank);
+    }
+
+    fn remove(&mut self, keys: &[KeyValue], priority: i32) -> Option<Handle> {
+        let rank = self.ranks.remove(&(keys.into(), priority))?;
+        self.rules.remove(&rank).map(|(_, handle)| handle)
+    }
+}
