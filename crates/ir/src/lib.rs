@@ -5,9 +5,16 @@
 mod body;
 mod expr;
 mod objects;
+mod print;
 mod program;
+mod text;
+mod validate;
 
 pub use body::*;
 pub use expr::*;
 pub use objects::*;
 pub use program::*;
+pub use validate::{
+    MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_EXPR_DEPTH, MAX_HEADER_BITS, MAX_NAME, MAX_REGISTER_BITS, Rule, Violation,
+    validate,
+};

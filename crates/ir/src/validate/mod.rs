@@ -1,0 +1,182 @@
+//! The validator: what every program that runs can be relied on to hold.
+//!
+//! Executors assume these rules and assert them at most; compilers call [`validate`] on what they made. The rules:
+//!
+//! 1. Every id, field number and action number names something that exists.
+//! 2. Names are unique within a kind, in a header type, in an action's parameters and in a table's actions; local
+//!    headers and slots, arguments, actions and their bodies may share names.
+//! 3. No name is longer than 1000 bytes.
+//! 4. No slot, field, key, register element or expression is wider than 65536 bits, no header or action's data than
+//!    524288 bits.
+//! 5. Register, counter and meter arrays have at most 2^24 elements and 2^31 bits each and 2^26 elements together; a
+//!    lookahead reaches at most 524288 bits.
+//! 6. A header type has at most one variable field.
+//! 7. A stack has elements, all of one type; no header is in two stacks; its next index is 32 bits wide.
+//! 8. An action's parameters are argument slots, each parameter its own, used by that action's body alone.
+//! 9. The architecture's `parser` is a parser body, its other blocks are controls.
+//! 10. Field lists hold metadata slots and headers that are not local; what is kept is a list that exists.
+//! 11. Both sides of an operator, an assignment, a choice or a match have one width.
+//! 12. Conditions are 1 bit wide; bit counts, byte counts, errors, session ids and action numbers 32 bits.
+//! 13. A slice's high bit is not below its low bit and within the value.
+//! 14. An extension does not make a value narrower.
+//! 15. Fixed fields are used as values and places, variable fields only by what is meant for them.
+//! 16. Expressions nest at most 256 deep.
+//! 17. Only parsers have states, extract, look ahead, advance, verify, select and reject; only controls emit; parsers
+//!     neither apply tables nor exit.
+//! 18. Actions do not apply tables.
+//! 19. An extraction gives a variable field's width exactly if the layout has a variable field.
+//! 20. A constant error that is raised is a member of the errors.
+//! 21. A header is copied only from a header of equal layout.
+//! 22. A digest gets one value for each field, of the field's width.
+//! 23. Arrays are counted and metered by index, direct meters read; a table's counter and meter are direct and of that
+//!     table alone.
+//! 24. Meters measure packets or bytes, not both.
+//! 25. A body has a first block, and every block is reachable from it.
+//! 26. The values of a switch are as wide as its subject, and all different.
+//! 27. The matches of a select case cover its keys exactly, a value set as many keys as it has fields.
+//! 28. An action's body is an action body.
+//! 29. A table key is as wide as its expression.
+//! 30. A table has at most one lpm key; selector keys belong to a table whose profile has a selector; value sets have
+//!     none.
+//! 31. An entry has one value for each key but selectors, of the key's kind and width; prefixes fit and nothing is set
+//!     outside prefix or mask; ranges are not empty.
+//! 32. A default action and an entry give one argument for each of the action's parameters, of its width.
+//! 33. The default action is not one for entries only, an entry's not one for the default only.
+//! 34. Priorities are not negative, and 0 where no key element needs one.
+
+mod code;
+mod expr;
+mod rules;
+mod storage;
+mod tables;
+
+pub use rules::*;
+
+use std::collections::HashMap;
+
+use cranelift_entity::{EntityRef, PrimaryMap};
+
+use crate::*;
+
+/// How many violations are reported; one mistake in a compiler can break a rule everywhere.
+const MAX_VIOLATIONS: usize = 100;
+
+/// Checks every rule.
+///
+/// # Errors
+/// What is broken, in the order of the program, at most 100.
+pub fn validate(program: &Program) -> Result<(), Vec<Violation>> {
+    let mut checker = Checker { program, at: Where::Program, violations: Vec::new(), owners: HashMap::new() };
+    checker.storage();
+    checker.objects();
+    checker.bodies();
+    if checker.violations.is_empty() { Ok(()) } else { Err(checker.violations) }
+}
+
+/// Where the checker is.
+#[derive(Clone, Copy)]
+enum Where<'p> {
+    Program,
+    /// A declaration: kind and name.
+    Object(&'static str, &'p str),
+    Instr(&'p Body, BlockId, &'p Instr),
+    Terminator(&'p Body, BlockId),
+}
+
+struct Checker<'p> {
+    program: &'p Program,
+    at: Where<'p>,
+    violations: Vec<Violation>,
+    /// The body that an argument slot belongs to.
+    owners: HashMap<SlotId, BodyId>,
+}
+
+impl<'p> Checker<'p> {
+    /// Reports a violation at the current place.
+    fn broken(&mut self, rule: Rule, message: impl Into<String>) {
+        if self.violations.len() >= MAX_VIOLATIONS {
+            return;
+        }
+        let (place, loc) = match self.at {
+            Where::Program => ("program".to_owned(), None),
+            Where::Object(kind, name) => (format!("{kind} {name}"), None),
+            Where::Instr(body, block, instr) => (
+                format!(
+                    "body {}, block {}, \"{}\"",
+                    body.name,
+                    self.program.display_block(body, block),
+                    shortened(self.program.display_op(&instr.op).to_string())
+                ),
+                Some(instr.loc),
+            ),
+            Where::Terminator(body, block) => (
+                format!("body {}, block {}, its end", body.name, self.program.display_block(body, block)),
+                body.blocks.get(block).map(|block| block.loc),
+            ),
+        };
+        let source = loc.filter(|loc| loc.index() != 0).and_then(|loc| self.program.locs.get(loc)).cloned();
+        self.violations.push(Violation { rule, place, source, message: message.into() });
+    }
+
+    /// Reports a violation unless something holds.
+    fn require(&mut self, holds: bool, rule: Rule, message: impl FnOnce() -> String) {
+        if !holds {
+            self.broken(rule, message());
+        }
+    }
+
+    /// What an id names, or a violation.
+    fn get<K: EntityRef + std::fmt::Display, V>(&mut self, map: &'p PrimaryMap<K, V>, id: K) -> Option<&'p V> {
+        let found = map.get(id);
+        self.require(found.is_some(), Rule::IdInRange, || format!("there is no {id}"));
+        found
+    }
+
+    fn width_limit(&mut self, width: u32) {
+        self.require(width <= bits::MAX_WIDTH, Rule::WidthLimit, || format!("{width} bits are too wide"));
+    }
+
+    fn name_length(&mut self, name: &str) {
+        self.require(name.len() <= MAX_NAME, Rule::NameLength, || format!("a name of {} bytes", name.len()));
+    }
+
+    fn annotations(&mut self, annotations: &[Annotation]) {
+        for annotation in annotations {
+            self.name_length(&annotation.name);
+        }
+    }
+
+    /// Names that must differ.
+    fn unique(&mut self, names: impl IntoIterator<Item = &'p str>) {
+        let mut seen = std::collections::HashSet::new();
+        for name in names {
+            self.name_length(name);
+            let new = seen.insert(name);
+            self.require(new, Rule::UniqueName, || format!("the name {name:?} is given twice"));
+        }
+    }
+}
+
+/// Enough of a long text to recognise it.
+fn shortened(text: String) -> String {
+    const ENOUGH: usize = 200;
+    match text.char_indices().nth(ENOUGH) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_lists_the_rules_as_they_are() {
+        let page = include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("//! "));
+        let page = page.map(str::trim).collect::<Vec<_>>().join(" ");
+        for rule in Rule::ALL {
+            let text = format!("{}. {}", rule.number(), rule.text());
+            assert!(page.contains(&text), "the page does not have {text:?}");
+        }
+    }
+}

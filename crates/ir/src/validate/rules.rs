@@ -1,0 +1,128 @@
+//! The rules by name, and what is said when one is broken.
+
+use std::fmt;
+
+use source::Place as SourcePlace;
+
+/// The longest name in bytes.
+pub const MAX_NAME: usize = 1000;
+/// How deep expressions may nest, the outermost counted; compilers put deeper ones into slots first.
+pub const MAX_EXPR_DEPTH: usize = 256;
+/// Bits of a header, of the data an action takes from an entry, and of what a lookahead reaches.
+pub const MAX_HEADER_BITS: u64 = 1 << 19;
+/// Elements of one register, counter or meter array.
+pub const MAX_ARRAY_SIZE: u64 = 1 << 24;
+/// Bits of one register array.
+pub const MAX_REGISTER_BITS: u64 = 1 << 31;
+/// Elements of all arrays together.
+pub const MAX_ALL_ARRAYS: u64 = 1 << 26;
+
+macro_rules! rules {
+    ($($name:ident $text:literal;)*) => {
+        /// A rule of the validator. Its number is its place in the list on the validator's page.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Rule {
+            $(#[doc = $text] $name,)*
+        }
+
+        impl Rule {
+            /// Every rule in order.
+            pub const ALL: &[Rule] = &[$(Rule::$name,)*];
+
+            /// The rule as a sentence.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Rule::$name => $text,)*
+                }
+            }
+
+            /// The rule's name in kebab-case, as diagnostics use it.
+            pub fn code(self) -> String {
+                let mut code = String::new();
+                for c in format!("{self:?}").chars() {
+                    if c.is_ascii_uppercase() && !code.is_empty() {
+                        code.push('-');
+                    }
+                    code.push(c.to_ascii_lowercase());
+                }
+                code
+            }
+        }
+    };
+}
+
+rules! {
+    IdInRange "Every id, field number and action number names something that exists.";
+    UniqueName "Names are unique within a kind, in a header type, in an action's parameters and in a table's actions; \
+                local headers and slots, arguments, actions and their bodies may share names.";
+    NameLength "No name is longer than 1000 bytes.";
+    WidthLimit "No slot, field, key, register element or expression is wider than 65536 bits, no header or action's \
+                data than 524288 bits.";
+    SizeLimit "Register, counter and meter arrays have at most 2^24 elements and 2^31 bits each and 2^26 elements \
+               together; a lookahead reaches at most 524288 bits.";
+    OneVarbit "A header type has at most one variable field.";
+    StackElements "A stack has elements, all of one type; no header is in two stacks; its next index is 32 bits wide.";
+    Arguments "An action's parameters are argument slots, each parameter its own, used by that action's body alone.";
+    Roles "The architecture's `parser` is a parser body, its other blocks are controls.";
+    FieldLists "Field lists hold metadata slots and headers that are not local; what is kept is a list that exists.";
+    EqualWidths "Both sides of an operator, an assignment, a choice or a match have one width.";
+    OperandWidth "Conditions are 1 bit wide; bit counts, byte counts, errors, session ids and action numbers 32 bits.";
+    SliceBounds "A slice's high bit is not below its low bit and within the value.";
+    Extension "An extension does not make a value narrower.";
+    VarbitUse "Fixed fields are used as values and places, variable fields only by what is meant for them.";
+    ExprDepth "Expressions nest at most 256 deep.";
+    BodyKinds "Only parsers have states, extract, look ahead, advance, verify, select and reject; only controls emit; \
+               parsers neither apply tables nor exit.";
+    ActionApplies "Actions do not apply tables.";
+    ExtractWidth "An extraction gives a variable field's width exactly if the layout has a variable field.";
+    ErrorIndex "A constant error that is raised is a member of the errors.";
+    EqualLayouts "A header is copied only from a header of equal layout.";
+    DigestValues "A digest gets one value for each field, of the field's width.";
+    DirectObjects "Arrays are counted and metered by index, direct meters read; a table's counter and meter are direct \
+                   and of that table alone.";
+    MeterUnit "Meters measure packets or bytes, not both.";
+    Reachable "A body has a first block, and every block is reachable from it.";
+    SwitchCases "The values of a switch are as wide as its subject, and all different.";
+    SelectCoverage "The matches of a select case cover its keys exactly, a value set as many keys as it has fields.";
+    ActionBody "An action's body is an action body.";
+    KeyWidth "A table key is as wide as its expression.";
+    KeyKinds "A table has at most one lpm key; selector keys belong to a table whose profile has a selector; value \
+              sets have none.";
+    EntryKeys "An entry has one value for each key but selectors, of the key's kind and width; prefixes fit and \
+               nothing is set outside prefix or mask; ranges are not empty.";
+    ActionData "A default action and an entry give one argument for each of the action's parameters, of its width.";
+    ActionUse "The default action is not one for entries only, an entry's not one for the default only.";
+    Priority "Priorities are not negative, and 0 where no key element needs one.";
+}
+
+impl Rule {
+    /// The number of the rule, from 1.
+    pub fn number(self) -> usize {
+        self as usize + 1
+    }
+}
+
+/// A rule that a program breaks, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// The rule.
+    pub rule: Rule,
+    /// Where in the program, in words: `body MyParser, block start, "extract hdr.ipv4"`.
+    pub place: String,
+    /// The place in the P4 source, if the program knows it.
+    pub source: Option<SourcePlace>,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (rule {}, {})", self.place, self.message, self.rule.number(), self.rule.code())?;
+        match &self.source {
+            Some(source) => write!(f, " from {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}
