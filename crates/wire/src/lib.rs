@@ -12,4 +12,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checksum;
+pub mod offload;
 pub mod pcap;

@@ -1,0 +1,116 @@
+//! The Internet checksum (RFC 1071): the one's complement of the one's complement sum of 16-bit words.
+//!
+//! Sums are kept unfolded in a `u64`, so that pieces can be added in any order before [`finish`] folds and inverts
+//! them. A piece of odd length stands for itself followed by a zero byte, so only the last piece may be odd.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The unfolded sum of `bytes` as big-endian 16-bit words.
+pub fn sum(bytes: &[u8]) -> u64 {
+    // 32-bit words are two 16-bit words at once: folding adds the halves up later. 2^32 such words fit the sum.
+    let mut words = bytes.chunks_exact(4);
+    let mut total = 0u64;
+    for word in &mut words {
+        total += u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+    }
+    let mut last = [0; 4];
+    let rest = words.remainder();
+    last[..rest.len()].copy_from_slice(rest);
+    total + u64::from(u32::from_be_bytes(last))
+}
+
+/// Folds a sum to 16 bits with end-around carry.
+pub fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// The checksum that belongs to a sum.
+pub fn finish(sum: u64) -> u16 {
+    !fold(sum)
+}
+
+/// The checksum of `bytes`; zero if `bytes` include their own, correct checksum.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    finish(sum(bytes))
+}
+
+/// The sum of the pseudo-header that TCP and UDP over IPv4 include (RFC 793, RFC 768).
+pub fn pseudo_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, len: usize) -> u64 {
+    sum(&source.octets()) + sum(&destination.octets()) + u64::from(protocol) + len as u64
+}
+
+/// The sum of the pseudo-header that TCP, UDP and ICMPv6 include over IPv6 (RFC 8200, 8.1).
+pub fn pseudo_v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, len: usize) -> u64 {
+    sum(&source.octets()) + sum(&destination.octets()) + u64::from(protocol) + len as u64
+}
+
+/// The checksum after one 16-bit word that it covers changed from `old` to `new` (RFC 1624, equation 3).
+pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
+    finish(u64::from(!checksum) + u64::from(!old) + u64::from(new))
+}
+
+/// Finishes a checksum that a sender left to its network card: the field at `start + offset` holds the sum of the
+/// pseudo-header, and the rest to sum is all from `start` to the end. Returns false, with the frame as it was, if the
+/// field is not inside the frame.
+#[must_use]
+pub fn complete(frame: &mut [u8], start: usize, offset: usize) -> bool {
+    let Some(at) = start.checked_add(offset) else { return false };
+    if frame.get(at..).is_none_or(|rest| rest.len() < 2) {
+        return false;
+    }
+    let value = match checksum(&frame[start..]) {
+        // Zero means *no checksum* in UDP; its other representation is as good everywhere (RFC 768).
+        0 => 0xffff,
+        value => value,
+    };
+    frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(fold(sum(&bytes)), 0xddf2);
+        assert_eq!(checksum(&bytes), 0x220d);
+    }
+
+    #[test]
+    fn every_length_agrees_with_the_definition() {
+        let bytes: Vec<u8> = (0..67).map(|i: u8| i.wrapping_mul(151).wrapping_add(13)).collect();
+        for len in 0..bytes.len() {
+            let words =
+                bytes[..len].chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| (*b).into()));
+            assert_eq!(fold(sum(&bytes[..len])), fold(words.sum()), "length {len}");
+        }
+    }
+
+    #[test]
+    fn updating_equals_computing_anew() {
+        let mut header = [0x45, 0, 0, 84, 0x12, 0x34, 0x40, 0, 64, 1, 0, 0, 10, 0, 1, 1, 10, 0, 2, 2];
+        for ttl in (1..=255u8).rev() {
+            let old = u16::from_be_bytes([header[8], header[9]]);
+            let before = checksum(&header);
+            header[8] = ttl;
+            let new = u16::from_be_bytes([header[8], header[9]]);
+            assert_eq!(update(before, old, new), checksum(&header), "ttl {ttl}");
+        }
+    }
+
+    #[test]
+    fn a_partial_checksum_is_completed_or_refused() {
+        let mut frame = vec![9; 30];
+        let pseudo = fold(pseudo_v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17, 20));
+        frame[16..18].copy_from_slice(&pseudo.to_be_bytes());
+        assert!(complete(&mut frame, 10, 6));
+        let whole = pseudo_v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17, 20) + sum(&frame[10..]);
+        assert_eq!(finish(whole), 0);
+        assert!(!complete(&mut frame, 10, 19) && !complete(&mut frame, 31, 0) && !complete(&mut frame, usize::MAX, 1));
+    }
+}

@@ -1,0 +1,248 @@
+//! Finishing what a network stack leaves to the network card.
+//!
+//! A stack that talks to a card (or to a veth device, which promises to be one) hands over TCP and UDP frames of up to
+//! 64 KiB, to be cut into frames the medium can carry, and leaves their checksums half done. [`segment`] does the
+//! cutting, and computes the checksums as it goes; [`checksum::complete`](crate::checksum::complete) finishes the
+//! checksum of a frame that is not to be cut.
+//!
+//! ```text
+//! Ethernet | VLAN tags | IP (length n) | TCP (seq s)       | payload .................................
+//! Ethernet | VLAN tags | IP (id, ...)  | TCP (seq s)       | size bytes     without FIN and PSH
+//! Ethernet | VLAN tags | IP (id+1, ..) | TCP (seq s+size)  | size bytes     without FIN, PSH and CWR
+//! Ethernet | VLAN tags | IP (id+2, ..) | TCP (seq s+2size) | what is left   without CWR
+//! ```
+
+use crate::checksum;
+
+/// What the frame carries, and so how it is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// TCP: each frame continues the sequence numbers.
+    Tcp,
+    /// UDP: each frame is a datagram of its own.
+    Udp,
+}
+
+/// Why a frame cannot be cut; it is to be dropped and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotCut {
+    /// It is not IP, or the transport header is not where the sender says: something is wrapped around it.
+    #[error("not a plain IPv4 or IPv6 frame of that transport")]
+    NotPlain,
+    /// Headers are cut short, or there is no payload or no segment size.
+    #[error("headers are cut short or there is nothing to cut")]
+    Malformed,
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+
+/// Where the headers of a frame lie, in bytes from its start.
+struct Layout {
+    version: u8,
+    network: usize,
+    transport: usize,
+    payload: usize,
+}
+
+/// Cuts `frame` into frames of at most `size` bytes of payload and hands each to `emit`, checksums complete; says how
+/// many there were. `transport`, if the sender gave it, is the offset of the transport header, and is compared with
+/// what the headers say: a frame within a tunnel must not be cut as if it were a plain one.
+///
+/// # Errors
+/// If the frame is not what it is said to be. Nothing was emitted then.
+pub fn segment(
+    frame: &[u8],
+    cut: Cut,
+    transport: Option<usize>,
+    size: usize,
+    mut emit: impl FnMut(Vec<u8>),
+) -> Result<usize, CannotCut> {
+    let layout = layout(frame, cut)?;
+    if transport.is_some_and(|given| given != layout.transport) {
+        return Err(CannotCut::NotPlain);
+    }
+    let (headers, payload) = frame.split_at(layout.payload);
+    let too_big = layout.payload - layout.network + size > 0xffff;
+    if size == 0 || payload.is_empty() || too_big {
+        return Err(CannotCut::Malformed);
+    }
+    let count = payload.len().div_ceil(size);
+    for (index, chunk) in payload.chunks(size).enumerate() {
+        let mut piece = Vec::with_capacity(headers.len() + chunk.len() + 4);
+        piece.extend_from_slice(headers);
+        piece.extend_from_slice(chunk);
+        finish_network(&mut piece, &layout, index);
+        match cut {
+            Cut::Tcp => finish_tcp(&mut piece, &layout, index * size, index == 0, index + 1 == count),
+            Cut::Udp => {
+                let len = (piece.len() - layout.transport) as u16;
+                put16(&mut piece, layout.transport + 4, len);
+            }
+        }
+        finish_checksum(&mut piece, &layout, cut);
+        emit(piece);
+    }
+    Ok(count)
+}
+
+fn layout(frame: &[u8], cut: Cut) -> Result<Layout, CannotCut> {
+    let short = CannotCut::Malformed;
+    let byte = |at: usize| frame.get(at).copied().ok_or(short);
+    let half = |at: usize| Ok(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
+    let mut at = 12;
+    while matches!(half(at)?, 0x8100 | 0x88a8) {
+        at += 4;
+    }
+    let network = at + 2;
+    let (version, mut protocol, mut transport) = match half(at)? {
+        0x0800 if byte(network)? >> 4 == 4 => {
+            let header_len = usize::from(byte(network)? & 0xf) * 4;
+            if header_len < 20 {
+                return Err(short);
+            }
+            (4, byte(network + 9)?, network + header_len)
+        }
+        0x86dd if byte(network)? >> 4 == 6 => (6, byte(network + 6)?, network + 40),
+        _ => return Err(CannotCut::NotPlain),
+    };
+    // Hop-by-hop options, routing and destination options may stand before the transport header (RFC 8200, 4).
+    while version == 6 && matches!(protocol, 0 | 43 | 60) {
+        protocol = byte(transport)?;
+        transport += (usize::from(byte(transport + 1)?) + 1) * 8;
+    }
+    let (expected, payload) = match cut {
+        Cut::Tcp => (TCP, transport + usize::from(byte(transport + 12)? >> 4) * 4),
+        Cut::Udp => (UDP, transport + 8),
+    };
+    let least = if cut == Cut::Tcp { 20 } else { 8 };
+    if protocol != expected {
+        return Err(CannotCut::NotPlain);
+    }
+    if payload < transport + least || payload > frame.len() {
+        return Err(short);
+    }
+    Ok(Layout { version, network, transport, payload })
+}
+
+fn finish_network(piece: &mut [u8], layout: &Layout, index: usize) {
+    let at = layout.network;
+    if layout.version == 6 {
+        let len = (piece.len() - at - 40) as u16;
+        return put16(piece, at + 4, len);
+    }
+    let (len, id) = ((piece.len() - at) as u16, get16(piece, at + 4).wrapping_add(index as u16));
+    put16(piece, at + 2, len);
+    put16(piece, at + 4, id);
+    put16(piece, at + 10, 0);
+    let value = checksum::checksum(&piece[at..layout.transport]);
+    put16(piece, at + 10, value);
+}
+
+fn finish_tcp(piece: &mut [u8], layout: &Layout, sent: usize, first: bool, last: bool) {
+    let at = layout.transport + 4;
+    let sequence = u32::from_be_bytes([piece[at], piece[at + 1], piece[at + 2], piece[at + 3]]);
+    piece[at..at + 4].copy_from_slice(&sequence.wrapping_add(sent as u32).to_be_bytes());
+    let flags = &mut piece[layout.transport + 13];
+    if !first {
+        *flags &= !CWR;
+    }
+    if !last {
+        *flags &= !FIN_PSH;
+    }
+}
+
+fn finish_checksum(piece: &mut [u8], layout: &Layout, cut: Cut) {
+    let (protocol, offset) = match cut {
+        Cut::Tcp => (TCP, 16),
+        Cut::Udp => (UDP, 6),
+    };
+    let addresses = match layout.version {
+        4 => layout.network + 12..layout.network + 20,
+        _ => layout.network + 8..layout.network + 40,
+    };
+    let len = piece.len() - layout.transport;
+    // Both pseudo-headers add up to the same: the addresses, the protocol and the length.
+    let pseudo = checksum::sum(&piece[addresses]) + u64::from(protocol) + len as u64;
+    put16(piece, layout.transport + offset, checksum::fold(pseudo));
+    let inside = checksum::complete(piece, layout.transport, offset);
+    debug_assert!(inside, "the layout was checked");
+}
+
+fn get16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn put16(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A TCP frame over IPv4 with one VLAN tag, FIN, PSH and CWR set, and `len` bytes of payload.
+    fn tcp_frame(len: usize) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        frame.extend([0x81, 0, 0, 5, 0x08, 0]);
+        frame.extend([0x45, 0, 0, 0, 0xff, 0xff, 0x40, 0, 64, 6, 0, 0, 10, 0, 1, 1, 10, 0, 2, 2]);
+        frame.extend([0, 80, 0x12, 0x34, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1, 0x60, 0x99, 0, 9, 0, 0, 0, 0, 1, 1, 1, 1]);
+        frame.extend((0..len).map(|i| i as u8));
+        frame
+    }
+
+    fn cut(frame: &[u8], how: Cut, transport: Option<usize>, size: usize) -> Result<Vec<Vec<u8>>, CannotCut> {
+        let mut pieces = Vec::new();
+        segment(frame, how, transport, size, |piece| pieces.push(piece))?;
+        Ok(pieces)
+    }
+
+    #[test]
+    fn tcp_continues_its_sequence_and_keeps_its_flags_in_place() {
+        let frame = tcp_frame(2500);
+        let pieces = cut(&frame, Cut::Tcp, Some(38), 1000).unwrap();
+        let payload: Vec<u8> = pieces.iter().flat_map(|piece| piece[62..].to_vec()).collect();
+        assert_eq!(payload, frame[62..]);
+        let seen: Vec<_> = pieces.iter().map(|p| (get16(p, 20), get16(p, 22), p[45], p[51], p.len() - 62)).collect();
+        // Total length, identification, lowest byte of the sequence number, flags, payload.
+        assert_eq!(seen, [(1044, 0xffff, 0, 0x90, 1000), (1044, 0, 0xe8, 0x10, 1000), (544, 1, 0xd0, 0x19, 500)]);
+        for piece in &pieces {
+            assert_eq!(checksum::checksum(&piece[18..38]), 0, "header checksum");
+            let pseudo = checksum::sum(&piece[30..38]) + 6 + (piece.len() - 38) as u64;
+            assert_eq!(checksum::finish(pseudo + checksum::sum(&piece[38..])), 0, "transport checksum");
+        }
+    }
+
+    #[test]
+    fn udp_over_ipv6_becomes_datagrams() {
+        let mut frame = vec![2; 12];
+        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 0, 64]);
+        frame.extend([1; 32]);
+        // Hop-by-hop options of eight bytes, then UDP.
+        frame[20] = 0;
+        frame.extend([17, 0, 1, 4, 0, 0, 0, 0]);
+        frame.extend([0, 1, 0, 2, 0, 0, 0, 0]);
+        frame.extend([7; 25]);
+        let pieces = cut(&frame, Cut::Udp, None, 10).unwrap();
+        let seen: Vec<_> = pieces.iter().map(|p| (get16(p, 18), get16(p, 66), p.len())).collect();
+        assert_eq!(seen, [(26, 18, 80), (26, 18, 80), (21, 13, 75)]);
+        for piece in &pieces {
+            let pseudo = checksum::sum(&piece[22..54]) + 17 + (piece.len() - 62) as u64;
+            assert_eq!(checksum::finish(pseudo + checksum::sum(&piece[62..])), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_is_refused() {
+        let frame = tcp_frame(100);
+        assert_eq!(cut(&frame, Cut::Tcp, Some(58), 10), Err(CannotCut::NotPlain));
+        assert_eq!(cut(&frame, Cut::Udp, None, 10), Err(CannotCut::NotPlain));
+        assert_eq!(cut(&frame, Cut::Tcp, None, 0), Err(CannotCut::Malformed));
+        assert_eq!(cut(&frame, Cut::Tcp, None, 0xffff), Err(CannotCut::Malformed));
+        for len in 0..=62 {
+            assert!(cut(&frame[..len], Cut::Tcp, None, 10).is_err(), "length {len}");
+        }
+    }
+}
