@@ -12,8 +12,7 @@ use crate::{Entries, groups, names, table};
 /// Members that say how other tools load the file; they are not used here.
 const IGNORED: &[&str] = &["target", "p4info", "bmv2_json"];
 
-const SECTIONS: &[&str] =
-    &["table_entries", "multicast_group_entries", "clone_session_entries", "register_entries"];
+const SECTIONS: &[&str] = &["table_entries", "multicast_group_entries", "clone_session_entries", "register_entries"];
 
 /// What every reader needs: the program, the findings, and which file it is.
 pub(crate) struct Reader<'a> {

@@ -102,9 +102,8 @@ fn describe(program: &Program, table: &Table) -> String {
     let keys = table.keys.iter().map(|key| format!("{} ({}, {} bits)", key.name, kind_name(key.kind), key.width));
     let actions = table.actions.iter().map(|entry| {
         let action = &program.actions[entry.action];
-        let params = action.params.iter().map(|param| {
-            format!("{}: {} bits", param.name, program.slots[param.slot].width)
-        });
+        let params =
+            action.params.iter().map(|param| format!("{}: {} bits", param.name, program.slots[param.slot].width));
         format!("{}({})", action.name, params.collect::<Vec<_>>().join(", "))
     });
     format!(
@@ -145,7 +144,9 @@ fn action(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option
         if !action.params.iter().any(|param| param.name == property.name.as_str()) {
             let span = reader.span(&property.name);
             let message = format!("action `{}` has no parameter `{}`", action.name, property.name.as_str());
-            reader.diagnostics.push(Diagnostic::error("unknown-parameter", span, message).help(describe(program, table)));
+            reader
+                .diagnostics
+                .push(Diagnostic::error("unknown-parameter", span, message).help(describe(program, table)));
         }
     }
     let mut args = Vec::new();

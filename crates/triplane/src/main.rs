@@ -1,1 +1,36 @@
-fn main() {}
+//! The `triplane` command. Everything that people see is printed here and in the modules below; the crates it stands on
+//! return values.
+
+mod apply;
+mod cli;
+mod commands;
+mod load;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use output::{Failure, Output};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.color);
+    let result = match &cli.command {
+        Command::Demo(args) => commands::demo::run(args, &output),
+        Command::Run(args) => commands::run::run(args, &output),
+        Command::Check(args) => commands::check::run(args, &output),
+        Command::Dump(args) => commands::dump::run(args, &output),
+        Command::Trace(args) => commands::trace::run(args, &output),
+        Command::Completions { shell } => commands::completions::run(*shell, &output),
+    };
+    match result {
+        Ok(()) => ExitCode::from(cli::exit::OK),
+        Err(Failure::Closed) => ExitCode::from(cli::exit::OK),
+        Err(failure) => {
+            output.failure(&failure);
+            ExitCode::from(failure.code())
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `triplane check`: every mistake in a program, and in its entries file if one is given.
+
+use serde_json::json;
+use source::{Diagnostic, Label, Severity, SourceMap};
+
+use crate::cli::CheckArgs;
+use crate::load::Loader;
+use crate::output::{Failure, Output};
+
+/// Checks.
+pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
+    let mut loader = Loader::open(&args.program)?;
+    let program = loader.ir();
+    if let (Some(program), Some(path)) = (&program, &args.entries) {
+        let text = crate::load::read(path, entries::MAX_FILE_BYTES)?;
+        let file = loader.map.add(&path.display().to_string(), text);
+        entries::parse(&loader.map, file, program, &mut loader.diagnostics);
+    }
+    if args.json {
+        let findings: Vec<_> = loader.diagnostics.iter().map(|finding| to_json(finding, &loader.map)).collect();
+        output.print(&format!("{:#}\n", json!({ "findings": findings, "dropped": loader.diagnostics.dropped() })))?;
+    } else {
+        output.diagnostics(&loader.map, &loader.diagnostics);
+    }
+    if let Some(summary) = loader.summary() {
+        let found = summary.split(';').next().unwrap_or_default().to_owned();
+        return Err(Failure::Input(found));
+    }
+    if let (Some(program), false) = (program, args.json) {
+        output.print(&format!("{}: {}\n", args.program.program.display(), describe(&program)))?;
+    }
+    Ok(())
+}
+
+/// What a program consists of, in a line.
+fn describe(program: &ir::Program) -> String {
+    let count = |number: usize, one: &str| match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {one}s"),
+    };
+    let objects = [
+        (program.headers.values().filter(|header| !header.local).count(), "header"),
+        (program.tables.len(), "table"),
+        (program.actions.len(), "action"),
+        (program.counters.len(), "counter"),
+        (program.registers.len(), "register"),
+        (program.meters.len(), "meter"),
+    ];
+    let parts = objects.iter().filter(|(number, _)| *number > 0).map(|(number, one)| count(*number, one));
+    format!("no mistakes ({} for {})", parts.collect::<Vec<_>>().join(", "), program.arch).replace("( for", "(for")
+}
+
+fn to_json(finding: &Diagnostic, map: &SourceMap) -> serde_json::Value {
+    let label = |label: &Label| {
+        let place = map.place(label.span);
+        let end = map.place(label.span.after());
+        json!({ "file": place.file, "line": place.line, "column": place.column,
+                "end_line": end.line, "end_column": end.column, "text": label.text })
+    };
+    json!({
+        "severity": match finding.severity { Severity::Error => "error", Severity::Warning => "warning" },
+        "code": finding.code,
+        "message": finding.message,
+        "place": label(&finding.primary),
+        "also": finding.secondary.iter().map(label).collect::<Vec<_>>(),
+        "help": finding.help,
+    })
+}

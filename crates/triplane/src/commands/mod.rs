@@ -1,0 +1,8 @@
+//! One subcommand a file.
+
+pub mod check;
+pub mod completions;
+pub mod demo;
+pub mod dump;
+pub mod run;
+pub mod trace;

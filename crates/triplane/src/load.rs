@@ -1,0 +1,137 @@
+//! From file names to programs and entries.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use compile::Architecture;
+use entries::Entries;
+use p4::Options;
+use source::{Diagnostics, SourceMap};
+
+use crate::cli::ProgramArgs;
+use crate::output::{Failure, Output};
+
+/// The largest program file that is read, in bytes.
+const MAX_PROGRAM_BYTES: u64 = 16 << 20;
+
+/// A program's text and how to read it, and what was found on the way.
+pub struct Loader {
+    /// Every file that was read.
+    pub map: SourceMap,
+    /// What was found so far.
+    pub diagnostics: Diagnostics,
+    /// How the front end is to read.
+    pub options: Options,
+    name: String,
+    text: String,
+}
+
+impl Loader {
+    /// Reads the program's file.
+    pub fn open(args: &ProgramArgs) -> Result<Loader, Failure> {
+        let text = read(&args.program, MAX_PROGRAM_BYTES)?;
+        let define = |text: &String| match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (text.clone(), "1".to_owned()),
+        };
+        let options = Options {
+            defines: args.define.iter().map(define).collect(),
+            include_dirs: args.include.clone(),
+            builtin: v1model::description::V1Model.includes().to_vec(),
+        };
+        let mut diagnostics = Diagnostics::new();
+        for code in &args.allow {
+            diagnostics.silence(code);
+        }
+        Ok(Loader { map: SourceMap::new(), diagnostics, options, name: args.program.display().to_string(), text })
+    }
+
+    /// A program that is not in a file.
+    pub fn builtin(name: &str, text: &str) -> Loader {
+        let builtin = v1model::description::V1Model.includes().to_vec();
+        let options = Options { defines: Vec::new(), include_dirs: Vec::new(), builtin };
+        Loader {
+            map: SourceMap::new(),
+            diagnostics: Diagnostics::new(),
+            options,
+            name: name.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// Its tokens behind the preprocessor.
+    pub fn tokens(&mut self) -> Vec<p4::lex::Token> {
+        p4::tokenize(&mut self.map, &self.name, &self.text, &self.options, &p4::DiskLoader, &mut self.diagnostics)
+    }
+
+    /// The checked program; `None` if there was an error.
+    pub fn typed(&mut self) -> Option<p4::typed::Program> {
+        let ast = p4::parse(
+            &mut self.map,
+            &self.name,
+            &self.text,
+            &self.options,
+            &p4::DiskLoader,
+            &mut self.diagnostics,
+        );
+        let typed = p4::check(&ast, &self.map, &mut self.diagnostics);
+        if self.diagnostics.has_errors() { None } else { typed }
+    }
+
+    /// The program as pipeline IR; `None` if there was an error.
+    pub fn ir(&mut self) -> Option<ir::Program> {
+        let typed = self.typed()?;
+        compile::compile(&typed, &v1model::description::V1Model, &self.map, &mut self.diagnostics)
+    }
+
+    /// The program as pipeline IR, ready to run. Findings have been printed when this returns.
+    pub fn program(&mut self, output: &Output) -> Result<Arc<ir::Program>, Failure> {
+        let program = self.ir();
+        self.report(output)?;
+        let program = program.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+        Ok(Arc::new(program))
+    }
+
+    /// Reads an entries file and holds it against the program. Findings have been printed when this returns.
+    pub fn entries(&mut self, path: &Path, program: &ir::Program, output: &Output) -> Result<Entries, Failure> {
+        let text = read(path, entries::MAX_FILE_BYTES)?;
+        let file = self.map.add(&path.display().to_string(), text);
+        self.diagnostics = Diagnostics::new();
+        let entries = entries::parse(&self.map, file, program, &mut self.diagnostics);
+        self.report(output)?;
+        entries.ok_or_else(|| anyhow!("the entries reader gave no entries and no reason; this is a bug").into())
+    }
+
+    /// Prints what was found; an error if any finding is one.
+    pub fn report(&self, output: &Output) -> Result<(), Failure> {
+        output.diagnostics(&self.map, &self.diagnostics);
+        match self.summary() {
+            Some(summary) => Err(Failure::Input(summary)),
+            None => Ok(()),
+        }
+    }
+
+    /// `3 errors`, if there are any.
+    pub fn summary(&self) -> Option<String> {
+        match self.diagnostics.error_count() {
+            0 => None,
+            1 => Some("1 mistake found; nothing was run".to_owned()),
+            count => Some(format!("{count} mistakes found; nothing was run")),
+        }
+    }
+}
+
+/// The text of a file of at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> Result<String, Failure> {
+    let shown = path.display();
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+    if metadata.is_dir() {
+        return Err(anyhow!("{shown} is a directory; name a file").into());
+    }
+    if metadata.len() > limit {
+        return Err(anyhow!("{shown} has {} bytes; at most {limit} are read", metadata.len()).into());
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    String::from_utf8(bytes).map_err(|_| Failure::Input(format!("{shown} is not text (UTF-8)")))
+}

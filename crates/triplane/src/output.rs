@@ -1,0 +1,115 @@
+//! Where text goes: standard output for what was asked for, standard error for everything else.
+
+use std::io::{IsTerminal, Write};
+
+use source::{Diagnostics, SourceMap};
+
+use crate::cli::{Color, exit};
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something the user wrote is wrong. The findings have been printed; this is the line below them.
+    Input(String),
+    /// The environment refused.
+    Environment(anyhow::Error),
+    /// Nobody reads the output any more.
+    Closed,
+}
+
+impl Failure {
+    /// The exit code that tells it.
+    pub fn code(&self) -> u8 {
+        match self {
+            Failure::Input(_) => exit::INPUT,
+            Failure::Environment(_) => exit::ENVIRONMENT,
+            Failure::Closed => exit::OK,
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Failure::Environment(error)
+    }
+}
+
+impl From<ports::PortError> for Failure {
+    fn from(error: ports::PortError) -> Self {
+        Failure::Environment(error.into())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::Closed,
+            _ => Failure::Environment(error.into()),
+        }
+    }
+}
+
+/// Whether to use colours, on either stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    stdout_color: bool,
+    stderr_color: bool,
+}
+
+impl Output {
+    /// Decides about colours.
+    pub fn new(color: Color) -> Self {
+        let wanted = |terminal: bool| match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
+        Output {
+            stdout_color: wanted(std::io::stdout().is_terminal()),
+            stderr_color: wanted(std::io::stderr().is_terminal()),
+        }
+    }
+
+    /// Prints what was asked for.
+    pub fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Says something on the side. A closed standard error is nobody's concern.
+    pub fn note(&self, text: &str) {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
+    /// Prints findings.
+    pub fn diagnostics(&self, map: &SourceMap, diagnostics: &Diagnostics) {
+        let _ = std::io::stderr().write_all(diagnostics.render(map, self.stderr_color).as_bytes());
+    }
+
+    /// Prints why the command failed, in one sentence.
+    pub fn failure(&self, failure: &Failure) {
+        let text = match failure {
+            Failure::Input(summary) => summary.clone(),
+            Failure::Environment(error) => {
+                // The causes an error already tells in its own sentence are not told again.
+                let mut text = error.to_string();
+                for cause in error.chain().skip(1).map(ToString::to_string) {
+                    if !text.contains(&cause) {
+                        text = format!("{text}: {cause}");
+                    }
+                }
+                text
+            }
+            Failure::Closed => return,
+        };
+        let (on, off) = if self.stderr_color { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+        self.note(&format!("{on}error{off}: {text}"));
+    }
+
+    /// `text` in bold on standard output.
+    pub fn bold(&self, text: &str) -> String {
+        if self.stdout_color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
