@@ -1,0 +1,179 @@
+//! `cargo xtask ci`: what CI runs, on any machine.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::step::{Outcome, Step, clock};
+use crate::totals::{SkipLog, Totals};
+
+/// What `cargo xtask ci --help` prints below the first line.
+pub const HELP: &str = "\
+Usage: cargo xtask ci [OPTIONS] [STEP...]
+
+Runs the steps one after the other and goes on when one fails, so that one run reports everything. Ends with a table
+of the steps and the totals of the tests, and fails if any step did. With STEPs, only those run.
+
+Steps, in order:
+  fmt      formatting (`cargo fmt --all` repairs it)
+  clippy   lints of every target, warnings denied
+  test     every test of the workspace; those that need root or a tool skip without it
+  doc      the documentation builds without a warning
+  build    the release build
+  demo     `triplane demo` exits with 0
+  fuzz     every fuzz target, for some seconds each
+
+Options:
+  --fuzz-seconds N   How long each fuzz target runs [default: 15]
+  --fuzz-seed N      The seed of the fuzzers [default: from the clock; printed, so that a run can be repeated]
+
+Environment:
+  TRIPLANE_NO_SKIP=1   A test that would skip fails instead. CI sets it.
+";
+
+/// The fuzz targets of the `fuzz` package.
+const FUZZ_TARGETS: [&str; 5] = ["frontend", "ir", "packets", "entries", "pcap"];
+
+const STEPS: [&str; 7] = ["fmt", "clippy", "test", "doc", "build", "demo", "fuzz"];
+
+struct Options {
+    steps: Vec<&'static str>,
+    fuzz_seconds: u32,
+    fuzz_seed: u64,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Options> {
+        // The seed of the day: every run looks somewhere else, and the line that starts the fuzzer shows it.
+        let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO);
+        let mut options = Options { steps: Vec::new(), fuzz_seconds: 15, fuzz_seed: since_epoch.as_secs() };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let mut number = || -> Result<u64> {
+                let value = rest.next().with_context(|| format!("{argument} needs a number"))?;
+                value.parse().with_context(|| format!("{argument} needs a number, not `{value}`"))
+            };
+            match argument.as_str() {
+                "--fuzz-seconds" => options.fuzz_seconds = u32::try_from(number()?).context("too many seconds")?,
+                "--fuzz-seed" => options.fuzz_seed = number()?,
+                name => match STEPS.iter().find(|step| **step == name) {
+                    Some(step) => options.steps.push(step),
+                    None => bail!("there is no step `{name}`; the steps are {}", STEPS.join(", ")),
+                },
+            }
+        }
+        if options.steps.is_empty() {
+            options.steps = STEPS.to_vec();
+        }
+        Ok(options)
+    }
+}
+
+/// Runs the steps. False if any failed.
+pub fn run(arguments: &[String]) -> Result<bool> {
+    let options = Options::parse(arguments)?;
+    let skips = SkipLog::new()?;
+    let mut totals = Totals::default();
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for name in STEPS.iter().filter(|step| options.steps.contains(step)) {
+        let outcome = match *name {
+            "fmt" => Step::cargo("fmt", &["fmt", "--all", "--check"]).run(),
+            "clippy" => {
+                Step::cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()
+            }
+            "test" => test(&skips, &mut totals)?,
+            "doc" => {
+                let step = Step::cargo("doc", &["doc", "--workspace", "--no-deps"]);
+                step.env("RUSTDOCFLAGS", "-D warnings").run()
+            }
+            "build" => Step::cargo("build", &["build", "--release", "--workspace"]).run(),
+            "demo" => Step::cargo("demo", &["run", "--release", "--", "demo"]).run(),
+            "fuzz" => fuzz(&options),
+            other => unreachable!("step `{other}` is listed and not implemented"),
+        };
+        outcomes.push(outcome);
+    }
+
+    println!("\n{}", table(&outcomes));
+    for line in skips.lines()? {
+        println!("skipped: {line}");
+    }
+    // The last line is for machines.
+    println!("{totals}");
+    Ok(outcomes.iter().all(Outcome::passed))
+}
+
+/// All tests, with their totals.
+fn test(skips: &SkipLog, totals: &mut Totals) -> Result<Outcome> {
+    let step = Step::cargo("test", &["test", "--workspace", "--no-fail-fast"]).env("TRIPLANE_SKIP_LOG", skips.path());
+    let mut outcome = step.run_reading(|line| totals.read(line));
+    totals.skip(skips.lines()?.len());
+    if outcome.passed() && totals.passed() == 0 {
+        outcome.fail("no test ran".to_owned());
+    }
+    let no_skip = std::env::var_os("TRIPLANE_NO_SKIP").is_some_and(|value| value == "1");
+    if outcome.passed() && no_skip && totals.skipped() > 0 {
+        outcome.fail(format!("{} skipped although TRIPLANE_NO_SKIP=1", totals.skipped()));
+    }
+    outcome.note(totals.to_string());
+    Ok(outcome)
+}
+
+/// Every fuzz target in turn; the first failure is the step's.
+fn fuzz(options: &Options) -> Outcome {
+    let (seed, seconds) = (options.fuzz_seed.to_string(), options.fuzz_seconds.to_string());
+    let mut whole = Outcome::empty("fuzz");
+    for target in FUZZ_TARGETS {
+        let arguments = ["run", "--release", "-p", "fuzz", "--", target, "--seed", &seed, "--seconds", &seconds];
+        whole.join(Step::cargo(&format!("fuzz {target}"), &arguments).run());
+    }
+    whole
+}
+
+/// One line a step.
+fn table(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for outcome in outcomes {
+        let verdict = if outcome.passed() { "ok" } else { "FAILED" };
+        let line =
+            format!("{:<8} {:<6} {:>8}  {}", outcome.name, verdict, clock(outcome.time), outcome.notes.join("; "));
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options> {
+        Options::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn steps_and_options_are_read() {
+        let options = parse(&["fuzz", "--fuzz-seconds", "3", "fmt", "--fuzz-seed", "7"]).expect("good arguments");
+        assert_eq!((options.fuzz_seconds, options.fuzz_seed), (3, 7));
+        assert_eq!(options.steps, ["fuzz", "fmt"]);
+        assert_eq!(parse(&[]).expect("no arguments").steps, STEPS);
+    }
+
+    #[test]
+    fn a_wrong_step_is_refused_with_the_list() {
+        let error = parse(&["tests"]).err().expect("there is no such step").to_string();
+        assert_eq!(error, "there is no step `tests`; the steps are fmt, clippy, test, doc, build, demo, fuzz");
+        assert!(parse(&["--fuzz-seconds"]).is_err());
+    }
+
+    #[test]
+    fn the_help_names_every_step_and_every_fuzz_target_exists() {
+        for step in STEPS {
+            assert!(HELP.contains(&format!("\n  {step} ")), "`{step}` is not in the help");
+        }
+        for target in FUZZ_TARGETS {
+            let path = crate::root().join(format!("fuzz/src/targets/{target}.rs"));
+            assert!(path.exists(), "{} is missing", path.display());
+        }
+    }
+}

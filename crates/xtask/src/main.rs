@@ -1,0 +1,66 @@
+//! Chores of the project, run as `cargo xtask CHORE`: plain Rust instead of shell scripts, so that they work the same
+//! on every machine that can build the project.
+//!
+//! Each chore is a module with a `HELP` text and a `run` function, and a line in [`CHORES`].
+
+mod ci;
+mod step;
+mod totals;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+/// A chore: its name, what it is for, its help and what it does with the arguments behind its name. `Ok(false)` means
+/// that it ran, and that what it looked at is not in order; it has said why.
+struct Chore {
+    name: &'static str,
+    about: &'static str,
+    help: &'static str,
+    run: fn(&[String]) -> Result<bool>,
+}
+
+const CHORES: &[Chore] = &[Chore { name: "ci", about: "Run everything that CI runs.", help: ci::HELP, run: ci::run }];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (first, rest) = match arguments.split_first() {
+        Some((first, rest)) => (first.as_str(), rest),
+        None => ("--help", &[][..]),
+    };
+    if matches!(first, "--help" | "-h" | "help") {
+        print!("{}", overview());
+        return ExitCode::SUCCESS;
+    }
+    let Some(chore) = CHORES.iter().find(|chore| chore.name == first) else {
+        eprintln!("error: there is no chore `{first}`\n\n{}", overview());
+        return ExitCode::from(2);
+    };
+    if rest.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
+        print!("{}\n\n{}", chore.about, chore.help);
+        return ExitCode::SUCCESS;
+    }
+    match (chore.run)(rest) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What `cargo xtask --help` prints.
+fn overview() -> String {
+    let mut text = String::from("Chores of the Triplane project.\n\nUsage: cargo xtask CHORE [OPTIONS]\n\nChores:\n");
+    for chore in CHORES {
+        text += &format!("  {:<8} {}\n", chore.name, chore.about);
+    }
+    text + "\n`cargo xtask CHORE --help` tells more about one.\n"
+}
+
+/// The root of the workspace.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/xtask is two levels deep")
+}
