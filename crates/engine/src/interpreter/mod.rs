@@ -1,6 +1,18 @@
-//! The interpreter: the meaning of the IR.
-use ir::{BodyId, LocId, Program, TableId};
-use crate::{Objects, PacketState, Watch};
+//! The interpreter: the meaning of the IR, written to be read. One function evaluates an expression ([`eval`]), one
+//! executes an instruction ([`Run::instr`]), one follows a terminator.
+
+mod apply;
+mod effects;
+mod eval;
+mod parse;
+
+#[cfg(test)]
+mod tests;
+
+use ir::{BlockId, BodyId, Instr, LocId, Op, Program, TableId, Terminator};
+
+use crate::{BitString, Event, Objects, PacketState, Watch};
+
 /// The most blocks that one run of a body executes, those of the actions it applies included.
 pub const FUEL_BLOCKS: u32 = 100_000;
 
@@ -28,11 +40,149 @@ pub enum Ending {
     /// of the packet that it took before.
     Pending(TableId),
 }
+
 /// The executor that defines what programs mean.
 pub struct Interpreter;
+
 impl Interpreter {
-    /// Runs a body on a packet.
-    pub fn run<W: Watch + ?Sized>(_program: &Program, _objects: &mut Objects, _body: BodyId, _state: &mut PacketState, _now: Now, _watch: &mut W) -> Ending {
-        Ending::Return
+    /// Runs a body on a packet. An action's body can be run, too, once its arguments are in their slots.
+    pub fn run<W: Watch + ?Sized>(
+        program: &Program,
+        objects: &mut Objects,
+        body: BodyId,
+        state: &mut PacketState,
+        now: Now,
+        watch: &mut W,
+    ) -> Ending {
+        objects.advance_clock(now.ns);
+        let covered = BitString::new();
+        let mut run = Run { program, objects, state, now, watch, fuel_blocks: FUEL_BLOCKS, covered };
+        match run.body(body) {
+            Ok(()) => Ending::Return,
+            Err(ending) => ending,
+        }
+    }
+}
+
+/// One run of a body. Every step that can end it returns `Err` with the ending.
+struct Run<'a, W: ?Sized> {
+    program: &'a Program,
+    objects: &'a mut Objects,
+    state: &'a mut PacketState,
+    now: Now,
+    watch: &'a mut W,
+    fuel_blocks: u32,
+    /// What a checksum or hash covers; kept from one to the next for its memory.
+    covered: BitString,
+}
+
+/// Tells the watcher, if there is one: the event is only put together then.
+macro_rules! tell {
+    ($run:expr, $event:expr) => {
+        if $run.watch.wants_events() {
+            $run.watch.event($run.program, $event);
+        }
+    };
+}
+use tell;
+
+impl<W: Watch + ?Sized> Run<'_, W> {
+    fn body(&mut self, id: BodyId) -> Result<(), Ending> {
+        tell!(self, Event::BodyBegins { body: id });
+        let result = self.blocks(id);
+        tell!(self, Event::BodyEnds { body: id, ending: result.err().unwrap_or(Ending::Return) });
+        result
+    }
+
+    fn blocks(&mut self, id: BodyId) -> Result<(), Ending> {
+        let program = self.program;
+        let body = &program.bodies[id];
+        let mut at = BlockId::from_u32(0);
+        loop {
+            let block = &body.blocks[at];
+            self.fuel_blocks = self.fuel_blocks.checked_sub(1).ok_or(Ending::OutOfFuel(block.loc))?;
+            if block.is_state {
+                tell!(self, Event::State { body: id, block: at });
+            }
+            for instr in &block.instrs {
+                self.instr(instr)?;
+            }
+            match self.terminator(&block.terminator, block.loc)? {
+                Some(next) => at = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Where the body goes on; `None` at its end.
+    fn terminator(&mut self, terminator: &Terminator, loc: LocId) -> Result<Option<BlockId>, Ending> {
+        match terminator {
+            Terminator::Goto(block) => Ok(Some(*block)),
+            Terminator::Branch { condition, then, otherwise } => {
+                let condition = self.eval(condition).is_true();
+                let target = if condition { *then } else { *otherwise };
+                tell!(self, Event::Branched { condition, target, loc });
+                Ok(Some(target))
+            }
+            Terminator::Switch { subject, cases, default } => {
+                let subject = self.eval(subject);
+                let case = cases.iter().find(|(value, _)| *value == subject);
+                let target = case.map_or(*default, |(_, block)| *block);
+                tell!(self, Event::Switched { subject: &subject, target, loc });
+                Ok(Some(target))
+            }
+            Terminator::Select { keys, cases } => self.select(keys, cases, loc).map(Some),
+            Terminator::Return => Ok(None),
+            Terminator::Reject => Err(Ending::Reject),
+            Terminator::Exit => Err(Ending::Exit),
+        }
+    }
+
+    fn instr(&mut self, instr: &Instr) -> Result<(), Ending> {
+        let loc = instr.loc;
+        match &instr.op {
+            Op::Assign(place, value) => {
+                let value = self.eval(value);
+                self.write(place, value, loc);
+            }
+            Op::CopyHeader(to, from) => self.copy_header(to, from, loc),
+            Op::CopyVarbit(to, to_field, from, from_field) => {
+                self.copy_varbit((to, *to_field), (from, *from_field), loc)
+            }
+            Op::SetValid(header) => self.set_validity(header, true, loc),
+            Op::SetInvalid(header) => self.set_validity(header, false, loc),
+
+            Op::Extract(header, varbit_width) => self.extract(header, varbit_width.as_ref(), loc)?,
+            Op::Lookahead { dst, skip } => self.lookahead(dst, *skip, loc)?,
+            Op::Advance(width) => self.advance(width, loc)?,
+            Op::Verify(condition, error) => self.verify(condition, error, loc)?,
+
+            Op::Emit(header) => self.emit(header, loc),
+            Op::Apply { table, hit, action } => self.apply(*table, *hit, *action, loc)?,
+
+            Op::RegisterRead(place, register, index) => self.register_read(place, *register, index, loc),
+            Op::RegisterWrite(register, index, value) => self.register_write(*register, index, value, loc),
+            Op::Count(counter, index) => self.count(*counter, index, loc),
+            Op::MeterExecute(meter, index, place) => self.meter_execute(*meter, index, place, loc),
+            Op::DirectMeterRead(meter, place) => {
+                let colour = self.state.colours[*meter];
+                self.write_colour(place, colour, loc);
+            }
+
+            Op::Compute(place, algorithm, data) => self.compute(place, *algorithm, data, loc),
+            Op::Random(place, low, high) => {
+                let (low, high) = (self.eval(low), self.eval(high));
+                let value = self.objects.random.between(&low, &high);
+                self.write(place, value, loc);
+            }
+            Op::Request(request) => self.request(request, loc),
+            Op::Log(text, values) => self.log(text, values, loc),
+            Op::Assert(condition) => {
+                if !self.eval(condition).is_true() {
+                    return Err(Ending::AssertFailed(loc));
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -208,6 +208,9 @@ impl Objects {
     /// The entry with its values in their canonical form, if nothing is wrong with it.
     fn checked_entry(&self, table: TableId, mut entry: TableEntry) -> Result<TableEntry, EntryError> {
         let state = &self.tables[table];
+        if state.keys.is_empty() && !state.has_selectors {
+            return Err(EntryError::Keyless(table));
+        }
         entry.keys = canonical(&state.keys, entry.keys)?;
         match needs_priority(&state.keys) {
             true if entry.priority <= 0 => return Err(EntryError::PriorityMissing(entry.priority)),

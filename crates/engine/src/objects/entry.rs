@@ -69,6 +69,9 @@ pub enum EntryError {
     /// A const default action stays as it is.
     #[error("the default action of {0} is constant")]
     ConstDefault(TableId),
+    /// A table without a key has no entries.
+    #[error("{0} has no key and so no entries")]
+    Keyless(TableId),
     /// The number of key values is not the table's.
     #[error("the key has {want} elements, {got} are given")]
     KeyCount {

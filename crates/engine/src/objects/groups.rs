@@ -61,12 +61,7 @@ impl Objects {
     ///
     /// # Errors
     /// As [`Objects::insert_group`], and `NotFound`.
-    pub fn modify_group(
-        &mut self,
-        profile: ProfileId,
-        id: u32,
-        members: Vec<GroupMember>,
-    ) -> Result<(), EntryError> {
+    pub fn modify_group(&mut self, profile: ProfileId, id: u32, members: Vec<GroupMember>) -> Result<(), EntryError> {
         self.profiles[profile].modify_group(id, members)
     }
 

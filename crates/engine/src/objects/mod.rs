@@ -8,6 +8,7 @@ mod arrays;
 mod entries;
 mod entry;
 mod groups;
+mod lookup;
 mod meter;
 mod profile;
 mod random;

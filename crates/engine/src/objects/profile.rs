@@ -68,16 +68,18 @@ impl Share for super::WeightedCall {
 
 /// The hash modulo the sum of the weights of those whose port is up, counted off from the first; with weights of 1
 /// the hash modulo their number, as in BMv2. `None` if every port is down.
-pub(crate) fn choose<'a, T: Share>(all: &'a [T], hash: u64, down: &BTreeSet<u32>) -> Option<(usize, &'a T)> {
-    let up = |(_, share): &(usize, &T)| share.watch_port().is_none_or(|port| !down.contains(&port));
-    let total: u64 = all.iter().enumerate().filter(up).map(|(_, share)| u64::from(share.weight())).sum();
+pub(crate) fn choose<'a, T: Share>(all: &'a [T], hash: u64, down: &BTreeSet<u32>) -> Option<&'a T> {
+    let up = || all.iter().filter(|share| share.watch_port().is_none_or(|port| !down.contains(&port)));
+    let total: u64 = up().map(|share| u64::from(share.weight())).sum();
     let mut left = hash.checked_rem(total)?;
-    all.iter().enumerate().filter(up).find(|(_, share)| {
+    for share in up() {
         let weight = u64::from(share.weight());
-        let chosen = left < weight;
-        left = left.saturating_sub(weight);
-        chosen
-    })
+        if left < weight {
+            return Some(share);
+        }
+        left -= weight;
+    }
+    None
 }
 
 /// Weights are at least 1 and their sum fits into 32 bits.

@@ -16,7 +16,8 @@ pub(crate) struct Members {
 
 impl Members {
     pub(crate) fn new(set: &ir::ValueSet) -> Self {
-        let shape = |(_, width, kind): &(String, u32, MatchKind)| KeyShape { width: *width, kind: *kind, signed: false };
+        let shape =
+            |(_, width, kind): &(String, u32, MatchKind)| KeyShape { width: *width, kind: *kind, signed: false };
         Members { fields: set.fields.iter().map(shape).collect(), capacity: set.size.max(1024), members: Vec::new() }
     }
 

@@ -1,0 +1,77 @@
+//! Applying a table: key, lookup, choice of an action, its body.
+
+use bits::Bits;
+use ir::{LocId, SlotId, TableId};
+use smallvec::SmallVec;
+
+use super::{Run, tell};
+use crate::objects::Colour;
+use crate::tables::Lookup;
+use crate::{Ending, Event, Watch};
+
+/// What the `action` slot of an application holds when no action ran: no action of the table.
+const NO_ACTION: u64 = u32::MAX as u64;
+
+impl<W: Watch + ?Sized> Run<'_, W> {
+    pub(super) fn apply(
+        &mut self,
+        id: TableId,
+        hit: Option<SlotId>,
+        action: Option<SlotId>,
+        loc: LocId,
+    ) -> Result<(), Ending> {
+        let program = self.program;
+        let table = &program.tables[id];
+        let key: SmallVec<[Bits; 4]> = table.keys.iter().map(|key| self.eval(&key.expr)).collect();
+        let entry = match self.objects.look_up(id, table, &key) {
+            Lookup::Hit(handle) => Some(handle),
+            Lookup::Miss => None,
+            Lookup::Pending => return Err(Ending::Pending(id)),
+        };
+
+        // As in BMv2 a miss is neither counted nor metered; it is green.
+        let bytes = self.state.data.len() as u64;
+        let colour = entry.and_then(|handle| self.objects.hit(id, handle, bytes, self.now.ns));
+        if let Some(meter) = table.meter {
+            self.state.colours[meter] = colour.unwrap_or(Colour::Green);
+        }
+
+        let chosen = self.objects.choose(id, table, entry, &key);
+        let call = chosen.call;
+        tell!(
+            self,
+            Event::Applied {
+                table: id,
+                key: &key,
+                entry: entry.map(|handle| &self.objects.tables[id].entry(handle).entry),
+                member: chosen.member,
+                action: call.map(|call| call.action),
+                args: call.map(|call| call.args.as_slice()).unwrap_or_default(),
+                loc,
+            }
+        );
+        if let Some((meter, colour)) = table.meter.zip(colour) {
+            tell!(self, Event::Metered { meter, index: None, colour, loc });
+        }
+
+        let mut ran = NO_ACTION;
+        if let Some(call) = call {
+            let program_action = &program.actions[call.action];
+            for (param, arg) in program_action.params.iter().zip(&call.args) {
+                self.state.slots[param.slot] = arg.clone();
+            }
+            if action.is_some() {
+                let index = self.objects.tables[id].action_index(call.action);
+                ran = index.expect("entries are checked against the table's actions") as u64;
+            }
+            self.body(program_action.body)?;
+        }
+        if let Some(slot) = hit {
+            self.state.set_slot_to(slot, u64::from(entry.is_some()));
+        }
+        if let Some(slot) = action {
+            self.state.set_slot_to(slot, ran);
+        }
+        Ok(())
+    }
+}

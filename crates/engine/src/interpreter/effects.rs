@@ -1,0 +1,121 @@
+//! Instructions that reach beyond the packet's headers and slots: arrays, hashes, the outgoing packet, requests.
+
+use std::fmt::Write;
+
+use bits::Bits;
+use ir::{Algorithm, CounterId, Data, Expr, HeaderRef, LocId, MeterId, Place, RegisterId, Request};
+
+use super::{Run, tell};
+use crate::objects::Colour;
+use crate::{BitString, Event, Requested, Watch};
+
+impl<W: Watch + ?Sized> Run<'_, W> {
+    pub(super) fn emit(&mut self, header: &HeaderRef, loc: LocId) {
+        let Some(id) = self.header(header) else { return };
+        let state = &mut *self.state;
+        let header = &state.headers[id];
+        if !header.valid {
+            return;
+        }
+        let bits = header.len_bits();
+        header.fields.iter().for_each(|field| state.emitted.push(field));
+        tell!(self, Event::Emitted { header: id, bits, loc });
+    }
+
+    pub(super) fn register_read(&mut self, place: &Place, register: RegisterId, index: &Expr, loc: LocId) {
+        let index = self.eval_number(index);
+        let registers = &self.objects.registers[register];
+        let value = index.and_then(|index| registers.cells().get(index)).cloned();
+        let value = value.unwrap_or_else(|| Bits::zero(registers.width()));
+        tell!(self, Event::RegisterRead { register, index, value: &value, loc });
+        self.write(place, value, loc);
+    }
+
+    pub(super) fn register_write(&mut self, register: RegisterId, index: &Expr, value: &Expr, loc: LocId) {
+        let (index, value) = (self.eval_number(index), self.eval(value));
+        tell!(self, Event::RegisterWritten { register, index, value: &value, loc });
+        let registers = &mut self.objects.registers[register];
+        if let Some(cell) = index.and_then(|index| registers.cells_mut().get_mut(index)) {
+            *cell = value;
+        }
+    }
+
+    pub(super) fn count(&mut self, counter: CounterId, index: &Expr, loc: LocId) {
+        let index = self.eval_number(index);
+        tell!(self, Event::Counted { counter, index, loc });
+        let cells = self.objects.counters[counter].as_mut();
+        if let Some(cell) = cells.zip(index).and_then(|(cells, index)| cells.get_mut(index)) {
+            cell.count(self.state.data.len() as u64);
+        }
+    }
+
+    pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &Place, loc: LocId) {
+        let index = self.eval_number(index);
+        let bytes = self.state.data.len() as u64;
+        let (unit, cells) = &mut self.objects.meters[meter];
+        let cell = cells.as_mut().zip(index).and_then(|(cells, index)| cells.get_mut(index));
+        let colour = cell.map_or(Colour::Green, |cell| cell.execute(*unit, bytes, self.now.ns));
+        tell!(self, Event::Metered { meter, index, colour, loc });
+        self.write_colour(place, colour, loc);
+    }
+
+    pub(super) fn write_colour(&mut self, place: &Place, colour: Colour, loc: LocId) {
+        let value = Bits::new(colour as u128, self.place_width(place));
+        self.write(place, value, loc);
+    }
+
+    pub(super) fn compute(&mut self, place: &Place, algorithm: Algorithm, data: &[Data], loc: LocId) {
+        let mut covered = std::mem::take(&mut self.covered);
+        covered.clear();
+        for piece in data {
+            self.cover(&mut covered, piece);
+        }
+        let value = self.objects.algorithms.compute_to_width(algorithm, &covered, self.place_width(place));
+        tell!(self, Event::Computed { algorithm, data: covered.as_bytes(), value: &value, loc });
+        self.covered = covered;
+        self.write(place, value, loc);
+    }
+
+    fn cover(&self, covered: &mut BitString, piece: &Data) {
+        match piece {
+            Data::Value(value) => covered.push(&self.eval(value)),
+            Data::Varbit(header, field) => covered.push(&self.varbit(header, *field)),
+            Data::Payload => covered.push_bytes(self.state.payload()),
+        }
+    }
+
+    pub(super) fn request(&mut self, request: &Request, loc: LocId) {
+        let number = |expr: &Expr| self.eval(expr).low_u64() as u32;
+        let request = match request {
+            Request::Clone { ingress, session, keep } => {
+                Requested::Clone { ingress: *ingress, session: number(session), keep: *keep }
+            }
+            Request::Resubmit(keep) => Requested::Resubmit(*keep),
+            Request::Recirculate(keep) => Requested::Recirculate(*keep),
+            Request::Truncate(bytes) => Requested::Truncate(number(bytes)),
+            Request::Digest(digest, values) => {
+                Requested::Digest(*digest, values.iter().map(|value| self.eval(value)).collect())
+            }
+        };
+        tell!(self, Event::Requested { request: &request, loc });
+        self.state.requests.push((request, loc));
+    }
+
+    /// The message is only put together for someone who reads it.
+    pub(super) fn log(&mut self, text: &str, values: &[Expr], loc: LocId) {
+        if !self.watch.wants_events() {
+            return;
+        }
+        let mut pieces = text.split("{}");
+        let mut message = pieces.next().unwrap_or_default().to_string();
+        let mut values = values.iter();
+        for piece in pieces {
+            match values.next() {
+                Some(value) => _ = write!(message, "{}", self.eval(value).to_big()),
+                None => message.push_str("{}"),
+            }
+            message.push_str(piece);
+        }
+        self.watch.event(self.program, Event::Log { text: &message, loc });
+    }
+}

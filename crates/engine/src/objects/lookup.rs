@@ -1,0 +1,83 @@
+//! What executors ask of tables: which entry, which action.
+
+use bits::Bits;
+use ir::{MatchKind, ProfileId, TableId};
+use smallvec::SmallVec;
+
+use super::{ActionCall, ActionSpec, Colour, Objects, choose};
+use crate::BitString;
+use crate::tables::{Handle, Lookup};
+
+/// What a lookup makes a table run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen<'a> {
+    /// The action; `None` if the entry's group has no member whose port is up.
+    pub(crate) call: Option<&'a ActionCall>,
+    /// The member of the table's profile that gave it.
+    pub(crate) member: Option<(ProfileId, u32)>,
+}
+
+impl Objects {
+    /// Finds the entry for a key, which has all the table's elements, selectors included.
+    pub(crate) fn look_up(&self, id: TableId, table: &ir::Table, key: &[Bits]) -> Lookup {
+        let state = &self.tables[id];
+        if !state.has_selectors {
+            return state.backend.lookup(key);
+        }
+        let matched = table.keys.iter().zip(key).filter(|(key, _)| key.kind != MatchKind::Selector);
+        let matched: SmallVec<[Bits; 4]> = matched.map(|(_, value)| value.clone()).collect();
+        state.backend.lookup(&matched)
+    }
+
+    /// Counts and meters a hit with the entry's own counter and meter. Returns the colour, if the table has a meter.
+    pub(crate) fn hit(&mut self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
+        let table = &mut self.tables[id];
+        let meter = table.meter;
+        let installed = table.entry_mut(handle);
+        installed.counter.count(bytes);
+        installed.last_hit_ns = now_ns;
+        meter.map(|meter| installed.meter.execute(self.meters[meter].0, bytes, now_ns))
+    }
+
+    /// The action to run for an entry, or for a miss.
+    pub(crate) fn choose(&self, id: TableId, table: &ir::Table, entry: Option<Handle>, key: &[Bits]) -> Chosen<'_> {
+        let state = &self.tables[id];
+        let Some(entry) = entry else { return Chosen { call: Some(&state.default), member: None } };
+        let in_profile = || {
+            let id = state.profile.expect("entries with members belong to tables with profiles");
+            (id, &self.profiles[id])
+        };
+        match &state.entry(entry).entry.action {
+            ActionSpec::Direct(call) => Chosen { call: Some(call), member: None },
+            ActionSpec::Member(member) => {
+                let (id, profile) = in_profile();
+                Chosen { call: profile.member(*member), member: Some((id, *member)) }
+            }
+            ActionSpec::Group(group) => {
+                let (id, profile) = in_profile();
+                let members = profile.group(*group).unwrap_or_default();
+                let member = choose(members, self.selector_hash(id, table, key), &self.down);
+                let member = member.map(|member| member.member);
+                Chosen {
+                    call: member.and_then(|member| profile.member(member)),
+                    member: member.map(|member| (id, member)),
+                }
+            }
+            ActionSpec::OneShot(calls) => {
+                let (id, _) = in_profile();
+                let chosen = choose(calls, self.selector_hash(id, table, key), &self.down);
+                Chosen { call: chosen.map(|weighted| &weighted.call), member: None }
+            }
+        }
+    }
+
+    /// The hash of the selector elements of the key, joined bit by bit. As in BMv2 its whole width counts, whatever
+    /// width the program asks the selector for.
+    fn selector_hash(&self, profile: ProfileId, table: &ir::Table, key: &[Bits]) -> u64 {
+        let Some(algorithm) = self.profiles[profile].selector else { return 0 };
+        let mut data = BitString::new();
+        let selectors = table.keys.iter().zip(key).filter(|(key, _)| key.kind == MatchKind::Selector);
+        selectors.for_each(|(_, value)| data.push(value));
+        self.algorithms.compute(algorithm, &data).low_u64()
+    }
+}
