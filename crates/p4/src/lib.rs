@@ -14,4 +14,8 @@
 
 pub mod ast;
 pub mod lex;
+pub mod parse;
+mod preprocess;
 pub mod typed;
+
+pub use parse::{DiskLoader, Loader, Options, parse, parse_tokens, tokenize};

@@ -1,0 +1,45 @@
+//! Tokens as text: for messages, for `#` and `##` of the preprocessor, and for token dumps.
+
+use std::fmt;
+
+use super::{Token, TokenKind};
+use crate::ast::IntLiteral;
+
+impl fmt::Display for Token {
+    /// The token as it could be written in a program; [`Token::span`] is where it stands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Display for TokenKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenKind::Ident(name) => f.write_str(name),
+            TokenKind::Int(literal) => literal.fmt(f),
+            TokenKind::String(text) => {
+                f.write_str("\"")?;
+                for c in text.chars() {
+                    if matches!(c, '"' | '\\') {
+                        f.write_str("\\")?;
+                    }
+                    write!(f, "{c}")?;
+                }
+                f.write_str("\"")
+            }
+            TokenKind::Punct(sign) => f.write_str(sign),
+            TokenKind::Unknown(c) => write!(f, "{c}"),
+            TokenKind::End => f.write_str("<end>"),
+        }
+    }
+}
+
+impl fmt::Display for IntLiteral {
+    /// Decimal, with the width before it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.width {
+            Some((width, signed)) => write!(f, "{width}{}{}", if signed { 's' } else { 'w' }, self.value),
+            None => self.value.fmt(f),
+        }
+    }
+}

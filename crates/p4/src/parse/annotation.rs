@@ -1,0 +1,78 @@
+//! Annotations (specification section 20).
+
+use super::{Parsed, Parser};
+use crate::ast::{Annotation, AnnotationBody, Annotations, Ident};
+use crate::lex::TokenKind;
+
+impl Parser<'_> {
+    /// The annotations that come next, if any.
+    pub(super) fn annotations(&mut self) -> Parsed<Annotations> {
+        let mut annotations = Vec::new();
+        while self.is("@") {
+            annotations.push(self.annotation()?);
+        }
+        Ok(annotations)
+    }
+
+    fn annotation(&mut self) -> Parsed<Annotation> {
+        let start = self.span();
+        self.bump();
+        let name_span = self.span();
+        // Any word can name an annotation, keywords included.
+        let TokenKind::Ident(name) = self.kind() else {
+            return Err(self.unexpected("the name of an annotation", "behind `@`"));
+        };
+        let name = Ident { name: name.clone(), span: name_span };
+        self.bump();
+        let body = if self.is("(") {
+            self.annotation_tokens()?
+        } else if self.is("[") {
+            self.structured_body()?
+        } else {
+            AnnotationBody::Empty
+        };
+        Ok(Annotation { name, body, span: self.since(start) })
+    }
+
+    /// `( any tokens, parentheses balanced )`
+    fn annotation_tokens(&mut self) -> Parsed<AnnotationBody> {
+        let open = self.span();
+        self.bump();
+        let start = self.at;
+        let mut depth = 0usize;
+        loop {
+            match self.kind() {
+                TokenKind::Punct("(") => depth += 1,
+                TokenKind::Punct(")") if depth == 0 => break,
+                TokenKind::Punct(")") => depth -= 1,
+                TokenKind::End => {
+                    self.missing_close(")", open, "at the end of the annotation");
+                    // What the annotation swallowed is most likely the program.
+                    self.at = start;
+                    return self.skip();
+                }
+                _ => {}
+            }
+            self.bump();
+        }
+        let tokens = self.tokens[start..self.at].to_vec();
+        self.bump();
+        Ok(AnnotationBody::Unstructured(tokens))
+    }
+
+    /// `[ e1, e2 ]` or `[ k1 = e1, k2 = e2 ]`
+    fn structured_body(&mut self) -> Parsed<AnnotationBody> {
+        let open = self.span();
+        self.bump();
+        let context = "at the end of the annotation";
+        if self.nth_word(0).is_some() && self.nth_is(1, "=") {
+            let pairs = self.list(open, "]", context, |p| {
+                let key = p.name("a key")?;
+                p.expect("=", "behind the key of an annotation")?;
+                Ok((key, p.expr()?))
+            })?;
+            return Ok(AnnotationBody::KeyValues(pairs));
+        }
+        Ok(AnnotationBody::Expressions(self.list(open, "]", context, Self::expr)?))
+    }
+}

@@ -1,0 +1,392 @@
+//! Expressions (specification section 8) and keysets.
+//!
+//! Operators are kept on a stack of our own rather than by recursion, one level for each precedence, so that a pair of
+//! parentheses costs few stack frames.
+
+use source::Span;
+
+use super::names::Meaning;
+use super::types::Spot;
+use super::{Parsed, Parser};
+use crate::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, TypeRef, TypeRefKind, UnaryOp};
+use crate::lex::TokenKind;
+
+/// What stands before an operand.
+enum Prefix {
+    Op(UnaryOp, Span),
+    Cast(TypeRef, Span, usize),
+}
+
+/// Operands with their heights, and the operators between them with their precedence.
+#[derive(Default)]
+struct Pending {
+    operands: Vec<(Expr, usize)>,
+    operators: Vec<(BinaryOp, u8)>,
+}
+
+impl Parser<'_> {
+    /// An expression.
+    pub(super) fn expr(&mut self) -> Parsed<Expr> {
+        self.nested(Self::ternary)
+    }
+
+    /// An expression on top of others whose greatest height is `below`.
+    fn made(&mut self, kind: ExprKind, start: Span, below: usize) -> Parsed<Expr> {
+        self.grow(below)?;
+        Ok(Expr { kind, span: self.since(start) })
+    }
+
+    fn ternary(&mut self) -> Parsed<Expr> {
+        let condition = self.binary_chain()?;
+        if !self.is("?") {
+            return Ok(condition);
+        }
+        let mut tallest = self.height;
+        self.bump();
+        let first = self.with_angle(false, Self::expr)?;
+        tallest = tallest.max(self.height);
+        self.expect(":", "between the values of `?`")?;
+        let second = self.expr()?;
+        tallest = tallest.max(self.height);
+        let start = condition.span;
+        self.made(ExprKind::Ternary(condition.into(), first.into(), second.into()), start, tallest)
+    }
+
+    fn binary_chain(&mut self) -> Parsed<Expr> {
+        let first = self.unary()?;
+        if self.next_binary().is_none() {
+            return Ok(first);
+        }
+        let mut pending = Pending::default();
+        pending.operands.push((first, self.height));
+        while let Some((op, precedence)) = self.next_binary() {
+            while pending.operators.last().is_some_and(|(_, before)| *before >= precedence) {
+                self.combine(&mut pending)?;
+            }
+            self.bump();
+            pending.operators.push((op, precedence));
+            let operand = self.unary()?;
+            pending.operands.push((operand, self.height));
+        }
+        while !pending.operators.is_empty() {
+            self.combine(&mut pending)?;
+        }
+        match pending.operands.pop() {
+            Some((whole, height)) => {
+                self.height = height;
+                Ok(whole)
+            }
+            None => self.skip(),
+        }
+    }
+
+    /// Applies the last operator.
+    fn combine(&mut self, pending: &mut Pending) -> Parsed<()> {
+        let (Some((op, _)), Some((right, high)), Some((left, low))) =
+            (pending.operators.pop(), pending.operands.pop(), pending.operands.pop())
+        else {
+            return self.skip();
+        };
+        self.grow(high.max(low))?;
+        let span = left.span.to(right.span);
+        let kind = ExprKind::Binary(op, left.into(), right.into());
+        pending.operands.push((Expr { kind, span }, self.height));
+        Ok(())
+    }
+
+    fn unary(&mut self) -> Parsed<Expr> {
+        let mut prefixes = Vec::new();
+        loop {
+            let span = self.span();
+            let op = match self.kind() {
+                TokenKind::Punct("-") => UnaryOp::Neg,
+                TokenKind::Punct("+") => UnaryOp::Plus,
+                TokenKind::Punct("~") => UnaryOp::BitNot,
+                TokenKind::Punct("!") => UnaryOp::Not,
+                TokenKind::Punct("(") if self.is_cast() => {
+                    self.bump();
+                    let ty = self.with_angle(false, |p| p.nested(Self::ty))?;
+                    let height = self.height;
+                    self.expect_close(")", span, "behind the type of a cast");
+                    prefixes.push(Prefix::Cast(ty, span, height));
+                    continue;
+                }
+                _ => break,
+            };
+            self.bump();
+            prefixes.push(Prefix::Op(op, span));
+        }
+        let mut expr = self.postfix()?;
+        for prefix in prefixes.into_iter().rev() {
+            let below = self.height;
+            expr = match prefix {
+                Prefix::Op(op, span) => self.made(ExprKind::Unary(op, expr.into()), span, below)?,
+                Prefix::Cast(ty, span, height) => {
+                    self.made(ExprKind::Cast(ty.into(), expr.into()), span, below.max(height))?
+                }
+            };
+        }
+        Ok(expr)
+    }
+
+    /// Whether the `(` that comes next begins a cast. A name in parentheses does if it is known to be a type, or if it
+    /// is not known and an operand follows that no operator joins to it.
+    fn is_cast(&self) -> bool {
+        let inner = Spot::behind(self.here());
+        let Some(end) = self.scan_type_at(inner) else { return false };
+        if !self.is_at(end, ")") {
+            return false;
+        }
+        if self.type_begins_at(1) {
+            return true;
+        }
+        let absolute = self.nth_is(1, ".");
+        let known = self.nth_word(1 + usize::from(absolute)).and_then(|word| self.names.meaning(word, absolute));
+        let Some(close) = self.distance(end) else { return false };
+        known.is_none()
+            && match &self.peek(close + 1).kind {
+                TokenKind::Int(_) | TokenKind::String(_) => true,
+                TokenKind::Punct(sign) => matches!(*sign, "!" | "~" | "{" | "{#}"),
+                TokenKind::Ident(word) => {
+                    matches!(&**word, "true" | "false" | "this") || self.nth_is_name(close + 1)
+                }
+                TokenKind::Unknown(_) | TokenKind::End => false,
+            }
+    }
+
+    /// An operand with members, indices, slices and calls behind it.
+    pub(super) fn postfix(&mut self) -> Parsed<Expr> {
+        let mut expr = self.primary()?;
+        loop {
+            let start = expr.span;
+            let below = self.height;
+            if self.eat(".") {
+                let name = self.name("a member")?;
+                expr = self.made(ExprKind::Member(expr.into(), name), start, below)?;
+            } else if self.is("[") {
+                expr = self.with_angle(false, |p| p.index(expr))?;
+            } else if self.is("(") {
+                let args = self.args()?;
+                let below = below.max(self.height);
+                expr = self.made(ExprKind::Call { callee: expr.into(), type_args: Vec::new(), args }, start, below)?;
+            } else if self.is("<") && self.is_generic_call(&expr) {
+                let type_args = self.type_args()?;
+                let below = below.max(self.height);
+                let args = self.args()?;
+                let below = below.max(self.height);
+                expr = self.made(ExprKind::Call { callee: expr.into(), type_args, args }, start, below)?;
+            } else {
+                self.height = below;
+                return Ok(expr);
+            }
+        }
+    }
+
+    /// `[i]`, `[high:low]` or `[low +: width]` behind `base`.
+    fn index(&mut self, base: Expr) -> Parsed<Expr> {
+        let mut tallest = self.height;
+        let (start, open) = (base.span, self.span());
+        self.bump();
+        let first = self.expr()?;
+        tallest = tallest.max(self.height);
+        let by_width = self.is("+:");
+        let slice = by_width || self.is(":");
+        if !slice {
+            self.expect_close("]", open, "behind the index");
+            return self.made(ExprKind::Index(base.into(), first.into()), start, tallest);
+        }
+        self.bump();
+        let second = self.expr()?;
+        tallest = tallest.max(self.height);
+        self.expect_close("]", open, "behind the slice");
+        let (base, first, second) = (base.into(), first.into(), second.into());
+        let kind = match by_width {
+            true => ExprKind::PlusSlice(base, first, second),
+            false => ExprKind::Slice(base, first, second),
+        };
+        self.made(kind, start, tallest)
+    }
+
+    /// Whether the `<` that comes next begins the type arguments of a call of `callee`: tokens that can be some stand
+    /// there, `(` behind them, and the first is not known to be a value.
+    fn is_generic_call(&self, callee: &Expr) -> bool {
+        if !matches!(callee.kind, ExprKind::Name { .. } | ExprKind::Member(..)) {
+            return false;
+        }
+        let absolute = self.nth_is(1, ".");
+        let first = self.nth_word(1 + usize::from(absolute));
+        let value = first.is_some_and(|word| self.names.meaning(word, absolute) == Some(Meaning::Value));
+        !value && self.scan_type_args().is_some_and(|end| self.is_at(end, "("))
+    }
+
+    /// Arguments in parentheses.
+    pub(super) fn args(&mut self) -> Parsed<Vec<Arg>> {
+        let open = self.expect("(", "before the arguments")?;
+        self.with_angle(false, |p| p.list(open, ")", "behind the arguments", Self::arg))
+    }
+
+    fn arg(&mut self) -> Parsed<Arg> {
+        let mut name = None;
+        if self.nth_is_name(0) && self.nth_is(1, "=") {
+            name = Some(self.name("a parameter")?);
+            self.bump();
+        }
+        let span = self.span();
+        let value = if self.is_word("_") {
+            self.bump();
+            self.height = 1;
+            Expr { kind: ExprKind::DontCare, span }
+        } else {
+            self.expr()?
+        };
+        Ok(Arg { name, value })
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let span = self.span();
+        self.height = 1;
+        let kind = match self.kind() {
+            TokenKind::Int(literal) => ExprKind::Int(literal.clone()),
+            TokenKind::String(text) => ExprKind::String(text.clone()),
+            TokenKind::Punct("...") => ExprKind::Dots,
+            TokenKind::Punct("{#}") => ExprKind::Invalid,
+            TokenKind::Punct("(") => {
+                self.bump();
+                let inner = self.with_angle(false, Self::expr)?;
+                self.comparison_meant()?;
+                self.expect_close(")", span, "behind the expression");
+                return Ok(Expr { span: self.since(span), ..inner });
+            }
+            TokenKind::Punct("{") => return self.with_angle(false, Self::braces),
+            TokenKind::Punct(".") => {
+                self.bump();
+                return self.named_operand(true);
+            }
+            TokenKind::Ident(word) => match &**word {
+                "true" => ExprKind::Bool(true),
+                "false" => ExprKind::Bool(false),
+                "this" => ExprKind::This,
+                "error" if self.nth_is(1, ".") => {
+                    self.bump();
+                    let ty = TypeRef { kind: TypeRefKind::Error, span };
+                    return Ok(Expr { kind: ExprKind::Type(ty.into()), span });
+                }
+                _ if self.begins_type() && !self.nth_is_name(0) => {
+                    let ty = self.plain_type()?;
+                    return self.type_operand(ty);
+                }
+                _ if self.begins_type() => return self.named_operand(false),
+                _ if self.nth_is_name(0) => return self.named_operand(false),
+                _ => return Err(self.unexpected("an expression", "")),
+            },
+            _ => return Err(self.unexpected("an expression", "")),
+        };
+        self.bump();
+        Ok(Expr { kind, span })
+    }
+
+    fn type_operand(&mut self, ty: TypeRef) -> Parsed<Expr> {
+        let span = ty.span;
+        self.made(ExprKind::Type(ty.into()), span, self.height)
+    }
+
+    /// A name as an operand: of a value, or of a type if it is known to be one or has type arguments that a constructor
+    /// call or `.apply` follows. A leading dot has been read if `absolute`.
+    fn named_operand(&mut self, absolute: bool) -> Parsed<Expr> {
+        let meaning = self.word().and_then(|word| self.names.meaning(word, absolute));
+        let generic = self.nth_is(1, "<");
+        let is_type = match meaning {
+            Some(Meaning::Type) => true,
+            Some(Meaning::Value) => false,
+            None => generic && self.scan_type().is_some_and(|end| self.is_at(end, ".")),
+        };
+        // `list` is a name unless type arguments follow.
+        if self.is_word("list") && generic && !absolute && meaning.is_none() {
+            let ty = self.plain_type()?;
+            return self.type_operand(ty);
+        }
+        if is_type {
+            let ty = self.named_type(absolute)?;
+            return self.type_operand(ty);
+        }
+        let start = if absolute { self.before() } else { self.span() };
+        let name = self.name("a value")?;
+        self.height = 1;
+        Ok(Expr { kind: ExprKind::Name { absolute, name }, span: self.since(start) })
+    }
+
+    /// `{ e1, e2 }`, `{ a = e1, b = e2 }` and `{ a = e1, ... }`
+    fn braces(&mut self) -> Parsed<Expr> {
+        let open = self.span();
+        self.bump();
+        let context = "at the end of the list";
+        if !(self.nth_word(0).is_some() && self.nth_is(1, "=")) {
+            let list = self.list(open, "}", context, Self::expr)?;
+            return self.made(ExprKind::List(list), open, self.height);
+        }
+        let mut dots = None;
+        let fields = self.list(open, "}", context, |p| {
+            let span = p.span();
+            if p.eat("...") {
+                dots = Some(span);
+                return Ok(None);
+            }
+            if dots.is_some() {
+                p.unexpected("`}`", "behind `...`");
+            }
+            let name = p.name("a field")?;
+            p.expect("=", "behind the name of a field")?;
+            Ok(Some((name, p.expr()?)))
+        })?;
+        let fields: Vec<(Ident, Expr)> = fields.into_iter().flatten().collect();
+        self.made(ExprKind::Struct { fields, dots }, open, self.height)
+    }
+
+    /// Reports `=` where a comparison is meant, and reads what it would have compared with.
+    pub(super) fn comparison_meant(&mut self) -> Parsed<()> {
+        if !self.is("=") {
+            return Ok(());
+        }
+        let (message, help) = ("`=` assigns and cannot stand in an expression", "write `==` to compare");
+        self.mistaken("assignment-in-expression", self.span(), message, help);
+        self.bump();
+        self.expr()?;
+        Ok(())
+    }
+
+    /// One element of a keyset: `default`, `_`, an expression, a range or a mask.
+    pub(super) fn key(&mut self) -> Parsed<Expr> {
+        let span = self.span();
+        for (word, kind) in [("default", ExprKind::Default), ("_", ExprKind::DontCare)] {
+            if self.eat_word(word) {
+                self.height = 1;
+                return Ok(Expr { kind, span });
+            }
+        }
+        let first = self.expr()?;
+        let below = self.height;
+        let mask = self.is("&&&");
+        if !mask && !self.is("..") {
+            return Ok(first);
+        }
+        self.bump();
+        let second = self.expr()?;
+        let below = below.max(self.height);
+        let kind = match mask {
+            true => ExprKind::Mask(first.into(), second.into()),
+            false => ExprKind::Range(first.into(), second.into()),
+        };
+        self.made(kind, span, below)
+    }
+
+    /// A keyset before `:`, one expression for each element.
+    pub(super) fn keyset(&mut self) -> Parsed<Vec<Expr>> {
+        let whole = self.is("(") && self.scan_parens().is_some_and(|end| self.is_at(end, ":"));
+        if !whole {
+            return Ok(vec![self.key()?]);
+        }
+        let open = self.span();
+        self.bump();
+        self.list(open, ")", "behind the keyset", Self::key)
+    }
+}

@@ -1,0 +1,310 @@
+//! What to say about a mistake, and where to go on.
+
+use source::{Diagnostic, Span};
+
+use super::cursor::is_reserved;
+use super::{MAX_DEPTH, Parsed, Parser, Skip};
+use crate::ast::{Annotations, Ident};
+use crate::lex::{Token, TokenKind};
+
+/// What a list of items stands in; it decides which keywords show that the list's `}` is missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Fields, methods, table properties, cases: no declaration begins with a keyword here.
+    Members,
+    /// Statements.
+    Block,
+    /// Locals of a parser or control.
+    Pipeline,
+}
+
+/// What a keyword that begins a declaration declares, for messages.
+fn declares(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "extern" => "an extern",
+        "parser" => "a parser",
+        "control" => "a control",
+        "package" => "a package",
+        "header" => "a header",
+        "header_union" => "a header union",
+        "struct" => "a struct",
+        "enum" => "an enum",
+        "typedef" => "a typedef",
+        "action" => "an action",
+        "table" => "a table",
+        "state" => "a state",
+        "apply" => "an apply block",
+        _ => return None,
+    })
+}
+
+impl Parser<'_> {
+    /// Reports a mistake, unless one was reported at this token already.
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) -> Skip {
+        if !self.stopped && self.reported_at != Some(self.at) {
+            self.reported_at = Some(self.at);
+            self.diagnostics.push(diagnostic);
+        }
+        Skip
+    }
+
+    /// Reports that something else than `expected` comes next.
+    pub(super) fn unexpected(&mut self, expected: &str, context: &str) -> Skip {
+        if let TokenKind::Unknown(_) | TokenKind::Punct("#" | "##" | "'" | "\\") = self.kind() {
+            let message = format!("{} does not belong to the language", found(self.peek(0)));
+            let mut diagnostic = Diagnostic::error("unknown-character", self.span(), message);
+            if self.is("#") {
+                diagnostic = diagnostic.help("a directive must be the first thing in its line");
+            } else if self.is("'") {
+                diagnostic = diagnostic.help("strings are written with `\"`");
+            }
+            return self.report(diagnostic);
+        }
+        let space = if context.is_empty() { "" } else { " " };
+        let message = format!("expected {expected}{space}{context}, found {}", found(self.peek(0)));
+        let mut diagnostic = Diagnostic::error("unexpected-token", self.span(), message);
+        if let TokenKind::String(_) = self.kind()
+            && self.map.text(self.span()).contains('\n')
+        {
+            diagnostic = diagnostic.help("this string goes over several lines: is the `\"` at its end missing?");
+        }
+        self.report(diagnostic)
+    }
+
+    /// Reports that `sign`, which would close what `open` began, is missing.
+    pub(super) fn missing_close(&mut self, sign: &str, open: Span, context: &str) {
+        let message = format!("expected `{sign}` {context}, found {}", found(self.peek(0)));
+        let diagnostic = Diagnostic::error("unexpected-token", self.span(), message);
+        self.report(diagnostic.also(open, format!("to close this `{}`", self.map.text(open))));
+    }
+
+    pub(super) fn keyword_as_name(&mut self, word: &str, what: &str) {
+        let diagnostic = match word {
+            "_" => Diagnostic::error("keyword-as-name", self.span(), format!("`_` cannot be the name of {what}")),
+            _ => {
+                let message = format!("`{word}` is a keyword and cannot be the name of {what}");
+                Diagnostic::error("keyword-as-name", self.span(), message)
+                    .help(format!("choose another name, `{word}_` for instance"))
+            }
+        };
+        self.report(diagnostic);
+    }
+
+    /// Reports that the tree would be too high, and stops for good.
+    pub(super) fn too_deep(&mut self) -> Skip {
+        let message = format!("this is nested more than {MAX_DEPTH} deep");
+        let help = "long chains of operators count as well: compute parts of them into variables";
+        self.report(Diagnostic::error("nesting-too-deep", self.span(), message).help(help));
+        self.stopped = true;
+        self.half = None;
+        self.at = self.tokens.len() - 1;
+        Skip
+    }
+
+    /// Reads the `;` that ends `what`, as in "this field". A missing one is reported; if the line ends there, parsing
+    /// goes on as if it were there, otherwise behind the next `;`.
+    pub(super) fn semicolon(&mut self, what: &str) {
+        if self.eat(";") {
+            return;
+        }
+        if self.begins_line() || self.is("}") || self.at_end() {
+            let diagnostic =
+                Diagnostic::error("missing-semicolon", self.before().after(), format!("expected `;` behind {what}"))
+                    .help("write `;` here");
+            self.report(diagnostic);
+        } else {
+            self.unexpected("`;`", &format!("behind {what}"));
+            self.skip_item();
+        }
+    }
+
+    /// Whether the next token is the first of its line.
+    pub(super) fn begins_line(&self) -> bool {
+        let (before, next) = (self.before(), self.span());
+        self.at == 0 || before.file != next.file || self.line(before.end) < self.line(next.start)
+    }
+
+    fn line(&self, offset: u32) -> usize {
+        self.map.file(self.span().file).line_of(offset)
+    }
+
+    /// How far the line that `span` begins in is indented, in bytes.
+    fn indent(&self, span: Span) -> usize {
+        let file = self.map.file(span.file);
+        let text = file.line_text(file.line_of(span.start));
+        text.len() - text.trim_start().len()
+    }
+
+    /// Skips the rest of an item that could not be understood: up to and including its `;` or its braces, or up to what
+    /// seems to begin the next one.
+    pub(super) fn skip_item(&mut self) {
+        let mut open = 0usize;
+        let mut first = true;
+        while !self.at_end() {
+            if open == 0 && !first && self.begins_line() && self.begins_item() {
+                return;
+            }
+            first = false;
+            match self.kind() {
+                TokenKind::Punct(";") if open == 0 => return self.bump(),
+                TokenKind::Punct("{") => open += 1,
+                TokenKind::Punct("}") if open == 0 => return,
+                TokenKind::Punct("}") => {
+                    open -= 1;
+                    if open == 0 {
+                        self.bump();
+                        self.eat(";");
+                        return;
+                    }
+                }
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
+    /// Whether the next word begins a declaration or statement and nothing else.
+    fn begins_item(&self) -> bool {
+        self.word().is_some_and(|word| {
+            self.declaration_begins().is_some()
+                || matches!(word, "const" | "if" | "switch" | "for" | "return" | "exit" | "transition" | "abstract")
+        }) || self.is("@")
+    }
+
+    /// What is declared by the next tokens if they begin with a keyword that nothing else begins with.
+    fn declaration_begins(&self) -> Option<&'static str> {
+        let word = self.word()?;
+        let certain = match word {
+            "state" => self.nth_word(1).is_some() && self.nth_is(2, "{"),
+            "apply" => self.nth_is(1, "{"),
+            _ => true,
+        };
+        if certain { declares(word) } else { None }
+    }
+
+    /// Reads the items of `{ ... }`, whose brace `open` has been read, up to and including the `}`.
+    pub(super) fn items<T>(
+        &mut self,
+        open: Span,
+        place: Place,
+        what: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Vec<T> {
+        let mut items = Vec::new();
+        let scopes = self.names.depth();
+        loop {
+            if self.eat("}") {
+                return items;
+            }
+            if self.at_end() || self.brace_is_missing(open, place) {
+                if !self.stopped {
+                    let message = format!("expected `}}` at the end of {what}, found {}", found(self.peek(0)));
+                    let diagnostic = Diagnostic::error("missing-brace", self.span(), message);
+                    self.report(diagnostic.also(open, "to close this `{`"));
+                }
+                return items;
+            }
+            let before = self.at;
+            if self.misplaced_declaration(place, what).is_err() {
+                self.resume(before, scopes);
+                continue;
+            }
+            if self.at > before {
+                continue;
+            }
+            match item(self) {
+                Ok(found) => items.push(found),
+                Err(Skip) => self.resume(before, scopes),
+            }
+        }
+    }
+
+    /// Goes on behind an item that began at token `before` and was given up.
+    pub(super) fn resume(&mut self, before: usize, scopes: usize) {
+        self.names.close_to(scopes);
+        self.angle_ends = false;
+        // What was given up may have ended already, and the mistake be in what comes next.
+        let ended = self.at > before && matches!(self.tokens[self.at - 1].kind, TokenKind::Punct(";"));
+        if !ended {
+            self.skip_item();
+        }
+        if self.at == before {
+            self.bump();
+        }
+    }
+
+    /// Whether the next token begins a declaration that cannot be meant to stand in these braces, as its indentation
+    /// shows.
+    fn brace_is_missing(&self, open: Span, place: Place) -> bool {
+        let Some(word) = self.word() else { return false };
+        if self.declaration_begins().is_none() || !self.foreign(word, place) {
+            return false;
+        }
+        self.begins_line() && (self.span().file != open.file || self.indent(self.span()) <= self.indent(open))
+    }
+
+    /// Whether a declaration that begins with `word` cannot stand in `place`.
+    fn foreign(&self, word: &str, place: Place) -> bool {
+        match (place, word) {
+            (Place::Pipeline, "action" | "table" | "state" | "apply") => false,
+            // `key = { apply: exact; }` and the like.
+            (Place::Members, "apply" | "state") => self.nth_is(1, "{") || self.nth_is(2, "{"),
+            _ => true,
+        }
+    }
+
+    /// A declaration that cannot stand in `place`: it is reported, parsed, and kept for those who need it.
+    fn misplaced_declaration(&mut self, place: Place, what: &str) -> Parsed<()> {
+        let Some(word) = self.word() else { return Ok(()) };
+        let Some(declared) = self.declaration_begins() else { return Ok(()) };
+        if !self.foreign(word, place) {
+            return Ok(());
+        }
+        let local = matches!(word, "table" | "state" | "apply");
+        let message = format!("{declared} cannot be declared inside of {what}");
+        let help = match word {
+            "table" | "apply" => "it belongs directly into a control",
+            "state" => "it belongs directly into a parser",
+            "action" => "it belongs directly into a control, or at top level",
+            _ => "declare it at top level",
+        };
+        self.report(Diagnostic::error("misplaced-declaration", self.span(), message).help(help));
+        if local {
+            return self.skip();
+        }
+        self.nested(|p| {
+            let mut made = Vec::new();
+            p.declaration(&mut made)?;
+            p.hoisted.append(&mut made);
+            Ok(())
+        })
+    }
+
+    /// Reports annotations in front of something that cannot have them.
+    pub(super) fn no_annotations(&mut self, annotations: &Annotations, what: &str) {
+        if let Some(first) = annotations.first() {
+            let message = format!("{what} cannot have annotations");
+            self.diagnostics.push(Diagnostic::error("misplaced-annotation", first.span, message));
+        }
+    }
+
+    /// Reports that `name` of `what` is declared where only `main` style declarations may be, with what to write.
+    pub(super) fn mistaken(&mut self, code: &'static str, span: Span, message: &str, help: &str) -> Skip {
+        self.report(Diagnostic::error(code, span, message).help(help))
+    }
+
+    /// A name that stands for one that could not be read.
+    pub(super) fn nameless(&self) -> Ident {
+        Ident { name: "_".into(), span: self.before().after() }
+    }
+}
+
+/// A token in messages.
+pub(super) fn found(token: &Token) -> String {
+    match &token.kind {
+        TokenKind::End => "the end of the program".to_owned(),
+        TokenKind::Ident(word) if is_reserved(word) => format!("the keyword `{word}`"),
+        TokenKind::String(text) if text.chars().count() > 20 => "a string".to_owned(),
+        kind => format!("`{kind}`"),
+    }
+}

@@ -1,0 +1,271 @@
+//! Lines that begin with `#`.
+
+use source::{Diagnostic, Span};
+
+use super::{Conditional, Preprocessor, Tok};
+use crate::lex::{RawKind, TokenKind};
+
+const KNOWN: &str = "the directives are `#include`, `#define`, `#undef`, `#if`, `#ifdef`, `#ifndef`, `#elif`, `#else`, \
+                     `#endif`, `#error`, `#warning`, `#line` and `#pragma`";
+
+impl Preprocessor<'_> {
+    /// Obeys the directive behind a `#`, up to and including the end of its line.
+    pub(super) fn directive(&mut self, hash: Span) {
+        let Some(file) = self.files.last_mut() else { return };
+        let skipped = file.conditionals.last().is_some_and(|branch| !branch.active);
+        let raw = file.scanner.next(&mut self.words, skipped);
+        let span = hash.to(raw.span);
+        let name = match &raw.kind {
+            RawKind::Newline => {
+                file.at_line_start = true;
+                return;
+            }
+            RawKind::End => return self.report_flaw(&raw),
+            RawKind::Token(TokenKind::Ident(name)) => name.clone(),
+            RawKind::Token(TokenKind::Int(number)) if !skipped => {
+                let line = u32::try_from(&number.value).ok();
+                return self.line_marker(line, raw.span);
+            }
+            RawKind::Token(kind) => {
+                if !skipped {
+                    let message = format!("expected the name of a directive behind `#`, found `{kind}`");
+                    self.diagnostics.push(Diagnostic::error("unknown-directive", raw.span, message).help(KNOWN));
+                }
+                return self.skip_line();
+            }
+        };
+        match &*name {
+            "if" | "ifdef" | "ifndef" => self.open_conditional(&name, span, skipped),
+            "elif" | "else" => self.next_branch(&name, span),
+            "endif" => {
+                let closed = self.files.last_mut().and_then(|file| file.conditionals.pop());
+                if closed.is_none() {
+                    self.stray("endif", span);
+                }
+                self.expect_line_end("endif");
+            }
+            _ if skipped => self.skip_line(),
+            "include" => self.include_directive(span),
+            "define" => {
+                let line = self.rest_of_line();
+                self.define(line, span);
+            }
+            "undef" => match self.rest_of_line().as_slice() {
+                [Tok { kind: TokenKind::Ident(name), .. }] => {
+                    self.macros.remove(name);
+                }
+                _ => {
+                    let message = "`#undef` takes the name of one macro";
+                    self.diagnostics.push(Diagnostic::error("bad-directive", span, message));
+                }
+            },
+            "error" | "warning" => self.message(&name, span),
+            "line" => {
+                let line = self.rest_of_line();
+                let line = self.expand_list(&line);
+                let number = match line.first() {
+                    Some(Tok { kind: TokenKind::Int(number), .. }) => u32::try_from(&number.value).ok(),
+                    _ => None,
+                };
+                self.mark_line(number, line.get(1), span);
+            }
+            "pragma" => {
+                let (text, rest) = self.text_of_line();
+                if text == "once" {
+                    let file = self.files.last().map(|file| file.scanner.file());
+                    self.once.extend(file);
+                } else {
+                    let message = format!("`#pragma {text}` has no meaning here");
+                    let help = "annotations are written `@name(...)` or `@pragma name ...`, without `#`";
+                    let diagnostic = Diagnostic::warning("ignored-pragma", span.to(rest), message);
+                    self.diagnostics.push(diagnostic.help(help));
+                }
+            }
+            "ident" | "sccs" => self.skip_line(),
+            other => {
+                let message = format!("`#{other}` is not a directive");
+                self.diagnostics.push(Diagnostic::error("unknown-directive", span, message).help(KNOWN));
+                self.skip_line();
+            }
+        }
+    }
+
+    fn open_conditional(&mut self, name: &str, span: Span, skipped: bool) {
+        let active = if skipped {
+            self.skip_line();
+            false
+        } else if name == "if" {
+            let line = self.rest_of_line();
+            self.condition(&line, span)
+        } else {
+            let line = self.rest_of_line();
+            let defined = match line.as_slice() {
+                [Tok { kind: TokenKind::Ident(name), .. }, rest @ ..] => {
+                    self.expect_nothing(rest, "the name of the macro");
+                    self.is_defined(name)
+                }
+                _ => {
+                    let message = format!("`#{name}` takes the name of a macro");
+                    self.diagnostics.push(Diagnostic::error("bad-directive", span, message));
+                    false
+                }
+            };
+            defined == (name == "ifdef")
+        };
+        if let Some(file) = self.files.last_mut() {
+            file.conditionals.push(Conditional { span, active, decided: active || skipped, otherwise: None });
+        }
+    }
+
+    /// `#elif` and `#else`.
+    fn next_branch(&mut self, name: &str, span: Span) {
+        let Some((decided, otherwise, opened)) = self
+            .files
+            .last()
+            .and_then(|file| file.conditionals.last())
+            .map(|branch| (branch.decided, branch.otherwise, branch.span))
+        else {
+            self.stray(name, span);
+            return self.skip_line();
+        };
+        if let Some(before) = otherwise {
+            let message = format!("`#{name}` behind `#else`");
+            let diagnostic = Diagnostic::error("stray-directive", span, message);
+            self.diagnostics.push(diagnostic.also(before, "the `#else`").also(opened, "of this conditional"));
+            return self.skip_line();
+        }
+        let active = if name == "else" {
+            self.expect_line_end("else");
+            !decided
+        } else if decided {
+            self.skip_line();
+            false
+        } else {
+            let line = self.rest_of_line();
+            self.condition(&line, span)
+        };
+        if let Some(branch) = self.files.last_mut().and_then(|file| file.conditionals.last_mut()) {
+            branch.active = active;
+            branch.decided |= active;
+            branch.otherwise = (name == "else").then_some(span);
+        }
+    }
+
+    fn stray(&mut self, name: &str, span: Span) {
+        let message = format!("`#{name}` without `#if`");
+        self.diagnostics.push(Diagnostic::error("stray-directive", span, message));
+    }
+
+    fn message(&mut self, name: &str, span: Span) {
+        let (text, rest) = self.text_of_line();
+        let text = text.trim_matches('"').to_owned();
+        let text = if text.is_empty() { format!("`#{name}`") } else { text };
+        let diagnostic = match name {
+            "error" => Diagnostic::error("error-directive", span.to(rest), text),
+            _ => Diagnostic::warning("warning-directive", span.to(rest), text),
+        };
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn include_directive(&mut self, span: Span) {
+        let angled = self.files.last_mut().and_then(|file| file.scanner.angled_name());
+        if let Some((name, at)) = angled {
+            self.expect_line_end("include");
+            return self.include(&name, false, at);
+        }
+        let mut line = self.rest_of_line();
+        if !matches!(line.first(), Some(Tok { kind: TokenKind::String(_), .. })) {
+            line = self.expand_list(&line);
+        }
+        match line.as_slice() {
+            [Tok { kind: TokenKind::String(name), span: at, .. }, rest @ ..] => {
+                self.expect_nothing(rest, "the name of the file");
+                let (name, at) = (name.clone(), *at);
+                self.include(&name, true, at);
+            }
+            [open, name @ .., close] if open.is("<") && close.is(">") => {
+                let text: String = name.iter().map(|tok| self.spelling(tok)).collect();
+                self.include(&text, false, open.span.to(close.span));
+            }
+            _ => {
+                let diagnostic = Diagnostic::error("bad-directive", span, "`#include` without the name of a file");
+                self.diagnostics.push(diagnostic.help("write `#include <core.p4>` or `#include \"mine.p4\"`"));
+            }
+        }
+    }
+
+    /// `# 12 "file"`, as other preprocessors leave it behind.
+    fn line_marker(&mut self, number: Option<u32>, span: Span) {
+        let line = self.rest_of_line();
+        self.mark_line(number, line.first(), span);
+    }
+
+    fn mark_line(&mut self, number: Option<u32>, name: Option<&Tok>, span: Span) {
+        let Some(number) = number.filter(|number| *number < u32::MAX / 2) else {
+            let diagnostic = Diagnostic::error("bad-directive", span, "a line marker needs the number of a line");
+            return self.diagnostics.push(diagnostic.help("write `#line 12 \"file\"`"));
+        };
+        let name = match name {
+            Some(Tok { kind: TokenKind::String(name), .. }) => name.to_string(),
+            _ => self.map.place(span).file,
+        };
+        if self.files.last().is_some_and(|file| file.first_time) {
+            self.map.mark_line(span.file, span.start, number, &name);
+        }
+    }
+
+    /// Whether `name` is a macro.
+    pub(super) fn is_defined(&self, name: &str) -> bool {
+        self.macros.contains_key(name) || matches!(name, "__LINE__" | "__FILE__")
+    }
+
+    /// Reads to the end of the line, which itself is read by the caller's next step.
+    pub(super) fn skip_line(&mut self) {
+        let Some(file) = self.files.last_mut() else { return };
+        loop {
+            let raw = file.scanner.next(&mut self.words, true);
+            match raw.kind {
+                RawKind::Newline => break,
+                // The scanner goes on saying that the file has ended.
+                RawKind::End => return,
+                RawKind::Token(_) => {}
+            }
+        }
+        file.at_line_start = true;
+    }
+
+    /// The tokens up to the end of the line, which is read as well.
+    pub(super) fn rest_of_line(&mut self) -> Vec<Tok> {
+        let mut line = Vec::new();
+        while let Some(file) = self.files.last_mut() {
+            let raw = file.scanner.next(&mut self.words, false);
+            if raw.kind == RawKind::Newline {
+                file.at_line_start = true;
+            }
+            match self.used(raw) {
+                Some(tok) => line.push(tok),
+                None => break,
+            }
+        }
+        line
+    }
+
+    /// The line as written, for directives that take prose.
+    fn text_of_line(&mut self) -> (String, Span) {
+        let Some(file) = self.files.last_mut() else { return Default::default() };
+        file.scanner.rest_of_line()
+    }
+
+    fn expect_line_end(&mut self, directive: &str) {
+        let line = self.rest_of_line();
+        self.expect_nothing(&line, &format!("`#{directive}`"));
+    }
+
+    fn expect_nothing(&mut self, rest: &[Tok], behind: &str) {
+        if let [first, .., last] | [first @ last] = rest {
+            let message = format!("nothing may stand behind {behind} in this line");
+            let diagnostic = Diagnostic::warning("directive-tail", first.span.to(last.span), message);
+            self.diagnostics.push(diagnostic.label("this is ignored"));
+        }
+    }
+}

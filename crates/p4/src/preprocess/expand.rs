@@ -1,0 +1,315 @@
+//! Expansion of macros.
+//!
+//! A macro's body is put in front of what is still to be read, as a [`Context`], and reading goes on there: macros in
+//! the body are found by that. While the context lasts, the macro is disabled; its name, met in the meantime, is painted
+//! and never expanded again. This is what makes expansion end.
+
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+use source::{Diagnostic, FileId, Span};
+
+use super::macros::Macro;
+use super::{Preprocessor, Taken, Tok};
+use crate::ast::IntLiteral;
+use crate::lex::{RawKind, Scanner, TokenKind};
+
+/// How deeply the arguments of macros may hold macros with arguments.
+const MAX_ARGUMENT_DEPTH: usize = 200;
+/// The longest token that `#` and `##` make, in bytes.
+const MAX_MADE_BYTES: usize = 1 << 16;
+
+/// Tokens that are read before the file goes on.
+pub(super) struct Context {
+    tokens: Rc<[Tok]>,
+    next: usize,
+    /// The place all of the tokens get: that of the macro's use.
+    span: Option<Span>,
+    /// The macro they come from, to be enabled again behind them.
+    source: Option<Rc<Macro>>,
+    /// Whether reading stops behind them: they are an argument that is expanded for itself.
+    barrier: bool,
+}
+
+impl Context {
+    /// Tokens that no macro made.
+    pub fn plain(tokens: Vec<Tok>) -> Self {
+        Context { tokens: tokens.into(), next: 0, span: None, source: None, barrier: false }
+    }
+}
+
+impl Preprocessor<'_> {
+    /// The next token, not expanded.
+    pub(super) fn take(&mut self) -> Taken {
+        let mut tok = loop {
+            if self.stopped {
+                return Taken::End;
+            }
+            let Some(context) = self.contexts.last_mut() else {
+                match self.take_from_file() {
+                    Taken::Token(tok) => break tok,
+                    other => return other,
+                }
+            };
+            if let Some(tok) = context.tokens.get(context.next) {
+                context.next += 1;
+                let tok = Tok { span: context.span.unwrap_or(tok.span), ..tok.clone() };
+                self.spend(1, tok.span);
+                break tok;
+            }
+            if context.barrier {
+                return Taken::End;
+            }
+            self.leave_context();
+        };
+        if let TokenKind::Ident(name) = &tok.kind
+            && self.macros.get(name).is_some_and(|known| known.disabled.get())
+        {
+            tok.painted = true;
+        }
+        Taken::Token(tok)
+    }
+
+    fn leave_context(&mut self) {
+        if let Some(Context { source: Some(source), .. }) = self.contexts.pop() {
+            source.disabled.set(false);
+        }
+    }
+
+    /// The next token with macros expanded; `None` at the end.
+    pub(super) fn expanded(&mut self) -> Option<Tok> {
+        loop {
+            let tok = match self.take() {
+                Taken::Token(tok) => tok,
+                Taken::FileEnd => continue,
+                Taken::End => return None,
+            };
+            let TokenKind::Ident(name) = &tok.kind else { return Some(tok) };
+            if tok.painted {
+                return Some(tok);
+            }
+            match &**name {
+                "__LINE__" => {
+                    let value = BigInt::from(self.map.place(tok.span).line);
+                    return Some(Tok { kind: TokenKind::Int(IntLiteral { value, width: None }), ..tok });
+                }
+                "__FILE__" => {
+                    let file = self.map.place(tok.span).file;
+                    return Some(Tok { kind: TokenKind::String(file.into()), ..tok });
+                }
+                _ => {}
+            }
+            let Some(found) = self.macros.get(name).cloned() else { return Some(tok) };
+            if !self.enter(&found, &tok) {
+                return Some(tok);
+            }
+        }
+    }
+
+    /// Begins to read what `found`, used at `tok`, stands for. False if it is the name of a function-like macro without
+    /// arguments, which stands for itself.
+    fn enter(&mut self, found: &Rc<Macro>, tok: &Tok) -> bool {
+        let (tokens, span) = match &found.params {
+            None if found.body.iter().any(|tok| tok.is("##")) => {
+                (self.substitute(found, &[], tok.span).into(), Some(tok.span))
+            }
+            None => (found.body.clone(), Some(tok.span)),
+            Some(_) => {
+                if !self.arguments_follow() {
+                    return false;
+                }
+                let Some((args, end)) = self.arguments(found, tok) else { return true };
+                (self.substitute(found, &args, tok.span.to(end)).into(), None)
+            }
+        };
+        found.disabled.set(true);
+        self.contexts.push(Context { tokens, next: 0, span, source: Some(found.clone()), barrier: false });
+        true
+    }
+
+    /// Whether `(` comes next, which is then read.
+    fn arguments_follow(&mut self) -> bool {
+        match self.take() {
+            Taken::Token(tok) if tok.is("(") => true,
+            Taken::Token(tok) => {
+                self.contexts.push(Context::plain(vec![tok]));
+                false
+            }
+            Taken::FileEnd | Taken::End => false,
+        }
+    }
+
+    /// The arguments of a macro behind its `(`, not expanded, and the place of the `)`.
+    fn arguments(&mut self, found: &Macro, used: &Tok) -> Option<(Vec<Vec<Tok>>, Span)> {
+        let params = found.params.as_ref().map_or(0, Vec::len);
+        let mut args = vec![Vec::new()];
+        let mut depth = 0usize;
+        let end = loop {
+            let Taken::Token(tok) = self.take() else {
+                let message = format!("the arguments of the macro `{}` have no `)`", found.name);
+                let diagnostic = Diagnostic::error("macro-arguments", used.span, message);
+                self.diagnostics.push(diagnostic.also(found.span, "the macro is defined here"));
+                return None;
+            };
+            let rest = found.variadic && args.len() == params;
+            match &tok.kind {
+                TokenKind::Punct(")") if depth == 0 => break tok.span,
+                TokenKind::Punct(",") if depth == 0 && !rest => {
+                    args.push(Vec::new());
+                    continue;
+                }
+                TokenKind::Punct("(") => depth += 1,
+                TokenKind::Punct(")") => depth -= 1,
+                _ => {}
+            }
+            if let Some(arg) = args.last_mut() {
+                arg.push(tok);
+            }
+        };
+        if params == 0 && args.len() == 1 && args[0].is_empty() {
+            args.clear();
+        }
+        if found.variadic && args.len() + 1 == params {
+            args.push(Vec::new());
+        }
+        if args.len() != params {
+            let plural = if params == 1 { "" } else { "s" };
+            let message =
+                format!("the macro `{}` takes {params} argument{plural}, {} are given", found.name, args.len());
+            let diagnostic = Diagnostic::error("macro-arguments", used.span.to(end), message);
+            self.diagnostics.push(diagnostic.also(found.span, "the macro is defined here"));
+            return None;
+        }
+        Some((args, end))
+    }
+
+    /// The tokens of `list` with macros expanded, whatever comes behind them.
+    pub(super) fn expand_list(&mut self, list: &[Tok]) -> Vec<Tok> {
+        if self.argument_depth >= MAX_ARGUMENT_DEPTH {
+            let span = list.first().map_or_else(|| Span::new(FileId(0), 0, 0), |tok| tok.span);
+            let message = format!("macros are nested more than {MAX_ARGUMENT_DEPTH} deep in arguments of macros");
+            self.stop(Diagnostic::error("macro-depth", span, message));
+            return Vec::new();
+        }
+        self.argument_depth += 1;
+        self.spend(list.len(), list.first().map_or_else(Span::default, |tok| tok.span));
+        let height = self.contexts.len();
+        self.contexts.push(Context { barrier: true, ..Context::plain(list.to_vec()) });
+        let mut out = Vec::new();
+        while let Some(tok) = self.expanded() {
+            out.push(tok);
+        }
+        while self.contexts.len() > height {
+            self.leave_context();
+        }
+        self.argument_depth -= 1;
+        out
+    }
+
+    /// The body of `found` with its parameters replaced by `args`, and `#` and `##` applied.
+    fn substitute(&mut self, found: &Macro, args: &[Vec<Tok>], used: Span) -> Vec<Tok> {
+        let body = &found.body;
+        let mut expanded: Vec<Option<Vec<Tok>>> = vec![None; args.len()];
+        let mut out: Vec<Tok> = Vec::new();
+        // Whether the operand before `##` was an empty argument, so that there is nothing to paste to.
+        let mut nothing = false;
+        let mut at = 0;
+        while let Some(tok) = body.get(at) {
+            if self.stopped {
+                return Vec::new();
+            }
+            let pastes = tok.is("##") && at > 0;
+            let operand = if pastes { at + 1 } else { at };
+            let Some(tok) = body.get(operand) else { break };
+            let (mut piece, next) = match (tok.is("#") && found.params.is_some(), found.param(tok)) {
+                (true, _) => {
+                    let arg = body.get(operand + 1).and_then(|tok| found.param(tok)).and_then(|i| args.get(i));
+                    (vec![self.stringify(arg.map_or(&[], Vec::as_slice), tok, used)], operand + 2)
+                }
+                (false, None) => (vec![Tok { span: used, ..tok.clone() }], operand + 1),
+                (false, Some(param)) => {
+                    let raw = pastes || body.get(operand + 1).is_some_and(|tok| tok.is("##"));
+                    let arg = args.get(param).map_or(&[][..], Vec::as_slice);
+                    let mut piece = if raw {
+                        arg.to_vec()
+                    } else {
+                        if expanded[param].is_none() {
+                            expanded[param] = Some(self.expand_list(arg));
+                        }
+                        expanded[param].clone().unwrap_or_default()
+                    };
+                    if let Some(first) = piece.first_mut() {
+                        first.spaced = tok.spaced;
+                    }
+                    (piece, operand + 1)
+                }
+            };
+            self.spend(piece.len(), used);
+            if pastes && !nothing && !piece.is_empty() && !out.is_empty() {
+                let right = piece.remove(0);
+                if let Some(left) = out.pop() {
+                    out.extend(self.paste(left, right, used));
+                }
+                nothing = false;
+            } else {
+                nothing = piece.is_empty() && (!pastes || nothing);
+            }
+            out.append(&mut piece);
+            at = next;
+        }
+        out
+    }
+
+    /// `#`: the argument as a string.
+    fn stringify(&mut self, arg: &[Tok], sign: &Tok, used: Span) -> Tok {
+        let mut text = String::new();
+        for (i, tok) in arg.iter().enumerate() {
+            if i > 0 && tok.spaced {
+                text.push(' ');
+            }
+            text.push_str(&self.spelling(tok));
+            if text.len() > MAX_MADE_BYTES {
+                let message = format!("`#` makes a string of more than {MAX_MADE_BYTES} bytes");
+                self.stop(Diagnostic::error("macro-depth", used, message));
+                break;
+            }
+        }
+        let kind = TokenKind::String(text.into());
+        Tok { kind, span: used, origin: Span::default(), spaced: sign.spaced, painted: false }
+    }
+
+    /// `##`: the one token that both make together; both of them, after a report, if they do not.
+    fn paste(&mut self, left: Tok, right: Tok, used: Span) -> Vec<Tok> {
+        let text = self.spelling(&left) + &self.spelling(&right);
+        if text.len() > MAX_MADE_BYTES {
+            let message = format!("`##` makes a token of more than {MAX_MADE_BYTES} bytes");
+            self.stop(Diagnostic::error("macro-depth", used, message));
+            return Vec::new();
+        }
+        let mut scanner = Scanner::new(FileId(0), text.as_str().into());
+        let made = scanner.next(&mut self.words, false);
+        let rest = scanner.next(&mut self.words, false);
+        match (made.kind, made.flaw, rest.kind) {
+            (RawKind::Token(kind), None, RawKind::End) => {
+                vec![Tok { kind, span: used, origin: Span::default(), spaced: left.spaced, painted: false }]
+            }
+            _ => {
+                let message = format!("`##` makes `{text}`, which is not one token");
+                self.diagnostics.push(Diagnostic::error("bad-paste", used, message));
+                vec![left, right]
+            }
+        }
+    }
+
+    /// A token as it was written. Numbers are taken from the source, since their base is not kept.
+    pub(super) fn spelling(&self, tok: &Tok) -> String {
+        match &tok.kind {
+            TokenKind::Int(_) if tok.origin != Span::default() => {
+                let mut text = self.map.text(tok.origin).to_owned();
+                text.retain(|c| c.is_ascii_alphanumeric() || c == '_');
+                text
+            }
+            kind => kind.to_string(),
+        }
+    }
+}

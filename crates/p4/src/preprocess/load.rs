@@ -1,0 +1,63 @@
+//! Where included files come from.
+
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::{Path, PathBuf};
+
+/// The longest file that is read, in bytes.
+pub(crate) const MAX_FILE_BYTES: usize = 16 << 20;
+
+/// Where included files come from: I/O is an argument of the preprocessor.
+pub trait Loader {
+    /// The text of the file at `path`. [`ErrorKind::NotFound`] makes the search for an included file go on in the next
+    /// directory; every other error ends it and is reported.
+    fn load(&self, path: &Path) -> Result<String>;
+}
+
+/// Reads files from disk, up to 16 MiB each. Bytes that are not UTF-8 (the specification allows any in comments and
+/// strings) become U+FFFD.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskLoader;
+
+impl Loader for DiskLoader {
+    fn load(&self, path: &Path) -> Result<String> {
+        let meta = std::fs::metadata(path)?;
+        if !meta.is_file() {
+            return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(Error::new(ErrorKind::FileTooLarge, "it is longer than 16 MiB"));
+        }
+        Ok(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })
+    }
+}
+
+/// What a preprocessor run depends on besides the text.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Macros defined before the first line, as `-D name=value` gives them; the name may carry parameters.
+    pub defines: Vec<(String, String)>,
+    /// Where included files are looked for, in order.
+    pub include_dirs: Vec<PathBuf>,
+    /// Files that are found when no directory has them: name and text. `core.p4` is always among them.
+    pub builtin: Vec<(&'static str, &'static str)>,
+}
+
+/// The core library of the language (specification appendix D), which every program includes.
+pub(crate) const CORE: (&str, &str) = ("core.p4", include_str!("../core.p4"));
+
+impl Options {
+    /// The text that ships under `name`.
+    pub(crate) fn builtin(&self, name: &str) -> Option<&'static str> {
+        self.builtin.iter().chain([&CORE]).find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+}
+
+/// Whether the search for a file goes on after this error.
+pub(crate) fn is_absent(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}

@@ -1,0 +1,65 @@
+//! Parses directories of P4 programs that are not part of the project. Without the variables nothing is tested, and
+//! each test says so.
+//!
+//! - `P4_CORPUS`: directories, separated by `:`, whose `.p4` files must parse without a finding.
+//! - `P4_GARBAGE`: directories whose files may hold anything; parsing must end without a panic.
+//! - `P4_INCLUDE`: directories that included files are looked for in.
+
+use std::path::{Path, PathBuf};
+
+use p4::{DiskLoader, Options};
+use source::{Diagnostics, SourceMap};
+
+fn directories(variable: &str) -> Vec<PathBuf> {
+    let Some(value) = std::env::var_os(variable) else { return Vec::new() };
+    std::env::split_paths(&value).collect()
+}
+
+fn programs(variable: &str) -> Vec<PathBuf> {
+    let directories = directories(variable);
+    if directories.is_empty() {
+        eprintln!("skipped: {variable} is not set");
+    }
+    let mut files = Vec::new();
+    for directory in directories {
+        for entry in std::fs::read_dir(&directory).expect("the directory can be read") {
+            let path = entry.expect("the entry can be read").path();
+            if path.extension().is_some_and(|extension| extension == "p4") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// What is wrong with the program at `path`, as text, and whether all of its includes were found.
+fn findings(path: &Path) -> (String, bool) {
+    let bytes = std::fs::read(path).expect("the file can be read");
+    let text = String::from_utf8_lossy(&bytes);
+    let options = Options { include_dirs: directories("P4_INCLUDE"), ..Options::default() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    p4::parse(&mut map, &path.to_string_lossy(), &text, &options, &DiskLoader, &mut diagnostics);
+    let found = !diagnostics.iter().any(|diagnostic| diagnostic.code == "include-not-found");
+    (diagnostics.render(&map, false), found)
+}
+
+#[test]
+fn programs_parse_without_a_finding() {
+    let mut bad = 0;
+    for path in programs("P4_CORPUS") {
+        let (text, includes_found) = findings(&path);
+        if includes_found && !text.is_empty() {
+            bad += 1;
+            eprintln!("{text}");
+        }
+    }
+    assert_eq!(bad, 0, "{bad} programs have findings");
+}
+
+#[test]
+fn garbage_is_survived() {
+    for path in programs("P4_GARBAGE") {
+        let _ = findings(&path);
+    }
+}
