@@ -1,35 +1,27 @@
-//! Arrays of registers, counters and meters, of any size a program asks for.
+//! Arrays of registers, counters and meters.
 
 use bits::Bits;
 use ir::{Register, Unit};
 
-use super::{EntryError, FoldMap};
+use super::EntryError;
 
-/// Arrays up to this size are kept as they are; of larger ones only what was ever written, so that a program that
-/// declares 2^40 registers costs nothing until it uses them.
-const DENSE_LIMIT: u64 = 1 << 20;
+/// Elements that get their memory together.
+const PAGE: u64 = 256;
 
-/// `size` values of which most may be the default.
+/// `size` values. A page of them takes memory once one of it is written, so that a program that declares millions of
+/// registers costs next to nothing until it uses them.
 #[derive(Clone, Debug)]
 pub(crate) struct Cells<T> {
     size: u64,
-    default: T,
-    storage: Storage<T>,
-}
-
-#[derive(Clone, Debug)]
-enum Storage<T> {
-    Dense(Vec<T>),
-    Sparse(FoldMap<u64, T>),
+    /// What elements of pages without memory hold.
+    initial: T,
+    pages: Vec<Option<Box<[T]>>>,
 }
 
 impl<T: Clone> Cells<T> {
-    pub(crate) fn new(size: u64, default: T) -> Self {
-        let storage = match size {
-            0..=DENSE_LIMIT => Storage::Dense(vec![default.clone(); size as usize]),
-            _ => Storage::Sparse(FoldMap::default()),
-        };
-        Cells { size, default, storage }
+    /// The validator limits sizes, so that the list of pages is short.
+    pub(crate) fn new(size: u64, initial: T) -> Self {
+        Cells { size, initial, pages: vec![None; size.div_ceil(PAGE) as usize] }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -39,21 +31,23 @@ impl<T: Clone> Cells<T> {
     /// The element, or nothing beyond the end.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<&T> {
-        match &self.storage {
-            Storage::Dense(cells) => cells.get(usize::try_from(index).ok()?),
-            Storage::Sparse(cells) => (index < self.size).then(|| cells.get(&index).unwrap_or(&self.default)),
+        if index >= self.size {
+            return None;
         }
+        let page = self.pages[(index / PAGE) as usize].as_ref();
+        Some(page.map_or(&self.initial, |page| &page[(index % PAGE) as usize]))
     }
 
     /// The element to change, or nothing beyond the end.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u64) -> Option<&mut T> {
-        match &mut self.storage {
-            Storage::Dense(cells) => cells.get_mut(usize::try_from(index).ok()?),
-            Storage::Sparse(cells) => {
-                (index < self.size).then(|| cells.entry(index).or_insert_with(|| self.default.clone()))
-            }
+        if index >= self.size {
+            return None;
         }
+        let initial = &self.initial;
+        let page =
+            self.pages[(index / PAGE) as usize].get_or_insert_with(|| vec![initial.clone(); PAGE as usize].into());
+        Some(&mut page[(index % PAGE) as usize])
     }
 
     pub(crate) fn checked(&self, index: u64) -> Result<&T, EntryError> {
@@ -66,13 +60,8 @@ impl<T: Clone> Cells<T> {
     }
 
     pub(crate) fn fill(&mut self, value: T) {
-        match &mut self.storage {
-            Storage::Dense(cells) => cells.fill(value),
-            Storage::Sparse(cells) => {
-                cells.clear();
-                self.default = value;
-            }
-        }
+        self.pages.fill_with(|| None);
+        self.initial = value;
     }
 }
 
@@ -142,16 +131,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dense_and_sparse_behave_alike() {
-        for size in [10, DENSE_LIMIT + 1, u64::MAX] {
+    fn elements_are_apart_and_end_where_they_should() {
+        for size in [1, PAGE - 1, PAGE, PAGE + 1, 10 * PAGE + 7] {
             let mut cells = Cells::new(size, 7u8);
-            assert_eq!(cells.get(0), Some(&7));
-            *cells.get_mut(size.min(10) - 1).unwrap() = 1;
-            assert_eq!(cells.get(9), Some(&1));
-            assert_eq!(cells.get(size), None);
+            assert_eq!((cells.get(0), cells.get(size - 1), cells.get(size)), (Some(&7), Some(&7), None));
+            *cells.get_mut(size - 1).unwrap() = 1;
+            assert_eq!(cells.get(size - 1), Some(&1));
+            assert_eq!((0..size - 1).find(|index| cells.get(*index) != Some(&7)), None);
             assert_eq!(cells.get_mut(size), None);
+            assert_eq!(cells.get_mut(u64::MAX), None);
             cells.fill(3);
-            assert_eq!((cells.get(9), cells.get(1)), (Some(&3), Some(&3)));
+            assert_eq!((cells.get(size - 1), cells.get(0)), (Some(&3), Some(&3)));
         }
+        assert_eq!(Cells::new(0, 0u8).get(0), None);
     }
 }
