@@ -29,8 +29,8 @@ pub enum Notification {
     IdleTimeout {
         /// The entry's table.
         table: ir::TableId,
-        /// The handle of the entry, as the table storage names it.
-        entry: u64,
+        /// The entry.
+        entry: Box<engine::TableEntry>,
         /// When.
         time: Time,
     },

@@ -1,1 +1,8 @@
-//! placeholder
+//! The v1model architecture: what its programs are given at compile time, and the switch that runs them.
+//!
+//! The central type is [`Switch`]: a sans-IO device ([`::switch::Device`]) that does with packets what BMv2's
+//! `simple_switch` is documented to do.
+
+mod switch;
+
+pub use switch::{CPU_PORT, Config, DROP_PORT, LoadError, Switch};

@@ -1,0 +1,226 @@
+//! A trace as text for people.
+
+use serde_json::{Value as Json, json};
+
+use super::Value;
+use super::model::{Change, Outcome, Pass, PassKind, Section, Step, Trace, What};
+use crate::Time;
+
+/// The column at which places in the source stand, where the line before them is not longer.
+const PLACE_COLUMN: usize = 76;
+
+/// Lines with indentation and places.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, indent: usize, text: &str, at: Option<&str>) {
+        let mut line = format!("{:width$}{text}", "", width = indent * 2);
+        if let Some(at) = at {
+            let used = line.chars().count();
+            line.push_str(&" ".repeat(PLACE_COLUMN.saturating_sub(used).max(2)));
+            line.push_str(at);
+        }
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Names and values under each other.
+    fn values(&mut self, indent: usize, values: &[Value]) {
+        let width = values.iter().map(|value| value.name.len()).max().unwrap_or(0);
+        for value in values {
+            self.line(indent, &format!("{:width$}  {}", value.name, value.shown), None);
+        }
+    }
+}
+
+impl Trace {
+    /// The trace for people. Ends with a line end.
+    pub fn render(&self) -> String {
+        let mut page = Page::default();
+        let time = Time::from_ns(self.time_ns);
+        page.line(0, &format!("{time}  port {} received {} bytes", self.port, self.data.len() / 2), None);
+        for (index, pass) in self.passes.iter().enumerate() {
+            if index > 0 {
+                page.line(0, "", None);
+                page.line(0, &title(index, pass), None);
+            }
+            render_pass(&mut page, pass);
+        }
+        if self.cut {
+            page.line(0, "... and more: the trace is too long", None);
+        }
+        page.text
+    }
+
+    /// The trace as JSON; the field names are those of [`Trace`] and its parts.
+    pub fn to_json(&self) -> Json {
+        serde_json::to_value(self).unwrap_or_else(|error| json!({ "error": error.to_string() }))
+    }
+}
+
+/// `pass 2: clone of pass 1 as it came in, mirror session 5`
+fn title(index: usize, pass: &Pass) -> String {
+    let parent = pass.parent.map_or(0, |parent| parent + 1);
+    let what = match &pass.kind {
+        PassKind::Received => "received".to_string(),
+        PassKind::Resubmitted => format!("pass {parent} resubmitted"),
+        PassKind::Recirculated => format!("pass {parent} recirculated"),
+        PassKind::IngressClone { session } => format!("clone of pass {parent} as it came in, mirror session {session}"),
+        PassKind::EgressClone { session } => format!("clone of pass {parent} after egress, mirror session {session}"),
+        PassKind::Replica { rid } => format!("copy of pass {parent}, replica {rid}"),
+    };
+    format!("pass {}: {what}, {} bytes", index + 1, pass.bytes)
+}
+
+fn render_pass(page: &mut Page, pass: &Pass) {
+    for section in &pass.sections {
+        let Section { role, body, steps } = section;
+        if steps.is_empty() && !matches!(role.as_str(), "ingress" | "egress") {
+            continue;
+        }
+        match pass.egress_port {
+            Some(port) if role == "egress" => page.line(0, &format!("{role} {body}, port {port}"), None),
+            _ => page.line(0, &format!("{role} {body}"), None),
+        }
+        // Under a parser's states stand what they do.
+        let mut indent = 1;
+        for step in steps {
+            if let What::State { name } = &step.what {
+                page.line(1, &format!("state {name}"), step.at.as_deref());
+                indent = 2;
+            } else {
+                render_step(page, indent, step);
+            }
+        }
+        if steps.is_empty() {
+            page.line(1, "nothing to do", None);
+        }
+    }
+    render_outcome(page, &pass.outcome);
+}
+
+fn render_step(page: &mut Page, indent: usize, step: &Step) {
+    let at = step.at.as_deref();
+    let element = |index: &Option<u64>| index.map_or(String::new(), |index| format!("[{index}]"));
+    let text = match &step.what {
+        What::State { name } => format!("state {name}"),
+        What::Extract { header, at_bit, bits, fields } => {
+            page.line(indent, &format!("extract {header}, {} at {}", length(*bits), position(*at_bit)), at);
+            return page.values(indent + 1, fields);
+        }
+        What::Advance { bits } => format!("skip {}", length(*bits)),
+        What::Select { keys, target } => {
+            let keys: Vec<&str> = keys.iter().map(|key| key.shown.as_str()).collect();
+            format!("select {} -> {}", keys.join(", "), target.as_deref().unwrap_or("no case"))
+        }
+        What::ParserError { error } => format!("error {error}"),
+        What::Table { .. } => return render_table(page, indent, step),
+        What::Write { old, new } if old == new => format!("{} = {}, as before", new.name, new.shown),
+        What::Write { old, new } => format!("{} = {}, was {}", new.name, new.shown, old.shown),
+        What::Copy { from, to } => {
+            let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "nothing".to_string());
+            format!("{} = {}", name(to), name(from))
+        }
+        What::Validity { header, valid: true } => format!("{header} is valid"),
+        What::Validity { header, valid: false } => format!("{header} is invalid"),
+        What::Branch { condition } => format!("if: {}", if *condition { "yes" } else { "no" }),
+        What::Switch { subject } => format!("switch: {}", subject.shown),
+        What::Register { register, index, value, written } => {
+            let verb = if *written { "write" } else { "read" };
+            format!("{verb} {register}{}: {}", element(index), value.shown)
+        }
+        What::Count { counter, index } => format!("count {counter}{}", element(index)),
+        What::Meter { meter, index, colour } => format!("meter {meter}{}: {colour}", element(index)),
+        What::Compute { algorithm, data, value } => {
+            format!("{algorithm} of {} bytes: {}", data.len() / 2, value.shown)
+        }
+        What::Request { request } => format!("ask: {request}"),
+        What::Emit { header, bits } => format!("emit {header}, {}", length(*bits)),
+        What::Note { text } => format!("note: {text}"),
+    };
+    page.line(indent, &text, at);
+}
+
+fn render_table(page: &mut Page, indent: usize, step: &Step) {
+    let What::Table { table, key, hit, entry, member, action, args, steps } = &step.what else { return };
+    page.line(indent, &format!("table {table}"), step.at.as_deref());
+    let key: Vec<String> = key.iter().map(|key| format!("{} = {}", key.name, key.shown)).collect();
+    if !key.is_empty() {
+        page.line(indent + 1, &format!("key     {}", key.join(", ")), None);
+    }
+    match entry {
+        Some(entry) if *hit => page.line(indent + 1, &format!("hit     {entry}"), None),
+        _ => page.line(indent + 1, "miss", None),
+    }
+    if let Some(member) = member {
+        page.line(indent + 1, &format!("member  {member}"), None);
+    }
+    let args: Vec<String> = args.iter().map(|arg| format!("{} = {}", arg.name, arg.shown)).collect();
+    match action {
+        Some(action) => page.line(indent + 1, &format!("action  {action}({})", args.join(", ")), None),
+        None => page.line(indent + 1, "action  none: the group has no member that is up", None),
+    }
+    for step in steps {
+        render_step(page, indent + 2, step);
+    }
+}
+
+fn render_outcome(page: &mut Page, outcome: &Outcome) {
+    match outcome {
+        Outcome::Running => page.line(0, "still on its way", None),
+        Outcome::Sent { port, to_controller, data, changes } => {
+            let to = if *to_controller { " to the control plane" } else { "" };
+            page.line(0, &format!("sent by port {port}{to}, {} bytes", data.len() / 2), None);
+            if changes.is_empty() {
+                return page.line(1, "unchanged", None);
+            }
+            let name = |change: &Change| match change {
+                Change::Added { header } | Change::Removed { header } => header.clone(),
+                Change::Field { new, .. } => new.name.clone(),
+            };
+            let width = changes.iter().map(|change| name(change).len()).max().unwrap_or(0);
+            for change in changes {
+                let what = match change {
+                    Change::Added { .. } => "added".to_string(),
+                    Change::Removed { .. } => "removed".to_string(),
+                    Change::Field { old, new } => format!("{} -> {}", old.shown, new.shown),
+                };
+                page.line(1, &format!("{:width$}  {what}", name(change)), None);
+            }
+        }
+        Outcome::Dropped { sentence, place, body, .. } => {
+            let body = body.as_deref().filter(|body| !body.is_empty()).map_or(String::new(), |b| format!(" ({b})"));
+            let place = place.as_deref().map_or(String::new(), |place| format!(" at {place}"));
+            page.line(0, &format!("dropped {sentence}{place}{body}"), None);
+        }
+        Outcome::Replicated { group, copies } => {
+            let by = group.map_or("the mirror session".to_string(), |group| format!("multicast group {group}"));
+            page.line(0, &format!("copied by {by}, {copies} {}", plural(*copies, "copy", "copies")), None);
+        }
+        Outcome::Resubmitted => page.line(0, "resubmitted", None),
+        Outcome::Recirculated { bytes } => page.line(0, &format!("recirculated, {bytes} bytes"), None),
+        Outcome::Queued { port, priority, depth } => {
+            let packets = plural(*depth, "packet", "packets");
+            page.line(0, &format!("waits for port {port} in queue {priority}, {depth} {packets} deep"), None);
+        }
+    }
+}
+
+fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+/// Bits as bytes where they are whole ones.
+fn length(bits: usize) -> String {
+    match bits % 8 {
+        0 => format!("{} {}", bits / 8, plural(bits / 8, "byte", "bytes")),
+        _ => format!("{bits} {}", plural(bits, "bit", "bits")),
+    }
+}
+
+fn position(bit: usize) -> String {
+    if bit.is_multiple_of(8) { format!("byte {}", bit / 8) } else { format!("bit {bit}") }
+}

@@ -1,0 +1,383 @@
+//! From events to a trace.
+
+use engine::{Event, PacketState, Requested, TableEntry, Watch, Written};
+use ir::{BodyId, BodyKind, HeaderId, KeyValue, LocId, Program, SlotId, TableId};
+
+use bits::Bits;
+
+use super::model::{Change, Outcome, Pass, PassKind, Section, Step, Trace, What};
+use super::{Recorder, Value, value};
+use crate::{Frame, Time};
+
+/// The most steps a trace has. A program that loops through the switch ends long before.
+const MAX_STEPS: usize = 50_000;
+
+/// The headers of a packet as the parser left them.
+type Parsed = Vec<(HeaderId, engine::HeaderState)>;
+
+/// Makes a [`Trace`] of one frame.
+#[derive(Debug)]
+pub struct Tracer {
+    trace: Trace,
+    /// What the parser found, by pass; copies have their parent's.
+    parsed: Vec<Parsed>,
+    /// The pass whose block runs.
+    pass: usize,
+    /// The packet's state as events tell it, to know what was there before a write.
+    shadow: Option<PacketState>,
+    /// Bodies that run, outermost first, and the steps of each but the first, which has its section's.
+    bodies: Vec<(BodyId, Vec<Step>)>,
+    steps: usize,
+}
+
+impl Tracer {
+    /// A trace of this frame, with no pass yet.
+    pub fn new(now: Time, frame: &Frame) -> Tracer {
+        let trace =
+            Trace { time_ns: now.as_ns(), port: frame.port.0, data: hex(&frame.data), passes: Vec::new(), cut: false };
+        Tracer { trace, parsed: Vec::new(), pass: 0, shadow: None, bodies: Vec::new(), steps: 0 }
+    }
+
+    /// What was recorded.
+    pub fn finish(self) -> Trace {
+        self.trace
+    }
+
+    fn push(&mut self, program: &Program, what: What, loc: LocId) {
+        let at = (loc.as_u32() != 0).then(|| program.locs.get(loc).map(ToString::to_string)).flatten();
+        self.push_step(Step { what, at });
+    }
+
+    fn push_step(&mut self, step: Step) {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            self.trace.cut = true;
+            return;
+        }
+        if let [_, .., (_, steps)] = self.bodies.as_mut_slice() {
+            return steps.push(step);
+        }
+        if let Some(section) = self.trace.passes.get_mut(self.pass).and_then(|pass| pass.sections.last_mut()) {
+            section.steps.push(step);
+        }
+    }
+
+    /// An action ended: what it did belongs to the table that ran it.
+    fn close_action(&mut self) {
+        let Some((_, done)) = self.bodies.pop() else { return };
+        let into = match self.bodies.as_mut_slice() {
+            [_, .., (_, steps)] => Some(steps),
+            _ => self.trace.passes.get_mut(self.pass).and_then(|p| p.sections.last_mut()).map(|s| &mut s.steps),
+        };
+        let Some(into) = into else { return };
+        match into.last_mut() {
+            Some(Step { what: What::Table { steps, .. }, .. }) => steps.extend(done),
+            _ => into.extend(done),
+        }
+    }
+
+    fn block_name(&self, program: &Program, block: ir::BlockId) -> String {
+        let body = self.bodies.last().map(|(body, _)| &program.bodies[*body]);
+        body.and_then(|body| body.blocks.get(block)).map_or(String::new(), |block| block.name.clone())
+    }
+
+    fn write(&mut self, program: &Program, place: Written, value: &Bits, loc: LocId) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let (old, new) = match place {
+            Written::Slot(slot) => {
+                let old = slot_value(program, slot, shadow.slot(slot));
+                shadow.set_slot(slot, value.clone());
+                (old, slot_value(program, slot, value))
+            }
+            Written::Field(header, field) => {
+                let name = field_name(program, header, field);
+                let Some(was) = shadow.header_mut(header).fields.get_mut(field as usize) else { return };
+                let old = Value::new(name.as_str(), was);
+                *was = value.clone();
+                (old, Value::new(name, value))
+            }
+            Written::Nowhere => return,
+        };
+        // Names that begin so are the compiler's own and mean nothing to a reader.
+        if !new.name.starts_with('$') {
+            self.push(program, What::Write { old, new }, loc);
+        }
+    }
+
+    fn extracted(&mut self, program: &Program, header: HeaderId, at_bit: usize, bits: usize, loc: LocId) {
+        let layout = program.layout(header);
+        let mut fields = Vec::new();
+        if let Some(shadow) = &mut self.shadow {
+            let variable = (bits as u32).saturating_sub(layout.fixed_bits());
+            let mut at = at_bit;
+            for (index, field) in layout.fields.iter().enumerate() {
+                let width = if field.varbit { variable } else { field.width };
+                if at + width as usize > shadow.data().len() * 8 {
+                    break;
+                }
+                let value = Bits::read(shadow.data(), at, width);
+                at += width as usize;
+                fields.push(Value::new(field.name.as_str(), &value));
+                if let Some(slot) = shadow.header_mut(header).fields.get_mut(index) {
+                    *slot = value;
+                }
+            }
+            shadow.header_mut(header).valid = true;
+        }
+        let header = program.headers[header].name.clone();
+        self.push(program, What::Extract { header, at_bit, bits, fields }, loc);
+    }
+
+    fn selected(&mut self, program: &Program, keys: &[Bits], case: Option<ir::BlockId>, loc: LocId) {
+        let keys = keys.iter().map(|key| Value::symbolic("", key, shown_key(key))).collect();
+        let target = case.map(|block| self.block_name(program, block));
+        self.push(program, What::Select { keys, target }, loc);
+    }
+
+    fn copied(&mut self, program: &Program, to: Option<HeaderId>, from: Option<HeaderId>, loc: LocId) {
+        if let (Some(shadow), Some(to)) = (&mut self.shadow, to) {
+            let copy = match from {
+                Some(from) => shadow.header(from).clone(),
+                None => engine::HeaderState::new(program.layout(to)),
+            };
+            *shadow.header_mut(to) = copy;
+        }
+        let name = |header: Option<HeaderId>| header.map(|header| program.headers[header].name.clone());
+        self.push(program, What::Copy { from: name(from), to: name(to) }, loc);
+    }
+}
+
+impl Recorder for Tracer {
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, parent: Option<usize>, kind: PassKind, bytes: usize) -> usize {
+        let parsed = parent.and_then(|parent| self.parsed.get(parent)).cloned().unwrap_or_default();
+        self.parsed.push(parsed);
+        let (egress_port, sections, outcome) = (None, Vec::new(), Outcome::Running);
+        self.trace.passes.push(Pass { parent, kind, bytes, egress_port, sections, outcome });
+        self.trace.passes.len() - 1
+    }
+
+    fn section(&mut self, pass: usize, role: &str, program: &Program, body: BodyId, state: &PacketState) {
+        self.pass = pass;
+        self.bodies.clear();
+        self.shadow = Some(state.clone());
+        if let Some(pass) = self.trace.passes.get_mut(pass) {
+            let body = program.bodies[body].name.clone();
+            pass.sections.push(Section { role: role.to_string(), body, steps: Vec::new() });
+        }
+    }
+
+    fn parsed(&mut self, pass: usize, program: &Program, state: &PacketState) {
+        if let Some(parsed) = self.parsed.get_mut(pass) {
+            let headers = program.headers.keys().map(|id| (id, state.header(id)));
+            *parsed = headers.filter(|(_, header)| header.valid).map(|(id, h)| (id, h.clone())).collect();
+        }
+    }
+
+    fn egress(&mut self, pass: usize, port: u32) {
+        if let Some(pass) = self.trace.passes.get_mut(pass) {
+            pass.egress_port = Some(port);
+        }
+    }
+
+    fn note(&mut self, pass: usize, text: impl FnOnce() -> String) {
+        self.pass = pass;
+        self.bodies.clear();
+        self.push_step(Step { what: What::Note { text: text() }, at: None });
+    }
+
+    fn end(&mut self, pass: usize, outcome: impl FnOnce() -> Outcome) {
+        if let Some(pass) = self.trace.passes.get_mut(pass) {
+            pass.outcome = outcome();
+        }
+    }
+
+    fn sent(
+        &mut self,
+        pass: usize,
+        port: u32,
+        to_controller: bool,
+        data: &[u8],
+        program: &Program,
+        state: &PacketState,
+    ) {
+        let changes = self.parsed.get(pass).map_or(Vec::new(), |parsed| changes(program, parsed, state));
+        self.end(pass, || Outcome::Sent { port, to_controller, data: hex(data), changes });
+    }
+}
+
+impl Watch for Tracer {
+    fn event(&mut self, program: &Program, event: Event<'_>) {
+        let name = |header: HeaderId| program.headers[header].name.clone();
+        match event {
+            Event::BodyBegins { body } => self.bodies.push((body, Vec::new())),
+            Event::BodyEnds { body, .. } => {
+                if program.bodies[body].kind == BodyKind::Action && self.bodies.len() > 1 {
+                    self.close_action();
+                }
+            }
+            Event::State { block, .. } => {
+                let step = What::State { name: self.block_name(program, block) };
+                self.push(program, step, LocId::from_u32(0));
+            }
+            Event::Extracted { header, at_bit, bits, loc } => self.extracted(program, header, at_bit, bits, loc),
+            Event::Advanced { bits, loc } => self.push(program, What::Advance { bits }, loc),
+            Event::Selected { keys, case, loc } => self.selected(program, keys, case.map(|(_, block)| block), loc),
+            Event::Branched { condition, loc, .. } => self.push(program, What::Branch { condition }, loc),
+            Event::Switched { subject, loc, .. } => {
+                let subject = Value::symbolic("", subject, shown_key(subject));
+                self.push(program, What::Switch { subject }, loc);
+            }
+            Event::Assigned { place, value, loc } => self.write(program, place, value, loc),
+            Event::Copied { to, from, loc } => self.copied(program, to, from, loc),
+            Event::Validity { header, valid, loc } => {
+                if let Some(shadow) = &mut self.shadow {
+                    shadow.header_mut(header).valid = valid;
+                }
+                self.push(program, What::Validity { header: name(header), valid }, loc);
+            }
+            Event::Applied { table, key, entry, member, action, args, loc } => {
+                let step = What::Table {
+                    table: program.tables[table].name.clone(),
+                    key: program.tables[table]
+                        .keys
+                        .iter()
+                        .zip(key)
+                        .map(|(k, v)| Value::new(k.name.as_str(), v))
+                        .collect(),
+                    hit: entry.is_some(),
+                    entry: entry.map(|entry| shown_entry(program, table, entry)),
+                    member: member.map(|(_, member)| member),
+                    action: action.map(|action| program.actions[action].name.clone()),
+                    args: action.map_or(Vec::new(), |action| {
+                        let params = &program.actions[action].params;
+                        params.iter().zip(args).map(|(param, arg)| Value::new(param.name.as_str(), arg)).collect()
+                    }),
+                    steps: Vec::new(),
+                };
+                self.push(program, step, loc);
+            }
+            Event::RegisterRead { register, index, value, loc } => {
+                let register = program.registers[register].name.clone();
+                let value = Value::new(register.as_str(), value);
+                self.push(program, What::Register { register, index, value, written: false }, loc);
+            }
+            Event::RegisterWritten { register, index, value, loc } => {
+                let register = program.registers[register].name.clone();
+                let value = Value::new(register.as_str(), value);
+                self.push(program, What::Register { register, index, value, written: true }, loc);
+            }
+            Event::Counted { counter, index, loc } => {
+                let counter = program.counters[counter].name.clone();
+                self.push(program, What::Count { counter, index }, loc);
+            }
+            Event::Metered { meter, index, colour, loc } => {
+                let meter = program.meters[meter].name.clone();
+                let colour = format!("{colour:?}").to_lowercase();
+                self.push(program, What::Meter { meter, index, colour }, loc);
+            }
+            Event::Computed { algorithm, data, value, loc } => {
+                let algorithm = format!("{algorithm:?}").to_lowercase();
+                let value = Value::new("checksum", value);
+                self.push(program, What::Compute { algorithm, data: hex(data), value }, loc);
+            }
+            Event::Requested { request, loc } => {
+                self.push(program, What::Request { request: shown_request(program, request) }, loc);
+            }
+            Event::Emitted { header, bits, loc } => {
+                self.push(program, What::Emit { header: name(header), bits }, loc);
+            }
+            Event::ParserError { error, loc } => {
+                let error = program.errors.get(error as usize).cloned().unwrap_or_else(|| error.to_string());
+                self.push(program, What::ParserError { error }, loc);
+            }
+            Event::Log { text, loc } => self.push(program, What::Note { text: text.to_string() }, loc),
+        }
+    }
+}
+
+/// Bytes in hexadecimal.
+fn hex(data: &[u8]) -> String {
+    data.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A value without a name: hexadecimal where it has bytes, else decimal.
+fn shown_key(value: &Bits) -> String {
+    value::show(if value.width() >= 8 { "type" } else { "" }, value)
+}
+
+fn field_name(program: &Program, header: HeaderId, field: u32) -> String {
+    let layout = program.layout(header);
+    let field = layout.fields.get(field as usize).map_or("", |field| field.name.as_str());
+    format!("{}.{field}", program.headers[header].name)
+}
+
+fn slot_value(program: &Program, slot: SlotId, value: &Bits) -> Value {
+    let name = program.slots[slot].name.as_str();
+    if name.ends_with(".parser_error")
+        && let Some(error) = program.errors.get(value.low_u64() as usize)
+    {
+        return Value::symbolic(name, value, error.as_str());
+    }
+    Value::new(name, value)
+}
+
+/// What is no longer as the parser found it, header by header.
+fn changes(program: &Program, parsed: &Parsed, state: &PacketState) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (id, _) in program.headers.iter().filter(|(_, header)| !header.local) {
+        let now = state.header(id);
+        let name = || program.headers[id].name.clone();
+        match (parsed.iter().find(|(parsed, _)| *parsed == id), now.valid) {
+            (None, true) => changes.push(Change::Added { header: name() }),
+            (Some(_), false) => changes.push(Change::Removed { header: name() }),
+            (Some((_, was)), true) => {
+                for (index, (old, new)) in was.fields.iter().zip(&now.fields).enumerate().filter(|(_, (o, n))| o != n) {
+                    let name = field_name(program, id, index as u32);
+                    changes.push(Change::Field { old: Value::new(name.as_str(), old), new: Value::new(name, new) });
+                }
+            }
+            (None, false) => {}
+        }
+    }
+    changes
+}
+
+/// `hdr.ipv4.dstAddr = 10.0.1.0/24`
+fn shown_entry(program: &Program, table: TableId, entry: &TableEntry) -> String {
+    let keys = program.tables[table].keys.iter().filter(|key| key.kind != ir::MatchKind::Selector);
+    let shown: Vec<String> = keys
+        .zip(&entry.keys)
+        .map(|(key, value)| {
+            let show = |value: &Bits| value::show(&key.name, value);
+            let value = match value {
+                KeyValue::Exact(value) => show(value),
+                KeyValue::Lpm(value, len) => format!("{}/{len}", show(value)),
+                KeyValue::Ternary(value, mask) => format!("{} &&& {}", show(value), value::show("mask", mask)),
+                KeyValue::Range(low, high) => format!("{}..{}", show(low), show(high)),
+                KeyValue::Any => "*".to_string(),
+            };
+            format!("{} = {value}", key.name)
+        })
+        .collect();
+    let priority = if entry.priority != 0 { format!(" priority {}", entry.priority) } else { String::new() };
+    format!("{}{priority}", shown.join(", "))
+}
+
+fn shown_request(program: &Program, request: &Requested) -> String {
+    let keeping = |list: &Option<u32>| list.map_or(String::new(), |list| format!(", keeping field list {list}"));
+    match request {
+        Requested::Clone { session, keep, .. } => format!("clone to mirror session {session}{}", keeping(keep)),
+        Requested::Resubmit(keep) => format!("resubmit{}", keeping(keep)),
+        Requested::Recirculate(keep) => format!("recirculate{}", keeping(keep)),
+        Requested::Truncate(bytes) => format!("truncate to {bytes} bytes"),
+        Requested::Digest(digest, values) => {
+            let fields = program.digests[*digest].fields.iter().zip(values);
+            let fields: Vec<String> = fields.map(|((n, _), v)| format!("{n}={}", value::show(n, v))).collect();
+            format!("digest {}({})", program.digests[*digest].name, fields.join(", "))
+        }
+    }
+}

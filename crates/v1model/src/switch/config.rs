@@ -1,0 +1,57 @@
+//! What a switch is told when it is made.
+
+use switch::PortId;
+
+/// The port that means "drop" where `egress_spec` has nine bits.
+pub const DROP_PORT: u32 = 511;
+
+/// The port to the control plane, unless another is chosen.
+pub const CPU_PORT: u32 = 510;
+
+/// What a [`crate::Switch`] is told when it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The ports it has. The CPU port need not be among them.
+    pub ports: Vec<PortId>,
+    /// The port whose packets become [`switch::Notification::PacketIn`], and on which packets from the control plane
+    /// come in; `None` for none.
+    pub cpu_port: Option<PortId>,
+    /// The `egress_spec` that drops.
+    pub drop_port: u32,
+    /// Where the program's random numbers begin.
+    pub seed: u64,
+    /// Frames shorter than this many bytes are dropped.
+    pub min_frame: usize,
+    /// Frames longer than this many bytes are dropped.
+    pub max_frame: usize,
+    /// How often one packet, with everything it was before, may be resubmitted, recirculated or cloned.
+    pub max_passes: u16,
+    /// How many ingress and egress passes one received frame may cause before its last copy has left or waits.
+    pub max_work: u32,
+    /// How many notifications wait for the control plane before further ones are lost.
+    pub max_notifications: usize,
+}
+
+impl Default for Config {
+    /// No ports but the CPU port.
+    fn default() -> Self {
+        Config {
+            ports: Vec::new(),
+            cpu_port: Some(PortId(CPU_PORT)),
+            drop_port: DROP_PORT,
+            seed: 0,
+            min_frame: 1,
+            max_frame: 10_240,
+            max_passes: 64,
+            max_work: 16_384,
+            max_notifications: 65_536,
+        }
+    }
+}
+
+impl Config {
+    /// A switch with the ports `0..count`.
+    pub fn with_ports(count: u32) -> Self {
+        Config { ports: (0..count).map(PortId).collect(), ..Config::default() }
+    }
+}

@@ -1,0 +1,154 @@
+//! Egress and deparser, and what happens at their end.
+
+use switch::trace::{Outcome, PassKind, Recorder};
+use switch::{DropReason, Frame, Notification, Time};
+
+use super::Switch;
+use super::packet::{Instance, Leaving, Packet, Work};
+
+impl Switch {
+    /// Egress, checksum computation, deparser, and what follows from them.
+    pub(super) fn egress<R: Recorder>(
+        &mut self,
+        mut packet: Box<Packet>,
+        leaving: Leaving,
+        output: &mut Vec<Frame>,
+        recorder: &mut R,
+    ) {
+        let now = leaving.at;
+        let standard = self.layout.standard;
+        self.prepare(&mut packet, leaving);
+        recorder.egress(packet.pass, leaving.port.0);
+        if let Err(failure) = self.run("egress", self.layout.blocks.egress, &mut packet, now, recorder) {
+            return self.drop_failed(packet, failure, recorder);
+        }
+        let asked = self.asked(&mut packet, now);
+        if let Some((session, keep)) = asked.clone {
+            self.clone_as_it_is(&packet, session, keep, now, recorder);
+        }
+        if packet.state.slot(standard.egress_spec).low_u64() == u64::from(self.config.drop_port) {
+            return self.drop_by_program(packet, DropReason::EgressProgram, recorder);
+        }
+        let blocks = self.layout.blocks;
+        for (role, body) in [("compute_checksum", blocks.compute_checksum), ("deparser", blocks.deparser)] {
+            if let Err(failure) = self.run(role, body, &mut packet, now, recorder) {
+                return self.drop_failed(packet, failure, recorder);
+            }
+        }
+        let mut data = packet.state.finish();
+        data.truncate(packet.max_bytes as usize);
+        match asked.recirculate {
+            Some(keep) => self.recirculate(packet, data, keep, now, recorder),
+            None => self.transmit(packet, data, leaving, output, recorder),
+        }
+    }
+
+    /// Sets what the switch tells egress.
+    fn prepare(&self, packet: &mut Packet, leaving: Leaving) {
+        let standard = self.layout.standard;
+        // Headers added or removed by ingress change the length that egress sees.
+        let state = &mut packet.state;
+        let length = (state.data().len() + self.header_bytes(state)).saturating_sub(packet.parsed_bytes);
+        self.set(state, standard.packet_length, length as u64);
+        self.set(state, standard.egress_global_timestamp, leaving.at.as_us());
+        if let (Some(enqueued), Some(waited)) = (standard.enq_timestamp, standard.deq_timedelta) {
+            let enqueued = state.slot(enqueued).low_u64();
+            state.set_slot_to(waited, leaving.at.as_us().wrapping_sub(enqueued));
+        }
+        self.set(state, standard.deq_qdepth, leaving.depth as u64);
+        state.set_slot_to(standard.egress_port, u64::from(leaving.port.0));
+        // Whatever ingress chose is done with; only egress itself can drop now.
+        state.set_slot_to(standard.egress_spec, u64::from(self.config.drop_port == 0));
+        self.set(state, standard.drop_site, 0);
+    }
+
+    /// A copy with the headers as they are now goes to the mirror session and through egress, with no metadata but
+    /// the kept fields.
+    fn clone_as_it_is<R: Recorder>(
+        &mut self,
+        packet: &Packet,
+        session: u32,
+        keep: Option<u32>,
+        now: Time,
+        recorder: &mut R,
+    ) {
+        if self.mirrors.get(session).is_none() {
+            return self.lose_clone(packet, session, recorder);
+        }
+        if packet.passes >= self.config.max_passes {
+            return self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+        }
+        self.registry.add(self.stats.egress_clones, 1);
+        let mut copy = self.copied(packet, PassKind::EgressClone { session }, recorder);
+        copy.passes += 1;
+        self.clear_metadata(&mut copy);
+        self.keep(packet, &mut copy, keep);
+        self.set(&mut copy.state, self.layout.standard.instance_type, Instance::EgressClone as u64);
+        self.mirror(copy, session, now, recorder);
+    }
+
+    /// The packet as it would leave goes through the whole pipeline again.
+    fn recirculate<R: Recorder>(
+        &mut self,
+        packet: Box<Packet>,
+        data: Vec<u8>,
+        keep: Option<u32>,
+        now: Time,
+        recorder: &mut R,
+    ) {
+        if packet.passes >= self.config.max_passes {
+            return self.drop_packet(packet, DropReason::LoopLimit, recorder);
+        }
+        if data.len() > self.config.max_frame {
+            return self.drop_packet(packet, DropReason::TooLong, recorder);
+        }
+        self.registry.add(self.stats.recirculated, 1);
+        let bytes = data.len();
+        let mut again = self.renewed(&packet, data, PassKind::Recirculated, recorder);
+        self.keep(&packet, &mut again, keep);
+        self.set(&mut again.state, self.layout.standard.instance_type, Instance::Recirculated as u64);
+        recorder.end(packet.pass, || Outcome::Recirculated { bytes });
+        self.recycle(packet);
+        self.work.push_back(Work::Ingress(again, now));
+    }
+
+    /// Sends a packet, to a port or to the control plane.
+    fn transmit<R: Recorder>(
+        &mut self,
+        packet: Box<Packet>,
+        data: Vec<u8>,
+        leaving: Leaving,
+        output: &mut Vec<Frame>,
+        recorder: &mut R,
+    ) {
+        let port = leaving.port;
+        let reason = if !self.ports.contains(port) {
+            Some(DropReason::NoEgressPort)
+        } else if !self.ports.is_up(port) {
+            Some(DropReason::EgressPortDown)
+        } else if data.len() > self.config.max_frame {
+            Some(DropReason::TooLong)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            return self.drop_packet(packet, reason, recorder);
+        }
+        self.ports.count_tx(&mut self.registry, port, data.len());
+        let to_controller = self.config.cpu_port == Some(port);
+        recorder.sent(packet.pass, port.0, to_controller, &data, &self.program, &packet.state);
+        self.recycle(packet);
+        if to_controller {
+            self.to_controller(data, leaving.at);
+        } else {
+            output.push(Frame { port, data });
+        }
+    }
+
+    fn to_controller(&mut self, data: Vec<u8>, time: Time) {
+        if let Some(port) = self.config.cpu_port {
+            self.registry.add(self.stats.packets_in, 1);
+            self.notify(Notification::PacketIn { port, data, time });
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Parser and ingress, and what happens at the end of ingress.
+
+use engine::{Ending, Interpreter, Now, Requested};
+use ir::BodyId;
+use switch::trace::{Outcome, PassKind, Recorder};
+use switch::{DropReason, Notification, PRIORITIES, PortId, Replica, Time};
+
+use super::Switch;
+use super::packet::{Instance, Leaving, Packet, Work};
+
+/// What ingress or egress asked for, by the rule that the last of each kind counts.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// Session and field list.
+    pub clone: Option<(u32, Option<u32>)>,
+    pub resubmit: Option<Option<u32>>,
+    pub recirculate: Option<Option<u32>>,
+}
+
+/// Why a block did not come to its end, and the place in the source to blame.
+pub(super) type Failure = (DropReason, u32);
+
+impl Switch {
+    /// Runs one of the program's blocks.
+    pub(super) fn run<R: Recorder>(
+        &mut self,
+        role: &'static str,
+        body: BodyId,
+        packet: &mut Packet,
+        now: Time,
+        recorder: &mut R,
+    ) -> Result<(), Failure> {
+        recorder.section(packet.pass, role, &self.program, body, &packet.state);
+        let now = Now { ns: now.as_ns() };
+        match Interpreter::run(&self.program, &mut self.objects, body, &mut packet.state, now, recorder) {
+            Ending::Return | Ending::Exit | Ending::Reject => Ok(()),
+            Ending::AssertFailed(loc) => {
+                let in_ingress = matches!(role, "parser" | "verify_checksum" | "ingress");
+                let reason = if in_ingress { DropReason::IngressAssert } else { DropReason::EgressAssert };
+                Err((reason, loc.as_u32()))
+            }
+            Ending::OutOfFuel(loc) => Err((DropReason::OutOfFuel, loc.as_u32())),
+            Ending::Pending(_) => Err((DropReason::NotYet, 0)),
+        }
+    }
+
+    /// Takes what the block before asked for; digests and truncation are done at once.
+    pub(super) fn asked(&mut self, packet: &mut Packet, now: Time) -> Asked {
+        let mut asked = Asked::default();
+        if packet.state.requests().is_empty() {
+            return asked;
+        }
+        for (request, _) in packet.state.take_requests() {
+            match request {
+                Requested::Clone { session, keep, .. } => asked.clone = Some((session, keep)),
+                Requested::Resubmit(keep) => asked.resubmit = Some(keep),
+                Requested::Recirculate(keep) => asked.recirculate = Some(keep),
+                Requested::Truncate(bytes) => packet.max_bytes = packet.max_bytes.min(bytes),
+                Requested::Digest(digest, values) => {
+                    self.registry.add(self.stats.digests, 1);
+                    self.notify(Notification::Digest { digest, values, time: now });
+                }
+            }
+        }
+        asked
+    }
+
+    /// Parser, checksum verification, ingress, and what follows from them.
+    pub(super) fn ingress<R: Recorder>(&mut self, mut packet: Box<Packet>, now: Time, recorder: &mut R) {
+        let standard = self.layout.standard;
+        let length = packet.state.data().len() as u64;
+        packet.state.set_slot_to(standard.ingress_port, u64::from(packet.ingress_port.0));
+        self.set(&mut packet.state, standard.packet_length, length);
+        self.set(&mut packet.state, standard.ingress_global_timestamp, now.as_us());
+
+        let blocks = self.layout.blocks;
+        if let Err(failure) = self.parse(&mut packet, now, recorder) {
+            return self.drop_failed(packet, failure, recorder);
+        }
+        for (role, body) in [("verify_checksum", blocks.verify_checksum), ("ingress", blocks.ingress)] {
+            if let Err(failure) = self.run(role, body, &mut packet, now, recorder) {
+                return self.drop_failed(packet, failure, recorder);
+            }
+        }
+        let asked = self.asked(&mut packet, now);
+        if let Some((session, keep)) = asked.clone {
+            self.clone_as_it_came(&packet, session, keep, now, recorder);
+        }
+        if let Some(keep) = asked.resubmit {
+            return self.resubmit(packet, keep, now, recorder);
+        }
+        let group = standard.mcast_grp.map_or(0, |slot| packet.state.slot(slot).low_u64() as u32);
+        if group != 0 {
+            self.set(&mut packet.state, standard.instance_type, Instance::Replicated as u64);
+            return self.multicast(packet, group, now, recorder);
+        }
+        let port = packet.state.slot(standard.egress_spec).low_u64() as u32;
+        if port == self.config.drop_port {
+            return self.drop_by_program(packet, DropReason::IngressProgram, recorder);
+        }
+        self.set(&mut packet.state, standard.instance_type, Instance::Normal as u64);
+        self.enqueue(packet, PortId(port), now, recorder);
+    }
+
+    /// Runs the parser and notes its error.
+    fn parse<R: Recorder>(&mut self, packet: &mut Packet, now: Time, recorder: &mut R) -> Result<(), Failure> {
+        let result = self.run("parser", self.layout.blocks.parser, packet, now, recorder);
+        let error = packet.state.parser_error();
+        if self.program.errors.get(error as usize).is_some_and(|name| name != "NoError") {
+            self.registry.add(self.stats.parser_errors, 1);
+        }
+        self.set(&mut packet.state, self.layout.standard.parser_error, u64::from(error));
+        packet.parsed_bytes = self.header_bytes(&packet.state);
+        recorder.parsed(packet.pass, &self.program, &packet.state);
+        result
+    }
+
+    /// The packet as it came in goes through the parser and to the mirror session, with nothing but the kept fields.
+    fn clone_as_it_came<R: Recorder>(
+        &mut self,
+        packet: &Packet,
+        session: u32,
+        keep: Option<u32>,
+        now: Time,
+        recorder: &mut R,
+    ) {
+        if self.mirrors.get(session).is_none() {
+            return self.lose_clone(packet, session, recorder);
+        }
+        if packet.passes >= self.config.max_passes {
+            return self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+        }
+        self.registry.add(self.stats.ingress_clones, 1);
+        let data = packet.state.data().to_vec();
+        let mut copy = self.renewed(packet, data, PassKind::IngressClone { session }, recorder);
+        copy.state.set_slot_to(self.layout.standard.ingress_port, u64::from(packet.ingress_port.0));
+        if let Err(failure) = self.parse(&mut copy, now, recorder) {
+            return self.drop_failed(copy, failure, recorder);
+        }
+        self.clear_metadata(&mut copy);
+        self.keep(packet, &mut copy, keep);
+        self.set(&mut copy.state, self.layout.standard.instance_type, Instance::IngressClone as u64);
+        self.mirror(copy, session, now, recorder);
+    }
+
+    /// Counts a clone to a session that nobody made.
+    pub(super) fn lose_clone<R: Recorder>(&mut self, packet: &Packet, session: u32, recorder: &mut R) {
+        self.drops.count(&mut self.registry, DropReason::NoMirrorSession, 0);
+        recorder.note(packet.pass, || format!("no clone: mirror session {session} does not exist"));
+    }
+
+    /// Sets all metadata to 0; headers stay.
+    pub(super) fn clear_metadata(&self, packet: &mut Packet) {
+        for slot in &self.layout.metadata {
+            packet.state.set_slot_to(*slot, 0);
+        }
+    }
+
+    /// Copies the values of a field list.
+    pub(super) fn keep(&self, from: &Packet, to: &mut Packet, list: Option<u32>) {
+        if let Some(kept) = list.and_then(|list| self.program.field_lists.get(&list)) {
+            let kept = from.state.preserve(kept);
+            to.state.restore(&kept);
+        }
+    }
+
+    /// Sends a clone on to everything its session names.
+    pub(super) fn mirror<R: Recorder>(&mut self, mut packet: Box<Packet>, session: u32, now: Time, recorder: &mut R) {
+        let Some(session) = self.mirrors.get(session) else { return self.recycle(packet) };
+        packet.max_bytes = session.max_bytes.unwrap_or(u32::MAX);
+        let group = session.group.and_then(|group| self.groups.get(group));
+        let replicas: Vec<Replica> =
+            session.replicas.iter().chain(group.iter().flat_map(|g| &g.replicas)).cloned().collect();
+        if replicas.is_empty() {
+            return self.drop_packet(packet, DropReason::NoGroup, recorder);
+        }
+        if let [replica] = replicas.as_slice() {
+            let port = replica.choose(|port| self.ports.is_up(port));
+            self.set(&mut packet.state, self.layout.standard.egress_rid, u64::from(replica.rid));
+            return self.enqueue(packet, port, now, recorder);
+        }
+        recorder.end(packet.pass, || Outcome::Replicated { group: None, copies: replicas.len() });
+        self.replicate(packet, &replicas, now, recorder);
+    }
+
+    fn resubmit<R: Recorder>(&mut self, packet: Box<Packet>, keep: Option<u32>, now: Time, recorder: &mut R) {
+        if packet.passes >= self.config.max_passes {
+            return self.drop_packet(packet, DropReason::LoopLimit, recorder);
+        }
+        self.registry.add(self.stats.resubmitted, 1);
+        let data = packet.state.data().to_vec();
+        let mut again = self.renewed(&packet, data, PassKind::Resubmitted, recorder);
+        self.keep(&packet, &mut again, keep);
+        self.set(&mut again.state, self.layout.standard.instance_type, Instance::Resubmitted as u64);
+        recorder.end(packet.pass, || Outcome::Resubmitted);
+        self.recycle(packet);
+        self.work.push_back(Work::Ingress(again, now));
+    }
+
+    fn multicast<R: Recorder>(&mut self, packet: Box<Packet>, group: u32, now: Time, recorder: &mut R) {
+        let Some(members) = self.groups.get(group) else {
+            return self.drop_packet(packet, DropReason::NoGroup, recorder);
+        };
+        let replicas = members.replicas.clone();
+        if replicas.is_empty() {
+            return self.drop_packet(packet, DropReason::EmptyGroup, recorder);
+        }
+        self.registry.add(self.stats.replicas, replicas.len() as u64);
+        recorder.end(packet.pass, || Outcome::Replicated { group: Some(group), copies: replicas.len() });
+        self.replicate(packet, &replicas, now, recorder);
+    }
+
+    /// Sends a copy of a packet to every replica.
+    fn replicate<R: Recorder>(&mut self, packet: Box<Packet>, replicas: &[Replica], now: Time, recorder: &mut R) {
+        for replica in replicas {
+            // A frame whose copies have used up its work is spared making further ones only to drop them.
+            if self.work.len() >= self.work_left as usize {
+                self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+                continue;
+            }
+            let mut copy = self.copied(&packet, PassKind::Replica { rid: replica.rid }, recorder);
+            self.set(&mut copy.state, self.layout.standard.egress_rid, u64::from(replica.rid));
+            let port = replica.choose(|port| self.ports.is_up(port));
+            self.enqueue(copy, port, now, recorder);
+        }
+        self.recycle(packet);
+    }
+
+    /// Puts a packet into the queue of a port, or straight on to egress if nothing holds it up there.
+    pub(super) fn enqueue<R: Recorder>(&mut self, mut packet: Box<Packet>, port: PortId, now: Time, recorder: &mut R) {
+        let standard = self.layout.standard;
+        let priority = standard.priority.map_or(0, |slot| packet.state.slot(slot).low_u64() as usize);
+        let priority = priority.min(PRIORITIES - 1);
+        let depth = self.queues.depth(port, priority);
+        self.set(&mut packet.state, standard.enq_timestamp, now.as_us());
+        self.set(&mut packet.state, standard.enq_qdepth, depth as u64);
+        if self.queues.is_open(port, priority) {
+            self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
+            self.work.push_back(Work::Egress(packet, Leaving { port, at: now, depth: 0 }));
+            return;
+        }
+        let pass = packet.pass;
+        let refused = self.queues.push(now, port, priority, packet).err();
+        let depth = self.queues.depth(port, priority);
+        self.ports.count_enqueue(&mut self.registry, port, priority, refused.is_none(), depth);
+        match refused {
+            Some(switch::QueueFull(packet)) => self.drop_packet(packet, DropReason::QueueFull, recorder),
+            None => recorder.end(pass, || Outcome::Queued { port: port.0, priority, depth }),
+        }
+    }
+}

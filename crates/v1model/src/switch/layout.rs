@@ -1,0 +1,142 @@
+//! Where a compiled program keeps what the architecture reads and writes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ir::{BodyId, Expr, LocId, Op, Place, Program, SlotId, SlotKind};
+
+/// Why a program cannot run on this architecture.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// It was compiled for another architecture.
+    #[error("the program was compiled for the architecture `{0}`, this switch runs `v1model`")]
+    Architecture(String),
+    /// A programmable block is missing.
+    #[error("the program has no `{0}` block")]
+    Block(&'static str),
+    /// A field of the standard metadata is missing.
+    #[error("the program has no `standard_metadata.{0}`")]
+    Field(&'static str),
+    /// A port number is given twice or cannot be.
+    #[error("port {0} is given twice, or above 65535")]
+    Port(u32),
+    /// The executor refuses the program.
+    #[error("{0}")]
+    Program(String),
+}
+
+/// The programmable blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks {
+    pub parser: BodyId,
+    pub verify_checksum: BodyId,
+    pub ingress: BodyId,
+    pub egress: BodyId,
+    pub compute_checksum: BodyId,
+    pub deparser: BodyId,
+}
+
+/// The standard metadata. Fields without which a switch makes no sense are required.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standard {
+    pub ingress_port: SlotId,
+    pub egress_spec: SlotId,
+    pub egress_port: SlotId,
+    pub instance_type: Option<SlotId>,
+    pub packet_length: Option<SlotId>,
+    pub enq_timestamp: Option<SlotId>,
+    pub enq_qdepth: Option<SlotId>,
+    pub deq_timedelta: Option<SlotId>,
+    pub deq_qdepth: Option<SlotId>,
+    pub ingress_global_timestamp: Option<SlotId>,
+    pub egress_global_timestamp: Option<SlotId>,
+    pub mcast_grp: Option<SlotId>,
+    pub egress_rid: Option<SlotId>,
+    pub parser_error: Option<SlotId>,
+    pub priority: Option<SlotId>,
+    pub drop_site: Option<SlotId>,
+}
+
+/// Everything the runtime looks up once.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub blocks: Blocks,
+    pub standard: Standard,
+    /// What a new pass clears, where headers stay: all metadata but the counters of header stacks.
+    pub metadata: Vec<SlotId>,
+    /// Headers that live from block to block.
+    pub headers: Vec<ir::HeaderId>,
+}
+
+impl Layout {
+    pub fn new(program: &Program) -> Result<Layout, LoadError> {
+        if program.arch != "v1model" {
+            return Err(LoadError::Architecture(program.arch.clone()));
+        }
+        let block = |role: &'static str| program.blocks.get(role).copied().ok_or(LoadError::Block(role));
+        let blocks = Blocks {
+            parser: block("parser")?,
+            verify_checksum: block("verify_checksum")?,
+            ingress: block("ingress")?,
+            egress: block("egress")?,
+            compute_checksum: block("compute_checksum")?,
+            deparser: block("deparser")?,
+        };
+        let by_name: BTreeMap<&str, SlotId> = program.slots.iter().map(|(id, slot)| (slot.name.as_str(), id)).collect();
+        let field = |name: &str| by_name.get(format!("standard_metadata.{name}").as_str()).copied();
+        let required = |name: &'static str| field(name).ok_or(LoadError::Field(name));
+        let standard = Standard {
+            ingress_port: required("ingress_port")?,
+            egress_spec: required("egress_spec")?,
+            egress_port: required("egress_port")?,
+            instance_type: field("instance_type"),
+            packet_length: field("packet_length"),
+            enq_timestamp: field("enq_timestamp"),
+            enq_qdepth: field("enq_qdepth"),
+            deq_timedelta: field("deq_timedelta"),
+            deq_qdepth: field("deq_qdepth"),
+            ingress_global_timestamp: field("ingress_global_timestamp"),
+            egress_global_timestamp: field("egress_global_timestamp"),
+            mcast_grp: field("mcast_grp"),
+            egress_rid: field("egress_rid"),
+            parser_error: field("parser_error"),
+            priority: field("priority"),
+            drop_site: by_name.get("$drop_site").copied(),
+        };
+        let is_counter = |id: SlotId| program.stacks.values().any(|stack| stack.next == id);
+        let metadata = program.slots.iter().filter(|(id, slot)| slot.kind == SlotKind::Metadata && !is_counter(*id));
+        let headers = program.headers.iter().filter(|(_, header)| !header.local);
+        Ok(Layout {
+            blocks,
+            standard,
+            metadata: metadata.map(|(id, _)| id).collect(),
+            headers: headers.map(|(id, _)| id).collect(),
+        })
+    }
+}
+
+/// Every place of the source that can be to blame for a drop, and the body it is in: what is assigned to `$drop_site`,
+/// assertions, and the ends of blocks, where a program that does not end is stopped.
+pub(super) fn drop_places(program: &Program) -> HashMap<u32, (source::Place, String)> {
+    let mut places = HashMap::new();
+    let site = program.slot_named("$drop_site");
+    let mut add = |number: u32, body: &ir::Body| {
+        if let Some(place) = program.locs.get(LocId::from_u32(number)).filter(|_| number != 0) {
+            places.entry(number).or_insert_with(|| (place.clone(), body.name.clone()));
+        }
+    };
+    for body in program.bodies.values() {
+        for block in body.blocks.values() {
+            add(block.loc.as_u32(), body);
+            for instr in &block.instrs {
+                match &instr.op {
+                    Op::Assign(Place::Slot(slot), Expr::Const(value)) if Some(*slot) == site => {
+                        add(value.low_u64() as u32, body);
+                    }
+                    Op::Assert(_) => add(instr.loc.as_u32(), body),
+                    _ => {}
+                }
+            }
+        }
+    }
+    places
+}

@@ -1,0 +1,308 @@
+//! The v1model switch: parser, ingress, queues, egress, deparser, and what BMv2's `simple_switch` made the meaning of
+//! everything between them.
+//!
+//! ```text
+//!          ┌──────────────────── resubmit ◄──────────────┐            ┌── clone (as it came in), re-parsed
+//!          ▼                                             │            ▼
+//!  frame ─► parser ─► verify checksum ─► ingress ─► multicast │ drop │ unicast ─► queue ─► egress ─► compute checksum
+//!          ▲                                                                       ▲          │        ─► deparser ─► frame
+//!          │                                                                       └─ clone ◄─┘              │
+//!          └──────────────────────────────── recirculate ◄───────────────────────────────────────────────────┘
+//! ```
+//!
+//! After ingress, in this order: the clone that was asked for last is made, digests are sent, then the first of these
+//! that applies: resubmit, multicast (`mcast_grp` is not 0), drop (`egress_spec` is the drop port), unicast. After
+//! egress: the clone asked for last is made, then drop, recirculate, or send.
+//!
+//! Everything one received frame causes without waiting in a queue happens within the call of [`Device::step`] that
+//! brought it. Passes of one packet and copies caused by one frame are limited ([`Config`]), so that no program can
+//! hold the switch up.
+//!
+//! Where `simple_switch` loses the ingress port of resubmitted and recirculated packets, this switch keeps it, as
+//! its documentation says of resubmission.
+
+mod config;
+mod egress;
+mod idle;
+mod ingress;
+mod layout;
+mod packet;
+mod stats;
+mod trace;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use engine::Objects;
+use ir::Program;
+use switch::{
+    Device, DropReason, Drops, EgressQueues, Frame, MirrorSession, MirrorSessions, MulticastGroup, MulticastGroups,
+    Notification, PortId, Ports, Registry, Time,
+};
+
+pub use config::{CPU_PORT, Config, DROP_PORT};
+pub use layout::LoadError;
+
+use idle::Idle;
+use layout::Layout;
+use packet::{Packet, Work};
+use stats::Stats;
+use switch::trace::Recorder;
+
+/// A switch that runs one compiled v1model program.
+pub struct Switch {
+    program: Arc<Program>,
+    layout: Layout,
+    config: Config,
+    objects: Objects,
+    groups: MulticastGroups,
+    mirrors: MirrorSessions,
+    queues: EgressQueues<Box<Packet>>,
+    ports: Ports,
+    registry: Registry,
+    drops: Drops,
+    stats: Stats,
+    notifications: VecDeque<Notification>,
+    idle: Idle,
+    /// Passes to run before the current frame is done with.
+    work: VecDeque<Work>,
+    /// Passes the current frame may still cause.
+    work_left: u32,
+    /// Packets to use again.
+    spare: Vec<Box<Packet>>,
+    /// Which trace is being recorded; packets remember the one they belong to.
+    trace_number: u64,
+}
+
+impl Switch {
+    /// A switch with the program's own entries, all ports up, no groups and no sessions.
+    ///
+    /// # Errors
+    /// If the program is not a v1model program, or a port number cannot be.
+    pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
+        let layout = Layout::new(&program)?;
+        let mut registry = Registry::default();
+        let mut ids = config.ports.clone();
+        ids.extend(config.cpu_port.filter(|cpu| !config.ports.contains(cpu)));
+        let ports = Ports::new(&ids, &mut registry).map_err(|port| LoadError::Port(port.0))?;
+        let drops = Drops::new(&mut registry, layout::drop_places(&program));
+        let stats = Stats::new(&mut registry);
+        let mut objects = Objects::new(&program);
+        objects.seed(config.seed);
+        Ok(Switch {
+            idle: Idle::new(&program),
+            objects,
+            layout,
+            groups: MulticastGroups::default(),
+            mirrors: MirrorSessions::default(),
+            queues: EgressQueues::default(),
+            ports,
+            registry,
+            drops,
+            stats,
+            notifications: VecDeque::new(),
+            work: VecDeque::new(),
+            work_left: 0,
+            spare: Vec::new(),
+            trace_number: 0,
+            program,
+            config,
+        })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// What the switch was told when it was made.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Tables, registers, counters and what else keeps state.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Tables, registers, counters and what else keeps state, to change.
+    pub fn objects_mut(&mut self) -> &mut Objects {
+        self.idle.wake();
+        &mut self.objects
+    }
+
+    /// Makes, replaces or removes a multicast group. False, and no change, if it cannot be: group 0, too many replicas.
+    pub fn set_multicast_group(&mut self, id: u32, group: Option<MulticastGroup>) -> bool {
+        self.groups.set(id, group)
+    }
+
+    /// The multicast groups.
+    pub fn multicast_groups(&self) -> &MulticastGroups {
+        &self.groups
+    }
+
+    /// Makes, replaces or removes a mirror (clone) session. False, and no change, if it has too many replicas.
+    pub fn set_mirror_session(&mut self, id: u32, session: Option<MirrorSession>) -> bool {
+        self.mirrors.set(id, session)
+    }
+
+    /// The mirror sessions.
+    pub fn mirror_sessions(&self) -> &MirrorSessions {
+        &self.mirrors
+    }
+
+    /// How many packets a second leave by a port, over all its queues; `None` for as many as come.
+    pub fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
+        self.queues.set_port_rate(port, rate_pps);
+    }
+
+    /// How many packets a second leave one queue of a port, or each of them; `None` for as many as come.
+    pub fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
+        self.queues.set_rate(port, priority, rate_pps);
+    }
+
+    /// How many packets one queue of a port holds, or each of them.
+    pub fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
+        self.queues.set_depth(port, priority, packets);
+    }
+
+    /// How many packets each queue of every port holds.
+    pub fn set_all_queue_depths(&mut self, packets: usize) {
+        self.queues.set_depth_everywhere(packets);
+    }
+
+    /// Takes a port up or down. False if there is no such port.
+    pub fn set_port_up(&mut self, port: PortId, up: bool) -> bool {
+        self.objects.set_port_up(port.0, up);
+        self.ports.set_up(port, up)
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// Everything the switch counts, by name.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// What was dropped: by which reason, and at which place of the program.
+    pub fn drop_sites(&self) -> Vec<switch::DropSite> {
+        self.drops.sites(&self.registry)
+    }
+
+    /// What waits for the control plane, oldest first; it is gone from the switch then.
+    pub fn take_notifications(&mut self) -> Vec<Notification> {
+        self.notifications.drain(..).collect()
+    }
+
+    /// What came, left and was dropped, for people.
+    pub fn summary(&self) -> String {
+        let mut text = self.ports.render(&self.registry);
+        let sites = self.drop_sites();
+        if !sites.is_empty() {
+            text.push('\n');
+        }
+        for site in sites {
+            text.push_str(&format!("{site}\n"));
+        }
+        let parts = ["clone", "resubmit", "recirculate", "multicast", "notification", "parser"];
+        let others = |name: &str| parts.iter().any(|part| name.split('.').next() == Some(part));
+        let others: Vec<_> = self.registry.iter().filter(|(name, value)| *value > 0 && others(name)).collect();
+        if !others.is_empty() {
+            text.push('\n');
+        }
+        let width = others.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in others {
+            text.push_str(&format!("{name:width$}  {value}\n"));
+        }
+        text
+    }
+
+    fn notify(&mut self, notification: Notification) {
+        if self.notifications.len() < self.config.max_notifications {
+            self.notifications.push_back(notification);
+        } else {
+            self.registry.add(self.stats.lost_notifications, 1);
+        }
+    }
+
+    /// Counts a frame in and queues its first pass, or drops it.
+    fn receive<R: Recorder>(&mut self, now: Time, frame: Frame, recorder: &mut R) {
+        let Frame { port, data } = frame;
+        self.work_left = self.config.max_work;
+        let reason = if !self.ports.contains(port) {
+            Some(DropReason::NoIngressPort)
+        } else if !self.ports.is_up(port) {
+            Some(DropReason::IngressPortDown)
+        } else if data.len() < self.config.min_frame {
+            Some(DropReason::Runt)
+        } else if data.len() > self.config.max_frame {
+            Some(DropReason::Oversized)
+        } else {
+            None
+        };
+        self.ports.count_rx(&mut self.registry, port, data.len());
+        let packet = self.packet(data, port, recorder);
+        match reason {
+            Some(reason) => self.drop_packet(packet, reason, recorder),
+            None => self.work.push_back(Work::Ingress(packet, now)),
+        }
+    }
+
+    /// Runs everything that can run by `now`: passes that wait for nothing, and packets whose queue lets them go.
+    fn drive<R: Recorder>(&mut self, now: Time, output: &mut Vec<Frame>, recorder: &mut R) {
+        loop {
+            let work = match self.work.pop_front() {
+                Some(work) => work,
+                None => match self.queues.pop(now) {
+                    Some(left) => {
+                        let depth = left.depth;
+                        self.ports.set_depth(&mut self.registry, left.port, left.priority, depth);
+                        self.work_left = self.config.max_work;
+                        Work::Egress(left.item, packet::Leaving { port: left.port, at: left.at, depth })
+                    }
+                    None => return,
+                },
+            };
+            let traced = work.packet().trace == self.trace_number && self.trace_number != 0;
+            let Some(left) = self.work_left.checked_sub(1) else {
+                match traced {
+                    true => self.drop_packet(work.into_packet(), DropReason::LoopLimit, recorder),
+                    false => self.drop_packet(work.into_packet(), DropReason::LoopLimit, &mut ()),
+                }
+                continue;
+            };
+            self.work_left = left;
+            match (work, traced) {
+                (Work::Ingress(packet, at), true) => self.ingress(packet, at, recorder),
+                (Work::Ingress(packet, at), false) => self.ingress(packet, at, &mut ()),
+                (Work::Egress(packet, leaving), true) => self.egress(packet, leaving, output, recorder),
+                (Work::Egress(packet, leaving), false) => self.egress(packet, leaving, output, &mut ()),
+            }
+        }
+    }
+}
+
+impl Device for Switch {
+    fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
+        self.objects.advance_clock(now.as_ns());
+        self.sweep_idle(now);
+        self.drive(now, output, &mut ());
+        for frame in input.drain(..) {
+            self.receive(now, frame, &mut ());
+            self.drive(now, output, &mut ());
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        match (self.queues.next_event(), self.idle.next_event()) {
+            (Some(queue), Some(idle)) => Some(queue.min(idle)),
+            (queue, idle) => queue.or(idle),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

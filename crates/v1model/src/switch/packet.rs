@@ -1,0 +1,176 @@
+//! A packet between two blocks, and what is done with every packet: made, copied, dropped, put back.
+
+use engine::PacketState;
+use switch::trace::{Outcome, PassKind, Recorder};
+use switch::{DropReason, PortId, Time};
+
+use super::Switch;
+use super::ingress::Failure;
+
+/// How many packets are kept for use again.
+const MAX_SPARE: usize = 1024;
+
+/// The values of `instance_type`, as `simple_switch` numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Instance {
+    Normal = 0,
+    IngressClone = 1,
+    EgressClone = 2,
+    Recirculated = 4,
+    Replicated = 5,
+    Resubmitted = 6,
+}
+
+/// A packet in the switch.
+#[derive(Debug)]
+pub(super) struct Packet {
+    pub state: PacketState,
+    /// Where it, or the packet it was copied from, came in.
+    pub ingress_port: PortId,
+    /// How often it, with everything it was before, was resubmitted, recirculated or cloned.
+    pub passes: u16,
+    /// Only the first so many bytes leave.
+    pub max_bytes: u32,
+    /// Bytes of its headers after the parser.
+    pub parsed_bytes: usize,
+    /// The trace it belongs to, 0 for none, and its pass there.
+    pub trace: u64,
+    pub pass: usize,
+}
+
+/// A packet that leaves its queue: by which port, when, and how many stay behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    pub port: PortId,
+    pub at: Time,
+    pub depth: usize,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// Parser and ingress, at this time.
+    Ingress(Box<Packet>, Time),
+    /// Egress and deparser.
+    Egress(Box<Packet>, Leaving),
+}
+
+impl Work {
+    pub fn packet(&self) -> &Packet {
+        match self {
+            Work::Ingress(packet, _) | Work::Egress(packet, _) => packet,
+        }
+    }
+
+    pub fn into_packet(self) -> Box<Packet> {
+        match self {
+            Work::Ingress(packet, _) | Work::Egress(packet, _) => packet,
+        }
+    }
+}
+
+impl Switch {
+    /// A packet just received.
+    pub(super) fn packet<R: Recorder>(&mut self, data: Vec<u8>, ingress_port: PortId, recorder: &mut R) -> Box<Packet> {
+        let pass = recorder.begin(None, PassKind::Received, data.len());
+        let mut packet = self.blank(data);
+        packet.ingress_port = ingress_port;
+        packet.passes = 0;
+        packet.trace = if recorder.records() { self.trace_number } else { 0 };
+        packet.pass = pass;
+        packet
+    }
+
+    /// A packet with empty state around these bytes.
+    fn blank(&mut self, data: Vec<u8>) -> Box<Packet> {
+        match self.spare.pop() {
+            Some(mut packet) => {
+                packet.state.restart(&self.program, data);
+                packet.max_bytes = u32::MAX;
+                packet.parsed_bytes = 0;
+                packet
+            }
+            None => Box::new(Packet {
+                state: PacketState::new(&self.program, data),
+                ingress_port: PortId(0),
+                passes: 0,
+                max_bytes: u32::MAX,
+                parsed_bytes: 0,
+                trace: 0,
+                pass: 0,
+            }),
+        }
+    }
+
+    /// A further pass of these bytes, with empty state: what `parent` becomes, or a clone of it as it came in.
+    pub(super) fn renewed<R: Recorder>(
+        &mut self,
+        parent: &Packet,
+        data: Vec<u8>,
+        kind: PassKind,
+        recorder: &mut R,
+    ) -> Box<Packet> {
+        let pass = recorder.begin(Some(parent.pass), kind, data.len());
+        let mut packet = self.blank(data);
+        packet.ingress_port = parent.ingress_port;
+        packet.passes = parent.passes + 1;
+        (packet.trace, packet.pass) = (parent.trace, pass);
+        packet
+    }
+
+    /// A copy with all state.
+    pub(super) fn copied<R: Recorder>(&mut self, parent: &Packet, kind: PassKind, recorder: &mut R) -> Box<Packet> {
+        let pass = recorder.begin(Some(parent.pass), kind, parent.state.data().len());
+        Box::new(Packet {
+            state: parent.state.clone(),
+            ingress_port: parent.ingress_port,
+            passes: parent.passes,
+            max_bytes: parent.max_bytes,
+            parsed_bytes: parent.parsed_bytes,
+            trace: parent.trace,
+            pass,
+        })
+    }
+
+    /// Puts a packet away that nobody needs any more.
+    pub(super) fn recycle(&mut self, packet: Box<Packet>) {
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(packet);
+        }
+    }
+
+    /// Drops a packet for a reason outside the program.
+    pub(super) fn drop_packet<R: Recorder>(&mut self, packet: Box<Packet>, reason: DropReason, recorder: &mut R) {
+        self.drop_at(packet, reason, 0, recorder);
+    }
+
+    /// Drops a packet because the program said so: `$drop_site` says where.
+    pub(super) fn drop_by_program<R: Recorder>(&mut self, packet: Box<Packet>, reason: DropReason, recorder: &mut R) {
+        let site = self.layout.standard.drop_site.map_or(0, |slot| packet.state.slot(slot).low_u64() as u32);
+        self.drop_at(packet, reason, site, recorder);
+    }
+
+    /// Drops a packet because a block of the program did not come to its end.
+    pub(super) fn drop_failed<R: Recorder>(&mut self, packet: Box<Packet>, failure: Failure, recorder: &mut R) {
+        self.drop_at(packet, failure.0, failure.1, recorder);
+    }
+
+    fn drop_at<R: Recorder>(&mut self, packet: Box<Packet>, reason: DropReason, site: u32, recorder: &mut R) {
+        self.drops.count(&mut self.registry, reason, site);
+        recorder.end(packet.pass, || Outcome::dropped(reason, self.drops.place(site)));
+        self.recycle(packet);
+    }
+
+    /// Bytes that the packet's headers take now.
+    pub(super) fn header_bytes(&self, state: &PacketState) -> usize {
+        let valid = self.layout.headers.iter().map(|header| state.header(*header)).filter(|header| header.valid);
+        valid.map(|header| header.len_bits()).sum::<usize>() / 8
+    }
+
+    /// Sets a field of the standard metadata, if the program has it.
+    pub(super) fn set(&self, state: &mut PacketState, slot: Option<ir::SlotId>, value: u64) {
+        if let Some(slot) = slot {
+            state.set_slot_to(slot, value);
+        }
+    }
+}

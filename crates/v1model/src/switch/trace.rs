@@ -1,0 +1,24 @@
+//! Traces: the account of one frame.
+
+use switch::trace::{Trace, Tracer};
+use switch::{Frame, Time};
+
+use super::Switch;
+
+impl Switch {
+    /// Takes one frame like [`switch::Device::step`] and tells what happened to it, step by step. What leaves the
+    /// switch meanwhile is appended to `output`; packets that wait in a queue leave the trace there. Other packets are
+    /// not recorded, and cost what they always do.
+    pub fn trace(&mut self, now: Time, frame: Frame, output: &mut Vec<Frame>) -> Trace {
+        self.objects.advance_clock(now.as_ns());
+        self.sweep_idle(now);
+        self.drive(now, output, &mut ());
+        self.trace_number += 1;
+        let mut tracer = Tracer::new(now, &frame);
+        self.receive(now, frame, &mut tracer);
+        self.drive(now, output, &mut tracer);
+        // Packets that wait belong to this trace no more.
+        self.trace_number += 1;
+        tracer.finish()
+    }
+}
