@@ -24,12 +24,16 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod af_packet;
 mod error;
+mod interface;
+pub mod namespace;
 mod pcap;
 mod port;
 mod spec;
 mod wait;
 
+pub use af_packet::AfPacketPort;
 pub use error::PortError;
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::{PcapPort, Port, PortError};
+use crate::{AfPacketPort, PcapPort, Port, PortError};
 
 /// The greatest port number: v1model's ports have nine bits, and 511 means *drop*.
 pub const MAX_PORT: u16 = 510;
@@ -207,7 +207,8 @@ impl PortSpec {
     pub fn open(&self) -> Result<Box<dyn Port>, PortError> {
         Ok(match &self.kind {
             PortKind::Pcap { input, output } => Box::new(PcapPort::open(input.as_deref(), output.as_deref())?),
-            PortKind::AfPacket { interface } | PortKind::Tap { interface } => {
+            PortKind::AfPacket { interface } => Box::new(AfPacketPort::open(interface)?),
+            PortKind::Tap { interface } => {
                 return Err(PortError::NoInterface { interface: interface.clone() });
             }
         })

@@ -1,0 +1,101 @@
+//! Sending: frames are gathered and handed to the kernel many at a time.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::{DropReason, PortStats};
+
+/// Frames handed to the kernel in one call.
+const BATCH_FRAMES: usize = 64;
+/// Bytes gathered before they are sent even if there are fewer frames.
+const BATCH_BYTES: usize = 1 << 17;
+/// An Ethernet header; the kernel takes nothing shorter.
+const MIN_FRAME: usize = 14;
+/// Longer than any device's frames; the kernel knows each one's limit.
+const MAX_FRAME: usize = 1 << 16;
+
+/// Whether a frame is worth giving to the kernel at all.
+pub(super) fn is_sendable(frame: &[u8]) -> bool {
+    (MIN_FRAME..=MAX_FRAME).contains(&frame.len())
+}
+
+/// A sending socket and the frames gathered for it.
+pub(super) struct Transmit {
+    socket: OwnedFd,
+    bytes: Vec<u8>,
+    lens: Vec<usize>,
+}
+
+impl Transmit {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Transmit { socket, bytes: Vec::with_capacity(BATCH_BYTES), lens: Vec::with_capacity(BATCH_FRAMES) }
+    }
+
+    /// Whether a frame of `len` bytes must wait until the batch has left.
+    pub(super) fn is_full(&self, len: usize) -> bool {
+        self.lens.len() == BATCH_FRAMES || self.bytes.len() + len > BATCH_BYTES
+    }
+
+    pub(super) fn push(&mut self, frame: &[u8]) {
+        self.bytes.extend_from_slice(frame);
+        self.lens.push(frame.len());
+    }
+
+    /// Sends the batch. A frame the kernel will not take now is dropped and counted, as a card with a full queue would.
+    ///
+    /// # Errors
+    /// If the socket failed as a whole; what had not left then is lost.
+    pub(super) fn flush(&mut self, stats: &mut PortStats) -> io::Result<()> {
+        if self.lens.is_empty() {
+            return Ok(());
+        }
+        let result = self.send_all(stats);
+        self.bytes.clear();
+        self.lens.clear();
+        result
+    }
+
+    fn send_all(&mut self, stats: &mut PortStats) -> io::Result<()> {
+        let count = self.lens.len();
+        // SAFETY: both are plain structs of integers and pointers, for which zero bytes are a value.
+        let (mut vectors, mut messages): ([libc::iovec; BATCH_FRAMES], [libc::mmsghdr; BATCH_FRAMES]) =
+            unsafe { std::mem::zeroed() };
+        let mut rest = &mut self.bytes[..];
+        for (vector, len) in vectors.iter_mut().zip(&self.lens) {
+            let (frame, behind) = rest.split_at_mut(*len);
+            *vector = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
+            rest = behind;
+        }
+        for (message, vector) in messages.iter_mut().zip(&mut vectors) {
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        let mut at = 0;
+        while at < count {
+            let left = &mut messages[at..count];
+            // SAFETY: `left` holds that many messages, each with one vector that lies within `self.bytes`; all of them
+            // live through the call.
+            let sent = unsafe {
+                let len = left.len() as libc::c_uint;
+                libc::sendmmsg(self.socket.as_raw_fd(), left.as_mut_ptr(), len, libc::MSG_DONTWAIT)
+            };
+            if let Ok(sent) = usize::try_from(sent) {
+                stats.tx_packets += sent as u64;
+                stats.tx_bytes += self.lens[at..at + sent].iter().sum::<usize>() as u64;
+                at += sent;
+                continue;
+            }
+            // The error is that of the first message of the call; those behind it were not looked at.
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => continue,
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => stats.count_dropped(DropReason::QueueFull, 1),
+                Some(libc::EMSGSIZE | libc::EINVAL) => stats.count_dropped(DropReason::BadLength, 1),
+                Some(libc::ENETDOWN) => stats.count_dropped(DropReason::LinkDown, 1),
+                _ => return Err(error),
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Asking the kernel about an interface and changing it, through any socket's ioctl. The interface is looked up in the
+//! network namespace of the socket, which need not be that of the calling thread.
+
+use std::ffi::{c_int, c_short};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// An interface as a socket sees it.
+pub(crate) struct Interface<'a> {
+    socket: BorrowedFd<'a>,
+    name: &'a str,
+}
+
+impl<'a> Interface<'a> {
+    pub(crate) fn new(socket: BorrowedFd<'a>, name: &'a str) -> Self {
+        Interface { socket, name }
+    }
+
+    pub(crate) fn index(&self) -> io::Result<c_int> {
+        let request = self.ioctl(libc::SIOCGIFINDEX, empty())?;
+        // SAFETY: the kernel filled the union's member that belongs to this request.
+        Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+    }
+
+    /// The longest payload of a frame, without Ethernet header and VLAN tags, in bytes.
+    pub(crate) fn mtu(&self) -> io::Result<usize> {
+        let request = self.ioctl(libc::SIOCGIFMTU, empty())?;
+        // SAFETY: the kernel filled the union's member that belongs to this request.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+        Ok(usize::try_from(mtu).unwrap_or(0))
+    }
+
+    /// The kind of frames it carries: an ARPHRD number.
+    pub(crate) fn hardware_type(&self) -> io::Result<u16> {
+        let request = self.ioctl(libc::SIOCGIFHWADDR, empty())?;
+        // SAFETY: the kernel filled the union's member that belongs to this request.
+        Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+    }
+
+    pub(crate) fn set_up(&self) -> io::Result<()> {
+        let request = self.ioctl(libc::SIOCGIFFLAGS, empty())?;
+        // SAFETY: the kernel filled the union's member that belongs to this request.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        let mut request = empty();
+        request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as c_short;
+        self.ioctl(libc::SIOCSIFFLAGS, request).map(drop)
+    }
+
+    /// Runs one ethtool command with one value in and one out.
+    pub(crate) fn ethtool(&self, command: u32, value: u32) -> io::Result<u32> {
+        // The kernel's struct ethtool_value.
+        #[repr(C)]
+        struct Value {
+            command: u32,
+            value: u32,
+        }
+        let mut argument = Value { command, value };
+        let mut request = empty();
+        request.ifr_ifru.ifru_data = (&raw mut argument).cast();
+        self.ioctl(libc::SIOCETHTOOL, request)?;
+        Ok(argument.value)
+    }
+
+    fn ioctl(&self, number: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {
+        let mut request = libc::ifreq { ifr_name: name_field(self.name)?, ..request };
+        // SAFETY: every request number used here takes a pointer to an `ifreq`, and `request` is one that lives through
+        // the call; where it points on (ethtool), the caller keeps what it points to alive.
+        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), number, &raw mut request) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
+    }
+}
+
+/// Whether an interface with this index exists in the socket's namespace.
+pub(crate) fn exists(socket: BorrowedFd<'_>, index: c_int) -> bool {
+    let mut request = empty();
+    request.ifr_ifru.ifru_ifindex = index;
+    // SAFETY: SIOCGIFNAME takes a pointer to an `ifreq`, and `request` is one that lives through the call.
+    unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) >= 0 }
+}
+
+/// A request without a name or a value.
+pub(crate) fn empty() -> libc::ifreq {
+    // SAFETY: an `ifreq` is an array of characters and a union of integers, addresses and pointers, for all of which
+    // zero bytes are a value.
+    unsafe { std::mem::zeroed() }
+}
+
+/// A name as the kernel's requests hold it.
+pub(crate) fn name_field(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
+    let mut field = [0; libc::IFNAMSIZ];
+    if name.is_empty() || name.len() >= field.len() || name.bytes().any(|b| b == 0) {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, from) in field.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    Ok(field)
+}

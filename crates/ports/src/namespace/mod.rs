@@ -1,0 +1,209 @@
+//! Networks without root: user and network namespaces, veth pairs, addresses and routes.
+//!
+//! ```no_run
+//! # use std::net::IpAddr;
+//! # fn main() -> Result<(), ports::namespace::NamespaceError> {
+//! use ports::namespace::{Namespace, veth};
+//! let router = Namespace::new_user()?; // first of all, while the process has one thread
+//! let host = Namespace::new("h1")?;
+//! veth(&host, "eth0", &router, "s1-eth1")?;
+//! host.set_mac("eth0", [8, 0, 0, 0, 1, 1])?;
+//! host.add_address("eth0", IpAddr::from([10, 0, 1, 1]), 24)?;
+//! host.set_up("eth0")?;
+//! router.set_up("s1-eth1")?;
+//! host.add_route(IpAddr::from([0, 0, 0, 0]), 0, IpAddr::from([10, 0, 1, 10]))?;
+//! host.add_neighbour("eth0", IpAddr::from([10, 0, 1, 10]), [8, 0, 0, 0, 1, 0])?;
+//! let listener = host.enter(|| std::net::TcpListener::bind("10.0.1.1:80"))?;
+//! # Ok(()) }
+//! ```
+//!
+//! A [`Namespace`] lives as long as its value, a thread or process inside it, or a socket opened in it; with the last of
+//! them the kernel removes it and everything in it, so there is nothing to clean up, not even after a crash. Sockets
+//! stay in the namespace they were opened in, whichever thread uses them.
+
+mod netlink;
+mod network;
+mod offloads;
+mod user;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::thread::JoinHandle;
+
+pub use network::veth;
+pub use offloads::{Offload, Offloads};
+
+/// Why a namespace, or something in it, cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum NamespaceError {
+    /// The kernel or its administrator does not give this user namespaces.
+    #[error(
+        "{what} is not allowed here ({source}): run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)"
+    )]
+    Refused {
+        /// What was attempted.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A user namespace is for a whole process, and this one has more threads already.
+    #[error("a user namespace must be entered before the process starts its first thread")]
+    ManyThreads,
+    /// Something within a namespace failed.
+    #[error("{what} in namespace `{namespace}` failed: {source}")]
+    System {
+        /// What was attempted, with names.
+        what: String,
+        /// The namespace's name.
+        namespace: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// A network namespace, held open.
+pub struct Namespace {
+    name: String,
+    file: File,
+}
+
+impl Namespace {
+    /// Puts this process into a user namespace of its own, in which it is root, and into a network namespace that it
+    /// may therefore arrange as it likes. The file system, the processes and everything else stay what they were.
+    ///
+    /// # Errors
+    /// If the process has several threads already, or the kernel refuses.
+    pub fn new_user() -> Result<Namespace, NamespaceError> {
+        user::enter_new()?;
+        let namespace = Namespace::current()?;
+        namespace.set_up("lo")?;
+        Ok(namespace)
+    }
+
+    /// The network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// If `/proc` is not mounted.
+    pub fn current() -> Result<Namespace, NamespaceError> {
+        let file = File::open("/proc/thread-self/ns/net");
+        let file =
+            file.map_err(|source| NamespaceError::Refused { what: "opening the own network namespace", source })?;
+        Ok(Namespace { name: "self".to_owned(), file })
+    }
+
+    /// A new network namespace, with its loopback device up and nothing else in it. The name is for messages only.
+    ///
+    /// # Errors
+    /// If the process is not root, at least in a user namespace of its own ([`new_user`](Self::new_user)).
+    pub fn new(name: &str) -> Result<Namespace, NamespaceError> {
+        let make = || {
+            user::unshare(libc::CLONE_NEWNET)?;
+            File::open("/proc/thread-self/ns/net")
+        };
+        let file = in_thread(name, make).and_then(|made| made);
+        let file = file.map_err(|source| NamespaceError::Refused { what: "making a network namespace", source })?;
+        let namespace = Namespace { name: name.to_owned(), file };
+        namespace.set_up("lo")?;
+        Ok(namespace)
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `work` in a thread inside the namespace, waits for it and returns what it returned. Panics pass on.
+    ///
+    /// # Errors
+    /// If the thread cannot be started or cannot enter.
+    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, NamespaceError> {
+        let inside = || {
+            set_namespace(self.file.as_fd())?;
+            Ok(work())
+        };
+        in_thread(&self.name, inside).and_then(|done: io::Result<R>| done).map_err(self.failed("entering".to_owned()))
+    }
+
+    /// Starts a thread inside the namespace. Should it not be able to enter, `work` is not run and joining it yields
+    /// the error.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn spawn<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<JoinHandle<io::Result<R>>, NamespaceError> {
+        let failed = || self.failed("starting a thread".to_owned());
+        let file = self.file.try_clone().map_err(failed())?;
+        let inside = move || {
+            set_namespace(file.as_fd())?;
+            Ok(work())
+        };
+        std::thread::Builder::new().name(self.name.clone()).spawn(inside).map_err(failed())
+    }
+
+    /// A command that will run inside the namespace.
+    ///
+    /// # Errors
+    /// If no further descriptor can be opened.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Result<Command, NamespaceError> {
+        let file = self.file.try_clone().map_err(self.failed("preparing a command".to_owned()))?;
+        let mut command = Command::new(program);
+        // SAFETY: between fork and exec only setns is called, with a descriptor that the closure owns; it allocates
+        // nothing and takes no lock.
+        unsafe { command.pre_exec(move || set_namespace(file.as_fd())) };
+        Ok(command)
+    }
+
+    /// Sets a kernel parameter of the namespace, named as under `/proc/sys`: `net/ipv4/ping_group_range`.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or it takes no such value, or it is none of the namespace's own.
+    pub fn set_parameter(&self, parameter: &str, value: &str) -> Result<(), NamespaceError> {
+        // `/proc/sys/net` shows each thread the parameters of its own namespace.
+        let path = format!("/proc/sys/{parameter}");
+        self.enter(|| std::fs::write(&path, value))?.map_err(self.failed(format!("setting {parameter} to {value}")))
+    }
+
+    /// Turns IPv6 off, so that nothing but what the hosts are told to send is on their links (no router solicitations,
+    /// no duplicate address detection).
+    ///
+    /// # Errors
+    /// As [`set_parameter`](Self::set_parameter); a kernel without IPv6 is no error.
+    pub fn disable_ipv6(&self) -> Result<(), NamespaceError> {
+        for scope in ["all", "default"] {
+            match self.set_parameter(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1") {
+                Err(NamespaceError::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn failed(&self, what: String) -> impl FnOnce(io::Error) -> NamespaceError {
+        let namespace = self.name.clone();
+        move |source| NamespaceError::System { what, namespace, source }
+    }
+}
+
+/// Moves the calling thread.
+fn set_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers are involved.
+    let result = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Runs `work` in a thread of its own, since a namespace belongs to a thread and the caller shall keep its own.
+fn in_thread<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> io::Result<R> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work)?;
+        thread.join().or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,220 @@
+//! Interfaces, addresses, routes and neighbours of a namespace.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::netlink::Request;
+use super::{Namespace, NamespaceError};
+use crate::interface::Interface;
+
+const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+/// The attribute of a veth's link data that describes its other end (`VETH_INFO_PEER`).
+const PEER: u16 = 1;
+
+/// Makes a pair of connected Ethernet interfaces: what enters `name_a` of namespace `a` leaves `name_b` of namespace
+/// `b`. Both are down. They live until one is removed or one of the namespaces ends.
+///
+/// # Errors
+/// If a name is taken or cannot be a name.
+pub fn veth(a: &Namespace, name_a: &str, b: &Namespace, name_b: &str) -> Result<(), NamespaceError> {
+    let what = format!("making a veth pair {name_a} and {name_b}");
+    let make = || {
+        let other_end = b.descriptor().as_raw_fd().to_ne_bytes();
+        Request::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0))
+            .attribute(libc::IFLA_IFNAME, &text(name_a)?)
+            .nested(libc::IFLA_LINKINFO, |request| {
+                request.attribute(libc::IFLA_INFO_KIND, b"veth").nested(libc::IFLA_INFO_DATA, |request| {
+                    request.nested(PEER, |request| {
+                        request
+                            .raw(&link(0, 0, 0))
+                            .attribute(libc::IFLA_IFNAME, &text(name_b).unwrap_or_default())
+                            .attribute(libc::IFLA_NET_NS_FD, &other_end)
+                    })
+                })
+            })
+            .send()
+    };
+    text(name_b).map_err(a.failed(what.clone()))?;
+    a.enter(make)?.map_err(a.failed(what))
+}
+
+impl Namespace {
+    /// Sets an interface up, as its cable were plugged in; a veth carries frames once both ends are.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn set_up(&self, interface: &str) -> Result<(), NamespaceError> {
+        self.change(interface, "setting up", |index| {
+            let up = libc::IFF_UP as u32;
+            Request::new(libc::RTM_NEWLINK, 0, &link(index, up, up)).send()
+        })
+    }
+
+    /// Sets an interface down.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn set_down(&self, interface: &str) -> Result<(), NamespaceError> {
+        self.change(interface, "setting down", |index| {
+            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, libc::IFF_UP as u32)).send()
+        })
+    }
+
+    /// Removes an interface, and with one end of a veth pair the other.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn remove(&self, interface: &str) -> Result<(), NamespaceError> {
+        self.change(interface, "removing", |index| Request::new(libc::RTM_DELLINK, 0, &link(index, 0, 0)).send())
+    }
+
+    /// Moves an interface to another namespace; it is down afterwards.
+    ///
+    /// # Errors
+    /// If there is no such interface, or one of its name is there already.
+    pub fn move_to(&self, interface: &str, other: &Namespace) -> Result<(), NamespaceError> {
+        self.change(interface, "moving", |index| {
+            let file = other.descriptor().as_raw_fd().to_ne_bytes();
+            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_NET_NS_FD, &file).send()
+        })
+    }
+
+    /// Sets an interface's Ethernet address.
+    ///
+    /// # Errors
+    /// If there is no such interface, or the address is no unicast address.
+    pub fn set_mac(&self, interface: &str, mac: [u8; 6]) -> Result<(), NamespaceError> {
+        self.change(interface, "setting the Ethernet address of", |index| {
+            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_ADDRESS, &mac).send()
+        })
+    }
+
+    /// Sets an interface's MTU, in bytes.
+    ///
+    /// # Errors
+    /// If there is no such interface, or it cannot have this MTU.
+    pub fn set_mtu(&self, interface: &str, mtu: u32) -> Result<(), NamespaceError> {
+        self.change(interface, "setting the MTU of", |index| {
+            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()).send()
+        })
+    }
+
+    /// Makes a VLAN interface on top of another: what it sends leaves `parent` with a tag of identifier `id`.
+    ///
+    /// # Errors
+    /// If there is no such parent, or the name is taken.
+    pub fn add_vlan(&self, parent: &str, name: &str, id: u16) -> Result<(), NamespaceError> {
+        self.change(parent, "making a VLAN interface on", |index| {
+            let name = text(name)?;
+            Request::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0))
+                .attribute(libc::IFLA_IFNAME, &name)
+                .attribute(libc::IFLA_LINK, &index.to_ne_bytes())
+                .nested(libc::IFLA_LINKINFO, |request| {
+                    // IFLA_VLAN_ID is the first of the VLAN's attributes.
+                    let data = |request: Request| request.attribute(1, &id.to_ne_bytes());
+                    request.attribute(libc::IFLA_INFO_KIND, b"vlan").nested(libc::IFLA_INFO_DATA, data)
+                })
+                .send()
+        })
+    }
+
+    /// Gives an interface an address and a route to its network of `prefix` bits. IPv6 addresses can be used at once:
+    /// nobody else on these links can have them.
+    ///
+    /// # Errors
+    /// If there is no such interface or it has the address.
+    pub fn add_address(&self, interface: &str, address: IpAddr, prefix: u8) -> Result<(), NamespaceError> {
+        self.change(interface, "giving an address to", |index| {
+            let bytes = octets(address);
+            // struct ifaddrmsg: family, prefix, flags, scope, interface.
+            let mut body = vec![family(address), prefix, libc::IFA_F_NODAD as u8, 0];
+            body.extend(index.to_ne_bytes());
+            Request::new(libc::RTM_NEWADDR, CREATE, &body)
+                .attribute(libc::IFA_LOCAL, &bytes)
+                .attribute(libc::IFA_ADDRESS, &bytes)
+                .send()
+        })
+    }
+
+    /// Routes `destination`/`prefix` through `gateway`; prefix 0 is the default route.
+    ///
+    /// # Errors
+    /// If the gateway is not on any interface's network, or both are not of one family.
+    pub fn add_route(&self, destination: IpAddr, prefix: u8, gateway: IpAddr) -> Result<(), NamespaceError> {
+        let what = format!("routing {destination}/{prefix} through {gateway}");
+        let add = || {
+            // struct rtmsg: family, prefixes, service, table, protocol, scope, type, flags.
+            let (table, scope) = (libc::RT_TABLE_MAIN, libc::RT_SCOPE_UNIVERSE);
+            let head = [family(gateway), prefix, 0, 0, table, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
+            let body: Vec<u8> = head.into_iter().chain([0; 4]).collect();
+            let request = Request::new(libc::RTM_NEWROUTE, CREATE, &body);
+            let request = if prefix == 0 { request } else { request.attribute(libc::RTA_DST, &octets(destination)) };
+            request.attribute(libc::RTA_GATEWAY, &octets(gateway)).send()
+        };
+        self.enter(add)?.map_err(self.failed(what))
+    }
+
+    /// Says which Ethernet address a neighbour has, for good, so that nobody needs to answer for it.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn add_neighbour(&self, interface: &str, address: IpAddr, mac: [u8; 6]) -> Result<(), NamespaceError> {
+        self.change(interface, "adding a neighbour to", |index| {
+            // struct ndmsg: family and padding, interface, state, flags, type.
+            let mut body = vec![family(address), 0, 0, 0];
+            body.extend(index.to_ne_bytes());
+            body.extend(libc::NUD_PERMANENT.to_ne_bytes());
+            body.extend([0, libc::RTN_UNICAST]);
+            Request::new(libc::RTM_NEWNEIGH, REPLACE, &body)
+                .attribute(libc::NDA_DST, &octets(address))
+                .attribute(libc::NDA_LLADDR, &mac)
+                .send()
+        })
+    }
+
+    /// Looks an interface up inside the namespace and changes it there.
+    fn change(
+        &self,
+        interface: &str,
+        what: &str,
+        change: impl FnOnce(i32) -> io::Result<()> + Send,
+    ) -> Result<(), NamespaceError> {
+        let work = || {
+            let socket =
+                std::net::UdpSocket::bind("127.0.0.1:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))?;
+            change(Interface::new(socket.as_fd(), interface).index()?)
+        };
+        self.enter(work)?.map_err(self.failed(format!("{what} {interface}")))
+    }
+}
+
+/// struct ifinfomsg: family, type, index, flags, which flags to change.
+fn link(index: i32, flags: u32, change: u32) -> [u8; 16] {
+    let mut body = [0; 16];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    body[8..12].copy_from_slice(&flags.to_ne_bytes());
+    body[12..16].copy_from_slice(&change.to_ne_bytes());
+    body
+}
+
+/// An interface's name as attributes hold it, with a zero behind it.
+fn text(name: &str) -> io::Result<Vec<u8>> {
+    if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.bytes().any(|b| b == 0) {
+        let complaint = format!("`{name}` cannot be an interface: names have 1 to 15 characters");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, complaint));
+    }
+    Ok(name.bytes().chain([0]).collect())
+}
+
+fn family(address: IpAddr) -> u8 {
+    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}

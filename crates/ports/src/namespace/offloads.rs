@@ -1,0 +1,93 @@
+//! What an interface promises to do for the stack, and taking the promise back.
+//!
+//! The AF_PACKET driver finishes what stacks leave undone, so it needs none of this. It is for measuring the
+//! difference, and for other programs on the same links that cannot cope.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+
+use super::{Namespace, NamespaceError};
+use crate::interface::Interface;
+
+/// One promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Checksums of sent frames are computed by the card.
+    Checksum,
+    /// TCP segments are cut by the card.
+    TcpSegmentation,
+    /// Over-long frames are cut as late as possible.
+    Segmentation,
+    /// Received frames are joined to longer ones before the stack sees them.
+    Receive,
+}
+
+impl Offload {
+    /// All of them, in an order in which they can be turned off: segmentation rests upon checksums.
+    const ALL: [Offload; 4] = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive, Offload::Checksum];
+
+    /// The ethtool commands that read and set it.
+    fn commands(self) -> (u32, u32) {
+        match self {
+            Offload::Checksum => (0x16, 0x17),
+            Offload::TcpSegmentation => (0x1e, 0x1f),
+            Offload::Segmentation => (0x23, 0x24),
+            Offload::Receive => (0x2b, 0x2c),
+        }
+    }
+}
+
+/// Offloads turned off; they are turned on again when this is dropped.
+pub struct Offloads {
+    socket: UdpSocket,
+    interface: String,
+    /// What was on, in the order in which it was turned off.
+    were_on: Vec<Offload>,
+}
+
+impl Offloads {
+    /// Those that were on before.
+    pub fn were_on(&self) -> &[Offload] {
+        &self.were_on
+    }
+}
+
+impl Namespace {
+    /// Turns all offloads of an interface off until the returned value is dropped.
+    ///
+    /// # Errors
+    /// If there is no such interface or it does not allow it.
+    pub fn turn_off_offloads(&self, interface: &str) -> Result<Offloads, NamespaceError> {
+        let work = || -> io::Result<Offloads> {
+            let socket = UdpSocket::bind("0.0.0.0:0")?;
+            let mut off = Offloads { socket, interface: interface.to_owned(), were_on: Vec::new() };
+            for offload in Offload::ALL {
+                let (get, set) = offload.commands();
+                let device = Interface::new(off.socket.as_fd(), interface);
+                match device.ethtool(get, 0) {
+                    Ok(0) => {}
+                    Ok(_) => {
+                        device.ethtool(set, 0)?;
+                        off.were_on.push(offload);
+                    }
+                    // A device that has no such thing has it turned off.
+                    Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(off)
+        };
+        self.enter(work)?.map_err(self.failed(format!("turning off the offloads of {interface}")))
+    }
+}
+
+impl Drop for Offloads {
+    fn drop(&mut self) {
+        let device = Interface::new(self.socket.as_fd(), &self.interface);
+        for offload in self.were_on.iter().rev() {
+            // The interface may be gone, and then there is nothing to restore.
+            let _ = device.ethtool(offload.commands().1, 1);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What the live tests share: a runner that enters a user namespace first, two hosts, and a wire made of two ports.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ports::namespace::{Namespace, NamespaceError, veth};
+use ports::{AfPacketPort, Port, PortStats, wait};
+
+/// How long anything on the network may take before a test fails.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A test: its name and what to do in the router's namespace.
+pub type Test = (&'static str, fn(&Namespace));
+
+/// Runs the tests whose names contain the first argument, one after the other, and ends the process.
+pub fn run(tests: &[Test]) {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.any(|argument| argument == "--list") {
+        return;
+    }
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let router = match Namespace::new_user() {
+        Ok(router) => router,
+        Err(error @ NamespaceError::Refused { .. }) => {
+            println!("skipped: {} live tests, because {error}", tests.len());
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    router.disable_ipv6().unwrap();
+    let mut failed = 0;
+    for (name, test) in tests.iter().filter(|(name, _)| name.contains(&filter)) {
+        let passed = catch_unwind(AssertUnwindSafe(|| test(&router))).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += i32::from(!passed);
+    }
+    std::process::exit(failed.min(1));
+}
+
+/// Two hosts, h1 (10.0.0.1, fd00::1) and h2 (10.0.0.2, fd00::2), each with its eth0 linked to the router's r1 and r2.
+pub struct Hosts {
+    pub h1: Namespace,
+    pub h2: Namespace,
+}
+
+impl Hosts {
+    pub fn new(router: &Namespace) -> Hosts {
+        let host = |number: u8| {
+            let host = Namespace::new(&format!("h{number}")).unwrap();
+            let end = format!("r{number}");
+            veth(&host, "eth0", router, &end).unwrap();
+            host.set_mac("eth0", [8, 0, 0, 0, 0, number]).unwrap();
+            host.set_parameter("net/ipv6/conf/eth0/accept_dad", "0").ok();
+            host.add_address("eth0", IpAddr::from([10, 0, 0, number]), 24).unwrap();
+            host.add_address("eth0", IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(number)]), 64).unwrap();
+            host.set_up("eth0").unwrap();
+            router.set_up(&end).unwrap();
+            host
+        };
+        Hosts { h1: host(1), h2: host(2) }
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        // The kernel removes namespaces in its own time, and the next test wants the router's names again.
+        for host in [&self.h1, &self.h2] {
+            host.remove("eth0").ok();
+        }
+    }
+}
+
+/// What a wire has carried.
+pub struct Carried {
+    pub stats: [PortStats; 2],
+    /// The frames, as far as they were asked for.
+    pub frames: Vec<Vec<u8>>,
+}
+
+/// A thread that carries every frame from r1 to r2 and back.
+pub struct Wire {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Carried>,
+}
+
+impl Wire {
+    /// Starts carrying; keeps copies of the frames if `keep`.
+    pub fn start(keep: bool) -> Wire {
+        let mut ports = ["r1", "r2"].map(|name| AfPacketPort::open(name).unwrap());
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let carry = move || {
+            let mut frames = Vec::new();
+            let mut batch = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let mut idle = true;
+                for from in 0..2 {
+                    idle &= ports[from].receive(&mut batch, 64).unwrap() == 0;
+                    for frame in batch.drain(..) {
+                        ports[1 - from].send(&frame.data).unwrap();
+                        if keep {
+                            frames.push(frame.data);
+                        }
+                    }
+                    ports[1 - from].flush().unwrap();
+                }
+                if idle {
+                    let descriptors = [ports[0].poll_fd().unwrap(), ports[1].poll_fd().unwrap()];
+                    wait(&descriptors, Duration::from_millis(20)).unwrap();
+                }
+            }
+            Carried { stats: [ports[0].stats(), ports[1].stats()], frames }
+        };
+        Wire { stop, thread: std::thread::spawn(carry) }
+    }
+
+    /// Stops carrying.
+    pub fn stop(self) -> Carried {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// Bytes that look random and are the same each time.
+pub fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
