@@ -10,7 +10,8 @@ pub mod exit {
     pub const OK: u8 = 0;
     /// A program, entries file or packet that the user gave is wrong; the findings say where.
     pub const INPUT: u8 = 1;
-    // 2 is the command line itself; clap uses it.
+    /// The command line is wrong; clap uses it too.
+    pub const USAGE: u8 = 2;
     /// The environment said no: a missing interface, a missing permission, a full disk.
     pub const ENVIRONMENT: u8 = 3;
 }

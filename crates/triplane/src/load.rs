@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use compile::Architecture;
-use entries::Entries;
 use p4::Options;
 use source::{Diagnostics, SourceMap};
 
@@ -93,14 +92,28 @@ impl Loader {
         Ok(Arc::new(program))
     }
 
-    /// Reads an entries file and holds it against the program. Findings have been printed when this returns.
-    pub fn entries(&mut self, path: &Path, program: &ir::Program, output: &Output) -> Result<Entries, Failure> {
+    /// Reads an entries file, holds it against the switch's program and gives the switch what it asks for. Findings
+    /// have been printed when this returns.
+    pub fn apply(&mut self, path: &Path, switch: &mut v1model::Switch, output: &Output) -> Result<(), Failure> {
         let text = read(path, entries::MAX_FILE_BYTES)?;
-        let file = self.map.add(&path.display().to_string(), text);
+        self.apply_text(&path.display().to_string(), &text, switch, output)
+    }
+
+    /// The same with the text of an entries file.
+    pub fn apply_text(
+        &mut self,
+        name: &str,
+        text: &str,
+        switch: &mut v1model::Switch,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        let file = self.map.add(name, text);
         self.diagnostics = Diagnostics::new();
-        let entries = entries::parse(&self.map, file, program, &mut self.diagnostics);
-        self.report(output)?;
-        entries.ok_or_else(|| anyhow!("the entries reader gave no entries and no reason; this is a bug").into())
+        let program = switch.program().clone();
+        if let Some(entries) = entries::parse(&self.map, file, &program, &mut self.diagnostics) {
+            crate::apply::apply(switch, &entries, &mut self.diagnostics);
+        }
+        self.report(output)
     }
 
     /// Prints what was found; an error if any finding is one.

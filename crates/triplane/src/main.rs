@@ -4,8 +4,11 @@
 mod apply;
 mod cli;
 mod commands;
+mod demo;
+mod forward;
 mod load;
 mod output;
+mod types;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,8 @@ use crate::cli::{Color, exit};
 pub enum Failure {
     /// Something the user wrote is wrong. The findings have been printed; this is the line below them.
     Input(String),
+    /// The command line asks for something that cannot be.
+    Usage(String),
     /// The environment refused.
     Environment(anyhow::Error),
     /// Nobody reads the output any more.
@@ -22,6 +24,7 @@ impl Failure {
     pub fn code(&self) -> u8 {
         match self {
             Failure::Input(_) => exit::INPUT,
+            Failure::Usage(_) => exit::USAGE,
             Failure::Environment(_) => exit::ENVIRONMENT,
             Failure::Closed => exit::OK,
         }
@@ -91,7 +94,7 @@ impl Output {
     /// Prints why the command failed, in one sentence.
     pub fn failure(&self, failure: &Failure) {
         let text = match failure {
-            Failure::Input(summary) => summary.clone(),
+            Failure::Input(text) | Failure::Usage(text) => text.clone(),
             Failure::Environment(error) => {
                 // The causes an error already tells in its own sentence are not told again.
                 let mut text = error.to_string();

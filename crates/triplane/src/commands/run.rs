@@ -1,0 +1,152 @@
+//! `triplane run`: a program on ports, until Ctrl-C or the end of its captures.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use ports::{PortKind, PortSpec};
+use serde_json::json;
+use switch::PortId;
+use v1model::{Config, Switch};
+
+use crate::cli::RunArgs;
+use crate::forward::Forwarder;
+use crate::load::Loader;
+use crate::output::{Failure, Output};
+
+/// Runs.
+pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
+    let specs = specs(&args.ports)?;
+    let limit = match args.duration {
+        Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
+            Failure::Usage(format!("--duration {seconds} is not a time: give seconds, such as 10 or 0.5"))
+        })?),
+        None => None,
+    };
+    let mut loader = Loader::open(&args.program)?;
+    let program = loader.program(output)?;
+    let config = Config {
+        ports: specs.iter().map(|spec| PortId(u32::from(spec.number))).collect(),
+        seed: args.seed,
+        ..Config::default()
+    };
+    let mut switch = Switch::new(program.clone(), config).map_err(|error| Failure::Input(error.to_string()))?;
+    if let Some(path) = &args.entries {
+        loader.apply(path, &mut switch, output)?;
+    }
+    let mut drivers = Vec::new();
+    for spec in &specs {
+        drivers.push((PortId(u32::from(spec.number)), spec.open()?));
+    }
+    let mut forwarder = Forwarder::new(switch, drivers);
+    let offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
+    let start = Instant::now();
+    if offline {
+        forwarder.run_offline();
+    } else {
+        let stop = stop_on_signals()?;
+        let names: Vec<_> = forwarder.port_stats().map(|(id, name, _)| format!("{id}={name}")).collect();
+        output.note(&format!("running {} on {}; Ctrl-C ends", args.program.program.display(), names.join(", ")));
+        forwarder.run_live(&stop, limit);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
+    report_failures(&forwarder, output)
+}
+
+fn specs(texts: &[String]) -> Result<Vec<PortSpec>, Failure> {
+    let mut numbers = BTreeSet::new();
+    let mut specs = Vec::new();
+    for text in texts {
+        let spec: PortSpec = text.parse().map_err(|error: ports::SpecError| Failure::Usage(error.to_string()))?;
+        if !numbers.insert(spec.number) {
+            return Err(Failure::Usage(format!("port {} is given twice", spec.number)));
+        }
+        specs.push(spec);
+    }
+    Ok(specs)
+}
+
+/// A flag that Ctrl-C or a termination request sets; a second Ctrl-C ends the process at once.
+fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            .context("cannot listen for Ctrl-C")?;
+    }
+    debug_assert!(!stop.load(Ordering::Relaxed));
+    Ok(stop)
+}
+
+/// What came, left and was dropped, for people.
+pub fn summary(forwarder: &Forwarder, seconds: f64, offline: bool) -> String {
+    let mut text = forwarder.switch().summary();
+    for (id, name, stats) in forwarder.port_stats() {
+        let lines = [
+            (stats.rx_dropped, "arrived while the switch was busy and were lost in the kernel"),
+            (stats.rx_unusable, "were too damaged to be used"),
+            (stats.rx_truncated, "stand in the capture with their beginning only"),
+            (stats.tx_queue_full, "did not leave: the interface's queue was full"),
+            (stats.tx_bad_length, "did not leave: too long for the interface, or too short for a frame"),
+            (stats.tx_link_down, "did not leave: the interface is down"),
+        ];
+        for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&format!("port {id} ({name}): {count} {what}\n"));
+        }
+    }
+    let received = total(forwarder, "rx");
+    if !offline && seconds > 0.0 {
+        text.push_str(&format!("\n{received} packets in {seconds:.1} s\n"));
+    }
+    text
+}
+
+fn total(forwarder: &Forwarder, direction: &str) -> u64 {
+    let registry = forwarder.switch().registry();
+    let ports = forwarder.port_stats();
+    ports.filter_map(|(id, ..)| registry.get(&format!("port.{id}.{direction}.packets"))).sum()
+}
+
+fn json_summary(forwarder: &Forwarder, seconds: f64) -> String {
+    let drops: Vec<_> = forwarder
+        .switch()
+        .drop_sites()
+        .iter()
+        .map(|site| {
+            let place = site.place.as_ref();
+            json!({
+                "reason": site.reason.name(),
+                "packets": site.packets,
+                "place": place.map(|(place, _)| place.to_string()),
+                "body": place.map(|(_, body)| body),
+            })
+        })
+        .collect();
+    let ports: Vec<_> = forwarder
+        .port_stats()
+        .map(|(id, name, stats)| {
+            json!({
+                "port": id.0, "name": name,
+                "rx_packets": stats.rx_packets, "rx_bytes": stats.rx_bytes, "rx_dropped": stats.rx_dropped,
+                "rx_unusable": stats.rx_unusable, "rx_truncated": stats.rx_truncated,
+                "tx_packets": stats.tx_packets, "tx_bytes": stats.tx_bytes, "tx_dropped": stats.tx_dropped(),
+            })
+        })
+        .collect();
+    let registry = forwarder.switch().registry().to_json();
+    format!("{:#}\n", json!({ "seconds": seconds, "ports": ports, "drops": drops, "counters": registry }))
+}
+
+/// Ports that went away make the run a failure, told after its summary.
+fn report_failures(forwarder: &Forwarder, output: &Output) -> Result<(), Failure> {
+    let failures: Vec<_> = forwarder.failures().map(|(id, error)| format!("port {id} was lost: {error}")).collect();
+    let Some((last, others)) = failures.split_last() else { return Ok(()) };
+    for failure in others {
+        output.note(failure);
+    }
+    Err(anyhow!("{last}").into())
+}

@@ -1,0 +1,187 @@
+//! What the demo saw, for people and for programs.
+
+use std::time::Duration;
+
+use serde_json::json;
+use switch::{Frame, PortId, Time};
+
+use super::traffic::{Pings, Transfer};
+use super::witness::Seen;
+use super::{ENTRIES_NAME, PROGRAM_NAME};
+use crate::forward::Forwarder;
+use crate::output::{Failure, Output};
+
+/// How the packets got to the router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// From hosts in namespaces.
+    Live,
+    /// From capture files, and why.
+    Offline(String),
+}
+
+/// Frames shown.
+const SHOWN: usize = 8;
+
+/// The account of a demo.
+pub struct Account {
+    mode: Mode,
+    pings: Pings,
+    transfer: Option<Transfer>,
+    unrouted: u32,
+    unrouted_dropped: u64,
+    frames: Vec<String>,
+    trace: Option<switch::trace::Trace>,
+    summary: String,
+    packets: u64,
+    elapsed: Duration,
+}
+
+impl Account {
+    /// Draws up the account. `frames` are what the witnesses saw; the first ping among them is traced.
+    #[allow(clippy::too_many_arguments, reason = "each is one part of the account")]
+    pub fn new(
+        mode: Mode,
+        pings: Pings,
+        transfer: Option<Transfer>,
+        unrouted: u32,
+        frames: &[Seen],
+        forwarder: &Forwarder,
+        elapsed: Duration,
+        output: &Output,
+    ) -> Result<Account, Failure> {
+        let registry = forwarder.switch().registry();
+        let trace = match frames.iter().find(|frame| frame.inward && is_ping(&frame.data)) {
+            Some(ping) => {
+                let frame = Frame { port: PortId(ping.port), data: ping.data.clone() };
+                Some(super::switch(output)?.trace(Time::ZERO, frame, &mut Vec::new()))
+            }
+            None => None,
+        };
+        Ok(Account {
+            mode,
+            pings,
+            transfer,
+            unrouted,
+            unrouted_dropped: registry.get("drop.ingress.program").unwrap_or(0),
+            frames: frames.iter().take(SHOWN).map(line).collect(),
+            trace,
+            summary: crate::commands::run::summary(forwarder, 0.0, true),
+            packets: [1, 2].iter().filter_map(|port| registry.get(&format!("port.{port}.rx.packets"))).sum(),
+            elapsed,
+        })
+    }
+
+    /// What did not go as it should.
+    pub fn shortcoming(&self) -> Option<String> {
+        let Pings { sent, received, .. } = self.pings;
+        if received < sent {
+            return Some(format!("{} of {sent} pings were not answered", sent - received));
+        }
+        if let Some(transfer) = &self.transfer
+            && (!transfer.intact || transfer.bytes == 0)
+        {
+            return Some("the TCP stream did not arrive as it was sent".to_owned());
+        }
+        if self.unrouted_dropped < u64::from(self.unrouted) {
+            return Some("packets without a route were not dropped by the router".to_owned());
+        }
+        None
+    }
+
+    /// The account for people.
+    pub fn render(&self, output: &Output) -> String {
+        let heading = |text: &str| format!("\n{}\n\n", output.bold(text));
+        let mut text = heading("A P4 router between two hosts").trim_start().to_owned();
+        text += "  h1 10.0.1.1 ──── [1] router [2] ──── h2 10.0.2.2\n\n";
+        text += &match &self.mode {
+            Mode::Live => format!(
+                "  The hosts are Linux namespaces with their own TCP/IP stacks, linked by veth pairs; no root was needed.\n  \
+                 The router is {PROGRAM_NAME} with {ENTRIES_NAME}.\n"
+            ),
+            Mode::Offline(reason) => format!(
+                "  The packets come from capture files: {reason}.\n  \
+                 The router is {PROGRAM_NAME} with {ENTRIES_NAME}.\n"
+            ),
+        };
+        text += &heading("What the hosts saw");
+        let Pings { sent, received, median, ttl } = &self.pings;
+        text += &format!("  ping h1 -> h2      {received} of {sent} answered, TTL {ttl} on arrival");
+        if !median.is_zero() {
+            text += &format!(", median round trip {:.0} us", median.as_secs_f64() * 1e6);
+        }
+        text.push('\n');
+        if let Some(transfer) = &self.transfer {
+            let mib = transfer.bytes as f64 / f64::from(1 << 20);
+            let rate = transfer.bytes as f64 * 8.0 / transfer.seconds.max(1e-9) / 1e6;
+            let intact = if transfer.intact { "every byte as sent" } else { "NOT as sent" };
+            text += &format!(
+                "  TCP  h1 -> h2      {mib:.1} MiB in {:.1} s, {rate:.0} Mbit/s, {intact}\n",
+                transfer.seconds
+            );
+        }
+        let (unrouted, dropped) = (self.unrouted, self.unrouted_dropped);
+        text += &format!("  h1 -> 10.9.9.9     {unrouted} sent, no route: {dropped} dropped by the router\n");
+
+        text += &heading("The first packets at the router");
+        for frame in &self.frames {
+            text += &format!("  {frame}\n");
+        }
+        if let Some(trace) = &self.trace {
+            text += &heading("What happened to the first ping (triplane trace)");
+            for line in trace.render().lines() {
+                text += &format!("  {line}\n");
+            }
+        }
+        text += &heading("What the router counted");
+        for line in self.summary.lines() {
+            text += &format!("  {line}\n");
+        }
+        let rate = self.packets as f64 / self.elapsed.as_secs_f64().max(1e-9);
+        text += &format!("\n  {} packets in {:.1} s: {rate:.0} a second", self.packets, self.elapsed.as_secs_f64());
+        text += &match self.mode {
+            Mode::Live => " (the interpreter, AF_PACKET ports, the hosts' own work on the same cores)\n".to_owned(),
+            Mode::Offline(_) => " (the interpreter, from file to file)\n".to_owned(),
+        };
+        text += &heading("Next");
+        text += &format!("  triplane check {PROGRAM_NAME}\n");
+        text += &format!("  triplane trace {PROGRAM_NAME} --entries {ENTRIES_NAME} --port 1 --packet HEX\n");
+        text += &format!("  triplane run   {PROGRAM_NAME} --entries {ENTRIES_NAME} --port 1=eth1 --port 2=eth2\n");
+        text
+    }
+
+    /// The account for programs.
+    pub fn to_json(&self) -> String {
+        let (mode, reason) = match &self.mode {
+            Mode::Live => ("live", None),
+            Mode::Offline(reason) => ("offline", Some(reason)),
+        };
+        let account = json!({
+            "mode": mode,
+            "reason": reason,
+            "ping": {
+                "sent": self.pings.sent, "received": self.pings.received, "ttl": self.pings.ttl,
+                "median_us": self.pings.median.as_secs_f64() * 1e6,
+            },
+            "tcp": self.transfer.as_ref().map(|transfer| json!({
+                "bytes": transfer.bytes, "seconds": transfer.seconds, "intact": transfer.intact,
+            })),
+            "unrouted": { "sent": self.unrouted, "dropped": self.unrouted_dropped },
+            "frames": self.frames,
+            "trace": self.trace.as_ref().map(switch::trace::Trace::to_json),
+            "packets": self.packets,
+            "seconds": self.elapsed.as_secs_f64(),
+        });
+        format!("{account:#}\n")
+    }
+}
+
+fn line(seen: &Seen) -> String {
+    let direction = if seen.inward { "in " } else { "out" };
+    format!("port {} {direction}  {}", seen.port, wire::describe(&seen.data))
+}
+
+/// Whether a frame is an ICMP echo request over IPv4.
+fn is_ping(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&[8, 0]) && frame.get(23) == Some(&1) && frame.get(34) == Some(&8)
+}

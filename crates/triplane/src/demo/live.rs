@@ -1,0 +1,71 @@
+//! The live demo: the router as a thread, traffic from the hosts' own stacks.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use ports::{AfPacketPort, Port};
+use switch::PortId;
+
+use super::account::{Account, Mode};
+use super::network::{H2, INTERFACES, NOWHERE, Network};
+use super::traffic::{self, Transfer};
+use super::witness::{Memory, Witness};
+use crate::forward::Forwarder;
+use crate::output::{Failure, Output};
+
+/// The longest that the whole demo may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+const PINGS: u16 = 5;
+const LOST: u32 = 3;
+const TCP_PORT: u16 = 5001;
+
+/// Runs the demo in its network.
+pub fn live(network: Network, output: &Output) -> Result<Account, Failure> {
+    let switch = super::switch(output)?;
+    let memory = Memory::default();
+    let mut drivers = Vec::new();
+    for (at, interface) in INTERFACES.into_iter().enumerate() {
+        let port = at as u32 + 1;
+        let driver: Box<dyn Port> = Box::new(AfPacketPort::open(interface)?);
+        let witness = Witness { driver, port, memory: memory.clone() };
+        drivers.push((PortId(port), Box::new(witness) as Box<dyn Port>));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = stop.clone();
+    let router = std::thread::Builder::new().name("router".to_owned()).spawn(move || {
+        let mut forwarder = Forwarder::new(switch, drivers);
+        let start = Instant::now();
+        forwarder.run_live(&stopping, Some(LIMIT));
+        (forwarder, start.elapsed())
+    });
+    let router = router.context("cannot start the router's thread")?;
+    let traffic = exchange(&network);
+    stop.store(true, Ordering::Relaxed);
+    let (forwarder, elapsed) = router.join().map_err(|_| anyhow!("the router's thread panicked; this is a bug"))?;
+    let (pings, transfer, unrouted) = traffic?;
+    Account::new(Mode::Live, pings, Some(transfer), unrouted, &memory.frames(), &forwarder, elapsed, output)
+}
+
+/// What the hosts do while the router runs.
+fn exchange(network: &Network) -> Result<(traffic::Pings, Transfer, u32), Failure> {
+    let pings = network.h1.enter(|| traffic::ping(H2, PINGS)).context("entering h1")?.context("pinging from h1")?;
+    let unrouted = network.h1.enter(|| traffic::send_nowhere(NOWHERE, LOST)).context("entering h1")?;
+    let unrouted = unrouted.context("sending from h1")?;
+    let listener = network.h2.enter(|| TcpListener::bind((H2, TCP_PORT))).context("entering h2")?;
+    let listener = listener.context("listening in h2")?;
+    let transfer = std::thread::scope(|scope| -> anyhow::Result<Transfer> {
+        // A socket belongs to the namespace it was opened in; only the connecting one has to be opened in h1.
+        let sender = scope.spawn(|| network.h1.enter(|| traffic::send_stream(TCP_PORT)));
+        let received = if pings.received > 0 { traffic::receive_stream(&listener) } else { Ok(Transfer::default()) };
+        let sent = sender.join().map_err(|_| anyhow!("the sender panicked; this is a bug"))?;
+        let sent = sent.context("entering h1")?.context("sending a TCP stream from h1")?;
+        let mut transfer = received.context("receiving a TCP stream in h2")?;
+        transfer.intact &= transfer.bytes == sent;
+        Ok(transfer)
+    })?;
+    Ok((pings, transfer, unrouted))
+}

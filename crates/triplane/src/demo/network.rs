@@ -1,0 +1,64 @@
+//! Two hosts in namespaces, each with a link to a third one where the router runs.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ports::namespace::{Namespace, NamespaceError, veth};
+
+/// The hosts' addresses.
+pub const H1: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
+/// The other host's.
+pub const H2: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
+/// An address that no route leads to.
+pub const NOWHERE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
+/// The hosts' MAC addresses, as `examples/router/entries.json` expects them.
+pub const H1_MAC: [u8; 6] = [2, 0, 0, 0, 1, 1];
+/// The other host's.
+pub const H2_MAC: [u8; 6] = [2, 0, 0, 0, 2, 2];
+/// The router's MAC address on port 1.
+pub const GATEWAY_MAC: [u8; 6] = [2, 0, 0, 0, 1, 0xfe];
+/// Its interfaces, in the router's namespace.
+pub const INTERFACES: [&str; 2] = ["router-1", "router-2"];
+
+/// The network of the live demo. It is gone when this is dropped.
+pub struct Network {
+    /// The first host.
+    pub h1: Namespace,
+    /// The second host.
+    pub h2: Namespace,
+    /// Where the router runs: the namespace of this process.
+    _router: Namespace,
+}
+
+impl Network {
+    /// Makes it. The error says in a sentence why it cannot be made here.
+    pub fn new() -> Result<Network, String> {
+        Self::make().map_err(|error| error.to_string())
+    }
+
+    fn make() -> Result<Network, NamespaceError> {
+        let router = Namespace::new_user()?;
+        router.disable_ipv6()?;
+        let h1 = host("h1", H1, H1_MAC, &router, INTERFACES[0])?;
+        let h2 = host("h2", H2, H2_MAC, &router, INTERFACES[1])?;
+        Ok(Network { h1, h2, _router: router })
+    }
+}
+
+fn host(
+    name: &str,
+    address: Ipv4Addr,
+    mac: [u8; 6],
+    router: &Namespace,
+    interface: &str,
+) -> Result<Namespace, NamespaceError> {
+    let host = Namespace::new(name)?;
+    host.disable_ipv6()?;
+    veth(&host, "eth0", router, interface)?;
+    host.set_mac("eth0", mac)?;
+    host.set_up("eth0")?;
+    router.set_up(interface)?;
+    host.add_address("eth0", IpAddr::V4(address), 24)?;
+    let [a, b, c, _] = address.octets();
+    host.add_route(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0, IpAddr::from([a, b, c, 254]))?;
+    Ok(host)
+}

@@ -1,0 +1,88 @@
+//! A port that remembers the first frames that went through it.
+
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ports::{Port, PortError, PortStats, Received, Sent};
+
+/// How many frames are remembered over all ports.
+const REMEMBERED: usize = 400;
+
+/// A frame that was seen.
+#[derive(Clone)]
+pub struct Seen {
+    /// The switch's port.
+    pub port: u32,
+    /// Whether it came in.
+    pub inward: bool,
+    /// The frame.
+    pub data: Vec<u8>,
+}
+
+/// What several witnesses remember together, in order.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<Vec<Seen>>>);
+
+impl Memory {
+    fn add(&self, port: u32, inward: bool, data: &[u8]) {
+        let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if frames.len() < REMEMBERED {
+            frames.push(Seen { port, inward, data: data.to_vec() });
+        }
+    }
+
+    /// What was seen.
+    pub fn frames(&self) -> Vec<Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A driver behind a witness.
+pub struct Witness {
+    /// The driver.
+    pub driver: Box<dyn Port>,
+    /// The switch's port.
+    pub port: u32,
+    /// Where to.
+    pub memory: Memory,
+}
+
+impl Port for Witness {
+    fn name(&self) -> &str {
+        self.driver.name()
+    }
+
+    fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError> {
+        let before = batch.len();
+        let received = self.driver.receive(batch, max)?;
+        for frame in &batch[before..] {
+            self.memory.add(self.port, true, &frame.data);
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError> {
+        self.memory.add(self.port, false, frame);
+        self.driver.send(frame)
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        self.driver.flush()
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        self.driver.poll_fd()
+    }
+
+    fn stats(&self) -> PortStats {
+        self.driver.stats()
+    }
+
+    fn finished(&self) -> bool {
+        self.driver.finished()
+    }
+
+    fn set_time(&mut self, now_ns: u64) {
+        self.driver.set_time(now_ns);
+    }
+}
