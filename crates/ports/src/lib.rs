@@ -31,6 +31,7 @@ pub mod namespace;
 mod pcap;
 mod port;
 mod spec;
+mod tap;
 mod wait;
 
 pub use af_packet::AfPacketPort;
@@ -38,4 +39,5 @@ pub use error::PortError;
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};
 pub use spec::{MAX_PORT, PortKind, PortSpec, SpecError};
+pub use tap::TapPort;
 pub use wait::wait;

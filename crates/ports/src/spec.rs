@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::{AfPacketPort, PcapPort, Port, PortError};
+use crate::{AfPacketPort, PcapPort, Port, PortError, TapPort};
 
 /// The greatest port number: v1model's ports have nine bits, and 511 means *drop*.
 pub const MAX_PORT: u16 = 510;
@@ -208,9 +208,7 @@ impl PortSpec {
         Ok(match &self.kind {
             PortKind::Pcap { input, output } => Box::new(PcapPort::open(input.as_deref(), output.as_deref())?),
             PortKind::AfPacket { interface } => Box::new(AfPacketPort::open(interface)?),
-            PortKind::Tap { interface } => {
-                return Err(PortError::NoInterface { interface: interface.clone() });
-            }
+            PortKind::Tap { interface } => Box::new(TapPort::open(interface)?),
         })
     }
 }

@@ -1,1 +1,107 @@
-fn main(){}
+//! Networks made without root: links, addresses, routes, parameters, commands and offloads.
+
+mod live;
+
+use std::io::Read;
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+
+use live::{Hosts, PATIENCE};
+use ports::namespace::{Namespace, NamespaceError, Offload, veth};
+
+fn main() {
+    live::run(&[
+        ("hosts behind a router reach each other by static routes and neighbours", routed),
+        ("a loopback is up from the start", loopback),
+        ("parameters belong to their namespace", parameters),
+        ("commands and threads run inside", inside),
+        ("offloads are turned off and on again", offloads),
+        ("failures name the thing and the place", failures),
+    ]);
+}
+
+fn ip(last: [u8; 4]) -> IpAddr {
+    IpAddr::from(last)
+}
+
+/// The topology of the demo, with the kernel as the router.
+fn routed(_: &Namespace) {
+    let [h1, h2, middle] = ["h1", "h2", "middle"].map(|name| Namespace::new(name).unwrap());
+    middle.set_parameter("net/ipv4/ip_forward", "1").unwrap();
+    for (host, number) in [(&h1, 1), (&h2, 2)] {
+        let end = format!("r{number}");
+        veth(host, "eth0", &middle, &end).unwrap();
+        host.set_mac("eth0", [8, 0, 0, 0, number, 1]).unwrap();
+        middle.set_mac(&end, [8, 0, 0, 0, number, 0]).unwrap();
+        host.add_address("eth0", ip([10, 0, number, 1]), 24).unwrap();
+        middle.add_address(&end, ip([10, 0, number, 254]), 24).unwrap();
+        host.set_up("eth0").unwrap();
+        middle.set_up(&end).unwrap();
+        host.add_route(ip([0, 0, 0, 0]), 0, ip([10, 0, number, 254])).unwrap();
+        host.add_neighbour("eth0", ip([10, 0, number, 254]), [8, 0, 0, 0, number, 0]).unwrap();
+    }
+    let bind = |host: &Namespace, address: &'static str| host.enter(|| UdpSocket::bind(address)).unwrap().unwrap();
+    let (from, to) = (bind(&h1, "10.0.1.1:1000"), bind(&h2, "10.0.2.1:1000"));
+    to.set_read_timeout(Some(PATIENCE)).unwrap();
+    from.send_to(b"hello", "10.0.2.1:1000").unwrap();
+    let mut buffer = [0; 10];
+    let (len, sender) = to.recv_from(&mut buffer).unwrap();
+    assert_eq!((&buffer[..len], sender.to_string()), (&b"hello"[..], "10.0.1.1:1000".to_owned()));
+}
+
+fn loopback(_: &Namespace) {
+    let host = Namespace::new("alone").unwrap();
+    let text = host.enter(|| {
+        let listener = TcpListener::bind("127.0.0.1:9")?;
+        let client = TcpStream::connect("127.0.0.1:9")?;
+        drop(listener.accept()?);
+        let mut text = String::new();
+        (&client).read_to_string(&mut text)?;
+        Ok::<_, std::io::Error>(text)
+    });
+    assert_eq!(text.unwrap().unwrap(), "");
+}
+
+fn parameters(_: &Namespace) {
+    let [one, two] = ["one", "two"].map(|name| Namespace::new(name).unwrap());
+    one.set_parameter("net/ipv4/ip_default_ttl", "77").unwrap();
+    let read = |host: &Namespace| {
+        host.enter(|| std::fs::read_to_string("/proc/sys/net/ipv4/ip_default_ttl").unwrap()).unwrap()
+    };
+    assert_eq!((read(&one).trim(), read(&two).trim() == "77"), ("77", false));
+    let error = one.set_parameter("net/ipv4/nonsense", "1").unwrap_err().to_string();
+    assert!(error.contains("setting net/ipv4/nonsense") && error.contains("`one`"), "{error}");
+}
+
+fn inside(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let listed = hosts.h1.command("cat").unwrap().arg("/proc/self/net/dev").output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("eth0:") && !listed.contains("r1:"), "{listed}");
+    let thread = hosts.h2.spawn(|| UdpSocket::bind("10.0.0.2:0").unwrap().local_addr().unwrap()).unwrap();
+    assert_eq!(thread.join().unwrap().unwrap().ip(), ip([10, 0, 0, 2]));
+    assert!(UdpSocket::bind("10.0.0.2:0").is_err(), "the caller stayed where it was");
+}
+
+fn offloads(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let off = hosts.h1.turn_off_offloads("eth0").unwrap();
+    assert!(off.were_on().contains(&Offload::Checksum), "{:?}", off.were_on());
+    let before = off.were_on().to_vec();
+    assert_eq!(hosts.h1.turn_off_offloads("eth0").unwrap().were_on(), []);
+    drop(off);
+    assert_eq!(hosts.h1.turn_off_offloads("eth0").unwrap().were_on(), before);
+}
+
+fn failures(router: &Namespace) {
+    let host = Namespace::new("h9").unwrap();
+    let error = host.set_up("eth7").unwrap_err().to_string();
+    assert!(error.contains("setting up eth7 in namespace `h9`"), "{error}");
+    let error = veth(&host, "eth0", router, "a-name-much-too-long").unwrap_err().to_string();
+    assert!(error.contains("1 to 15 characters"), "{error}");
+    veth(&host, "eth0", router, "r9").unwrap();
+    assert!(veth(&host, "eth0", router, "r8").is_err(), "the name is taken");
+    let error = host.add_route(ip([1, 2, 3, 4]), 32, ip([9, 9, 9, 9])).unwrap_err().to_string();
+    assert!(error.contains("routing 1.2.3.4/32 through 9.9.9.9"), "{error}");
+    assert!(std::thread::spawn(|| matches!(Namespace::new_user(), Err(NamespaceError::ManyThreads))).join().unwrap());
+    host.remove("eth0").unwrap();
+}

@@ -1,0 +1,141 @@
+//! The TAP driver: an interface made for the purpose, with the switch at the other end of its cable.
+//!
+//! The device is made without any offload, so the kernel finishes every frame itself before the switch reads it, and
+//! each read or write is one frame, as on a cable. It goes when the port is dropped or the process ends, unless
+//! somebody else made it to stay.
+
+use std::ffi::{c_int, c_short};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::interface::{self, Interface};
+use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
+
+const CAPABILITY: &str = "cap_net_admin";
+/// Longer than any frame of a TAP device.
+const MAX_FRAME: usize = 1 << 16;
+/// An Ethernet header; the kernel takes nothing shorter.
+const MIN_FRAME: usize = 14;
+
+/// A TAP device. It belongs to the network namespace of the thread that opened it; afterwards any thread may use it.
+pub struct TapPort {
+    name: String,
+    file: File,
+    buffer: Box<[u8]>,
+    stats: PortStats,
+}
+
+impl TapPort {
+    /// Makes a TAP device called `name`, or takes one that was made to stay, and sets it up.
+    ///
+    /// # Errors
+    /// If the kernel has no TUN/TAP driver, the name is another interface's, or this process may not make devices.
+    pub fn open(name: &str) -> Result<Self, PortError> {
+        let failed = |what| move |source| PortError::system(what, name, CAPABILITY, source);
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
+        let file = opened.map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => failed("opening /dev/net/tun")(source),
+            _ => PortError::NoTunDriver { interface: name.to_owned(), source },
+        })?;
+        attach(&file, name).map_err(failed("making a TAP device"))?;
+        let socket = control_socket().map_err(failed("opening a socket"))?;
+        Interface::new(socket.as_fd(), name).set_up().map_err(failed("setting the TAP device up"))?;
+        let buffer = vec![0; MAX_FRAME].into_boxed_slice();
+        Ok(TapPort { name: name.to_owned(), file, buffer, stats: PortStats::default() })
+    }
+
+    fn failed(&self, what: &'static str, source: io::Error) -> PortError {
+        let interface = self.name.clone();
+        match source.raw_os_error() {
+            // The device was removed; its file lives on without it.
+            Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => PortError::Vanished { interface },
+            _ => PortError::System { what, interface, source },
+        }
+    }
+}
+
+fn attach(file: &File, name: &str) -> io::Result<()> {
+    let mut request = libc::ifreq { ifr_name: interface::name_field(name)?, ..interface::empty() };
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as c_short;
+    // SAFETY: TUNSETIFF takes a pointer to an `ifreq`, and `request` is one that lives through the call.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // A device that was made to stay may have been left with offloads by its last user.
+    let none: c_int = 0;
+    // SAFETY: TUNSETOFFLOAD takes its argument by value.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, none) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn control_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers are involved.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+impl Port for TapPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError> {
+        let mut count = 0;
+        while count < max {
+            match self.file.read(&mut self.buffer) {
+                Ok(len) => {
+                    self.stats.rx_packets += 1;
+                    self.stats.rx_bytes += len as u64;
+                    batch.push(Received { data: self.buffer[..len].to_vec(), time_ns: None });
+                    count += 1;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed("receiving", error)),
+            }
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError> {
+        let reason = if !(MIN_FRAME..=MAX_FRAME).contains(&frame.len()) {
+            DropReason::BadLength
+        } else {
+            match self.file.write(frame) {
+                Ok(_) => {
+                    self.stats.tx_packets += 1;
+                    self.stats.tx_bytes += frame.len() as u64;
+                    return Ok(Sent::Sent);
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => DropReason::QueueFull,
+                    Some(libc::EINVAL | libc::EMSGSIZE) => DropReason::BadLength,
+                    // The kernel's answer while the device is down.
+                    Some(libc::EIO) => DropReason::LinkDown,
+                    _ => return Err(self.failed("sending", error)),
+                },
+            }
+        };
+        self.stats.count_dropped(reason, 1);
+        Ok(Sent::Dropped(reason))
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        Some(self.file.as_raw_fd())
+    }
+
+    fn stats(&self) -> PortStats {
+        self.stats
+    }
+}
