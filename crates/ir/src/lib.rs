@@ -7,6 +7,7 @@ mod expr;
 mod objects;
 mod print;
 mod program;
+mod read;
 mod text;
 mod validate;
 
@@ -14,6 +15,7 @@ pub use body::*;
 pub use expr::*;
 pub use objects::*;
 pub use program::*;
+pub use read::parse;
 pub use validate::{
     MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_EXPR_DEPTH, MAX_HEADER_BITS, MAX_NAME, MAX_REGISTER_BITS, Rule, Violation,
     validate,

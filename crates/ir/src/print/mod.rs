@@ -9,6 +9,7 @@
 
 mod code;
 mod declare;
+pub(crate) use declare::nowhere;
 mod expr;
 mod objects;
 

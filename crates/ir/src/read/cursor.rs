@@ -1,0 +1,315 @@
+//! Walking over tokens, and the small things that everything is made of: names, numbers, references, places.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+
+use bits::Bits;
+use cranelift_entity::{EntityRef, PrimaryMap};
+use source::{Diagnostic, Diagnostics, FileId, Place as SourcePlace, Span};
+
+use super::lex::{Kind, Token, unquoted};
+use crate::text::{Index, KEYWORDS, Names};
+use crate::*;
+
+/// Digits of a number; wide enough for any value of the widest width.
+const MAX_DIGITS: usize = 20_000;
+
+/// Reads the tokens of one file into a program. Everything that reads gives `None` after reporting what is wrong.
+pub(super) struct Reader<'s, 'd> {
+    pub(super) file: FileId,
+    pub(super) text: &'s str,
+    pub(super) tokens: Vec<Token>,
+    /// The next token.
+    pub(super) at: usize,
+    /// Behind the last token of what is being read.
+    pub(super) end: usize,
+    pub(super) diagnostics: &'d mut Diagnostics,
+    pub(super) program: Program,
+    pub(super) names: Names,
+    pub(super) locs: HashMap<SourcePlace, LocId>,
+    /// Whether the text lists its places, so that no others may be added.
+    pub(super) places_listed: bool,
+    /// How many expressions the next one stands in.
+    pub(super) nesting: usize,
+}
+
+impl<'s> Reader<'s, '_> {
+    pub(super) fn peek(&self) -> Kind {
+        self.token(self.at).kind
+    }
+
+    fn token(&self, at: usize) -> Token {
+        if at < self.end {
+            return self.tokens[at];
+        }
+        let last = self.tokens[..self.end].last().map_or(0, |token| token.end);
+        Token { kind: Kind::End, first: true, start: last, end: last }
+    }
+
+    pub(super) fn span_of(&self, at: usize) -> Span {
+        let token = self.token(at);
+        Span::new(self.file, token.start, token.end)
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.span_of(self.at)
+    }
+
+    pub(super) fn text_of(&self, at: usize) -> &'s str {
+        let token = self.token(at);
+        &self.text[token.start as usize..token.end as usize]
+    }
+
+    /// Whether the token `ahead` of the next is this word or punctuation.
+    pub(super) fn is_ahead(&self, ahead: usize, text: &str) -> bool {
+        let at = self.at + ahead;
+        matches!(self.token(at).kind, Kind::Word | Kind::Punct) && self.text_of(at) == text
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.is_ahead(0, text)
+    }
+
+    /// Takes the next token if it is this word or punctuation.
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        let found = self.is(text);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn error<T>(&mut self, span: Span, message: impl Into<String>) -> Option<T> {
+        self.diagnostics.push(Diagnostic::error("ir-syntax", span, message));
+        None
+    }
+
+    pub(super) fn error_with<T>(&mut self, span: Span, message: String, help: &str) -> Option<T> {
+        self.diagnostics.push(Diagnostic::error("ir-syntax", span, message).help(help));
+        None
+    }
+
+    /// Reports that something else was expected than the next token.
+    pub(super) fn expected<T>(&mut self, what: &str) -> Option<T> {
+        let found = match self.peek() {
+            Kind::End => "the end".to_owned(),
+            _ => {
+                let text = self.text_of(self.at);
+                let shown: String = text.chars().take(40).collect();
+                format!("`{shown}{}`", if shown.len() < text.len() { "..." } else { "" })
+            }
+        };
+        self.error(self.span(), format!("expected {what}, found {found}"))
+    }
+
+    pub(super) fn expect(&mut self, text: &str) -> Option<()> {
+        if self.take(text) { Some(()) } else { self.expected(&format!("`{text}`")) }
+    }
+
+    /// Moves to the next token that is the first of its line or a closing brace, by one token at least.
+    pub(super) fn skip_line(&mut self) {
+        while self.at < self.end {
+            self.at += 1;
+            if self.token(self.at).first || self.is("}") {
+                return;
+            }
+        }
+    }
+
+    /// The next token as a keyword, if it can be one.
+    pub(super) fn keyword(&self) -> &'s str {
+        match self.peek() {
+            Kind::Word => Some(self.text_of(self.at)).filter(|word| KEYWORDS.binary_search(word).is_ok()).unwrap_or(""),
+            _ => "",
+        }
+    }
+
+    /// A name where no keyword can stand.
+    pub(super) fn label(&mut self, what: &str) -> Option<String> {
+        let name = match self.peek() {
+            Kind::Word => self.text_of(self.at).to_owned(),
+            Kind::Quoted => match unquoted(self.text_of(self.at)) {
+                Some(name) => name,
+                None => return self.error(self.span(), "an escape in this text is wrong"),
+            },
+            _ => return self.expected(what),
+        };
+        self.at += 1;
+        Some(name)
+    }
+
+    /// A name; one that is a keyword stands in quotes.
+    pub(super) fn name(&mut self, what: &str) -> Option<String> {
+        let word = self.keyword();
+        if !word.is_empty() {
+            let message = format!("expected {what}, found the keyword `{word}`");
+            return self.error_with(self.span(), message, "a name that is also a keyword stands in quotes");
+        }
+        let span = self.span();
+        let name = self.label(what)?;
+        // Longer ones than any program may have, since the reader puts a header's and a field's together.
+        if name.len() > 2 * MAX_NAME + 1 {
+            return self.error(span, format!("a name is at most {MAX_NAME} bytes long"));
+        }
+        Some(name)
+    }
+
+    /// Text in quotes.
+    pub(super) fn quoted(&mut self, what: &str) -> Option<String> {
+        if self.peek() == Kind::Quoted { self.label(what) } else { self.expected(what) }
+    }
+
+    /// The name in a declaration. Its number, if given, must be the one it gets.
+    pub(super) fn declared<K: EntityRef + Display>(&mut self, next: K, what: &str) -> Option<String> {
+        let name = if self.peek() == Kind::Tag { String::new() } else { self.name(&format!("the name of a {what}"))? };
+        if self.peek() == Kind::Tag {
+            if self.text_of(self.at)[1..] != next.to_string() {
+                return self.error(self.span(), format!("this is {next}: numbers follow the order of declaration"));
+            }
+            self.at += 1;
+        }
+        Some(name)
+    }
+
+    /// The number behind a `#`, if that is what comes next.
+    pub(super) fn tag<K: EntityRef + Display>(&mut self, len: usize) -> Option<Option<K>> {
+        if self.peek() != Kind::Tag {
+            return Some(None);
+        }
+        let text = &self.text_of(self.at)[1..];
+        let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let found = digits.parse().ok().filter(|at| *at < len).map(K::new).filter(|id| id.to_string() == text);
+        if found.is_none() {
+            return self.error(self.span(), format!("there is no `{text}` among the {len} of its kind"));
+        }
+        self.at += 1;
+        Some(found)
+    }
+
+    /// A reference to an entity of one kind.
+    pub(super) fn reference<K: EntityRef + Display, V>(
+        &mut self,
+        what: &str,
+        index: impl Fn(&Names) -> &Index<K>,
+        map: impl Fn(&Program) -> &PrimaryMap<K, V>,
+        name_of: impl Fn(&V) -> &String,
+    ) -> Option<K> {
+        let start = self.at;
+        let name = if self.peek() == Kind::Tag { None } else { Some(self.name(&format!("a {what}"))?) };
+        match (name, self.tag(map(&self.program).len())?) {
+            (None, Some(id)) => Some(id),
+            (Some(name), Some(id)) => {
+                let real = name_of(&map(&self.program)[id]);
+                if *real == name {
+                    return Some(id);
+                }
+                let message = format!("{id} is called {real:?}");
+                self.error(self.span_of(start), message)
+            }
+            (Some(name), None) => match index(&self.names).get(&name) {
+                Some(id) => Some(*id),
+                None => self.error(self.span_of(start), format!("there is no {what} called {name:?}")),
+            },
+            (None, None) => self.expected(&format!("a {what}")),
+        }
+    }
+
+    /// A decimal number in range.
+    pub(super) fn number<N: std::str::FromStr>(&mut self, what: &str) -> Option<N> {
+        if self.peek() != Kind::Number {
+            return self.expected(what);
+        }
+        match self.text_of(self.at).parse() {
+            Ok(number) => {
+                self.at += 1;
+                Some(number)
+            }
+            Err(_) => self.error(self.span(), format!("this cannot be {what}")),
+        }
+    }
+
+    /// A constant: `0x2a:8`.
+    pub(super) fn constant(&mut self) -> Option<Bits> {
+        let start = self.span();
+        if self.peek() != Kind::Number {
+            return self.expected("a constant such as `0x2a:8`");
+        }
+        let value = self.text_of(self.at);
+        self.at += 1;
+        if !self.take(":") {
+            return self.error_with(start, "a constant without a width".into(), "write `value:width`, such as `42:8`");
+        }
+        let span = start.to(self.span());
+        let width: u32 = self.number("the width of a constant")?;
+        if width > bits::MAX_WIDTH {
+            return self.error(span, format!("a value has at most {} bits", bits::MAX_WIDTH));
+        }
+        if value.len() > MAX_DIGITS {
+            return self.error(span, format!("a number has at most {MAX_DIGITS} digits"));
+        }
+        match Bits::parse(&format!("{value}:{width}")) {
+            Some(value) => Some(value),
+            None => self.error(span, format!("this is not a number of {width} bits")),
+        }
+    }
+
+    /// Annotations, as many as come.
+    pub(super) fn annotations(&mut self) -> Option<Vec<Annotation>> {
+        let mut annotations = Vec::new();
+        while self.take("@") {
+            let name = self.label("the name of an annotation")?;
+            let mut text = String::new();
+            if self.take("(") {
+                text = self.quoted("the annotation's text in quotes")?;
+                self.expect(")")?;
+            }
+            annotations.push(Annotation { name, text });
+        }
+        Some(annotations)
+    }
+
+    /// The place in the P4 source, if one comes next.
+    pub(super) fn loc(&mut self) -> Option<LocId> {
+        if self.peek() != Kind::Place {
+            return Some(LocId::new(0));
+        }
+        let span = self.span();
+        let Some((place, number)) = source_place(self.text_of(self.at)) else { return self.bad_place() };
+        self.at += 1;
+        if let Some(number) = number {
+            let id = (number < self.program.locs.len()).then(|| LocId::new(number));
+            return match id.filter(|id| self.program.locs[*id] == place) {
+                Some(id) => Some(id),
+                None => self.error(span, format!("loc{number} is not this place")),
+            };
+        }
+        if let Some(id) = self.locs.get(&place) {
+            return Some(*id);
+        }
+        if self.places_listed {
+            return self.error(span, "this place is not in the list of places");
+        }
+        let id = self.program.locs.push(place.clone());
+        self.locs.insert(place, id);
+        Some(id)
+    }
+
+    pub(super) fn bad_place<T>(&mut self) -> Option<T> {
+        let help = "a place is written `; file:line:column`; comments begin with `//`";
+        self.error_with(self.span(), "this is no place in a source file".into(), help)
+    }
+}
+
+/// A place token's place, and the number of the place if it has one.
+pub(super) fn source_place(token: &str) -> Option<(SourcePlace, Option<usize>)> {
+    let text = token.strip_prefix(';')?.trim();
+    let (text, number) = match text.rsplit_once(" #loc") {
+        Some((text, number)) => (text, Some(number.parse().ok()?)),
+        None => (text, None),
+    };
+    let (text, column) = text.rsplit_once(':')?;
+    let (file, line) = text.rsplit_once(':')?;
+    let file = match file.starts_with('"') {
+        true => unquoted(file)?,
+        false => file.to_owned(),
+    };
+    Some((SourcePlace { file, line: line.parse().ok()?, column: column.parse().ok()? }, number))
+}

@@ -1,0 +1,172 @@
+//! The text form's tokens.
+//!
+//! Bare words are as in [`crate::text`]. `//` begins a comment that ends with the line. `;` begins a place in the P4
+//! source, which also ends with the line.
+
+use source::{Diagnostic, Diagnostics, FileId, Span};
+
+use crate::text::{is_word_char, word_length};
+
+/// What a token is; its text is that of its span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A bare name or a keyword.
+    Word,
+    /// A name or text in quotes.
+    Quoted,
+    /// Digits, possibly hexadecimal.
+    Number,
+    /// `#` and what follows: an entity's number.
+    Tag,
+    /// `;` and the rest of the line.
+    Place,
+    /// Anything of [`PUNCTUATION`].
+    Punct,
+    /// The end of what is being read.
+    End,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    /// Whether it is the first of its line.
+    pub(super) first: bool,
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// Longer ones first, so that the first that fits is the right one. Those that end in `s` are signed operators, unless
+/// the `s` begins a longer word.
+const PUNCTUATION: &[&str] = &[
+    "|+|s", "|-|s", "&&&", "|+|", "|-|", ">>s", "<=s", "..s", ">>", "<<", "<=", "==", "!=", "->", "++", "..", "<s",
+    "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", "=", "(", ")", "[", "]", "{", "}", ",", ":", ".", "@",
+];
+
+/// Splits a file's text into tokens. What is no token is reported and left out.
+pub(super) fn tokens(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Vec<Token> {
+    let mut lexer = Lexer { file, text, at: 0, diagnostics };
+    let mut tokens = Vec::new();
+    let mut first = true;
+    while let Some(c) = lexer.rest().chars().next() {
+        if c.is_whitespace() {
+            first |= c == '\n';
+            lexer.at += c.len_utf8();
+            continue;
+        }
+        if lexer.rest().starts_with("//") {
+            lexer.at += lexer.line_length();
+            continue;
+        }
+        let start = lexer.at;
+        if let Some(kind) = lexer.token(c) {
+            // Callers bound the text to less than 4 GiB.
+            tokens.push(Token { kind, first, start: start as u32, end: lexer.at as u32 });
+            first = false;
+        }
+    }
+    tokens
+}
+
+struct Lexer<'s, 'd> {
+    file: FileId,
+    text: &'s str,
+    at: usize,
+    diagnostics: &'d mut Diagnostics,
+}
+
+impl Lexer<'_, '_> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn line_length(&self) -> usize {
+        self.rest().find('\n').unwrap_or(self.rest().len())
+    }
+
+    /// Moves behind the next token, or behind something that is none.
+    fn token(&mut self, c: char) -> Option<Kind> {
+        let word = word_length(self.rest());
+        if word > 0 {
+            self.at += word;
+            return Some(Kind::Word);
+        }
+        if c.is_ascii_digit() {
+            self.at += self.rest().find(|c| !is_word_char(c)).unwrap_or(self.rest().len());
+            return Some(Kind::Number);
+        }
+        match c {
+            '"' => return self.quoted(),
+            ';' => {
+                self.at += self.rest()[..self.line_length()].trim_end().len();
+                return Some(Kind::Place);
+            }
+            '#' => {
+                self.at += 1;
+                self.at += self.rest().find(|c| !is_word_char(c)).unwrap_or(self.rest().len());
+                return Some(Kind::Tag);
+            }
+            _ => {}
+        }
+        let rest = self.rest();
+        let fits = |punct: &&&str| {
+            rest.strip_prefix(**punct)
+                .is_some_and(|behind| !punct.ends_with('s') || !behind.starts_with(|c| is_word_char(c) || c == '.'))
+        };
+        if let Some(punct) = PUNCTUATION.iter().find(fits) {
+            self.at += punct.len();
+            return Some(Kind::Punct);
+        }
+        self.at += c.len_utf8();
+        self.error(self.at - c.len_utf8(), format!("{c:?} has no meaning here"));
+        None
+    }
+
+    fn quoted(&mut self) -> Option<Kind> {
+        let start = self.at;
+        let line = self.line_length();
+        let mut escaped = false;
+        for (at, c) in self.rest()[..line].char_indices().skip(1) {
+            match c {
+                '"' if !escaped => {
+                    self.at += at + 1;
+                    return Some(Kind::Quoted);
+                }
+                _ => escaped = c == '\\' && !escaped,
+            }
+        }
+        self.at += line;
+        self.error(start, "the closing quote is missing on this line".to_owned());
+        None
+    }
+
+    fn error(&mut self, start: usize, message: String) {
+        let span = Span::new(self.file, start as u32, self.at as u32);
+        self.diagnostics.push(Diagnostic::error("ir-syntax", span, message));
+    }
+}
+
+/// The text that a quoted token stands for; `None` if an escape is wrong.
+pub(super) fn unquoted(quoted: &str) -> Option<String> {
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        text.push(match chars.next()? {
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            c @ ('"' | '\\') => c,
+            'u' => {
+                let (digits, rest) = chars.as_str().strip_prefix('{')?.split_once('}')?;
+                chars = rest.chars();
+                u32::from_str_radix(digits, 16).ok().filter(|_| digits.len() <= 6).and_then(char::from_u32)?
+            }
+            _ => return None,
+        });
+    }
+    Some(text)
+}
