@@ -7,7 +7,7 @@ use super::{Annotations, BinaryOp, Decl, Expr, Ident, TypeRef};
 /// A statement or local declaration.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// Annotations of a block; empty elsewhere.
+    /// Annotations of a `for`; empty elsewhere: blocks and declarations carry their own.
     pub annotations: Annotations,
     /// Which.
     pub kind: StmtKind,

@@ -11,7 +11,7 @@ mod scan;
 mod splice;
 mod token;
 
-pub(crate) use literal::Flaw;
+pub(crate) use literal::{Flaw, read_int};
 pub(crate) use scan::{Raw, RawKind, Scanner, Words};
 pub(crate) use splice::Spliced;
 pub use token::{Token, TokenKind};

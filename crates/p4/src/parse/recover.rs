@@ -76,6 +76,13 @@ impl Parser<'_> {
         let message = format!("expected `{sign}` {context}, found {}", found(self.peek(0)));
         let diagnostic = Diagnostic::error("unexpected-token", self.span(), message);
         self.report(diagnostic.also(open, format!("to close this `{}`", self.map.text(open))));
+        // If it comes later in the same statement, what stands before it is the mistake.
+        if let Some(end) = self.scan_close(sign)
+            && let Some(n) = self.distance(end)
+        {
+            self.half = None;
+            self.at += n;
+        }
     }
 
     pub(super) fn keyword_as_name(&mut self, word: &str, what: &str) {
@@ -93,7 +100,7 @@ impl Parser<'_> {
     /// Reports that the tree would be too high, and stops for good.
     pub(super) fn too_deep(&mut self) -> Skip {
         let message = format!("this is nested more than {MAX_DEPTH} deep");
-        let help = "long chains of operators count as well: compute parts of them into variables";
+        let help = "long chains of operators and of `else if` count as well: split them up";
         self.report(Diagnostic::error("nesting-too-deep", self.span(), message).help(help));
         self.stopped = true;
         self.half = None;

@@ -41,7 +41,8 @@ impl Parser<'_> {
         }
         let word = self.word().unwrap_or("").to_owned();
         if word == "for" {
-            let kind = self.for_loop()?;
+            let mut annotations = annotations;
+            let kind = self.for_loop(&mut annotations)?;
             return Ok(Stmt { annotations, kind, span: self.since(start) });
         }
         self.no_annotations(&annotations, "this statement");
@@ -213,24 +214,27 @@ impl Parser<'_> {
         Ok(SwitchCase { label, body, span: self.since(start) })
     }
 
-    /// `for (init; condition; update) body`, `for (T x in range) body`
-    fn for_loop(&mut self) -> Parsed<StmtKind> {
+    /// `for (init; condition; update) body`, `for (T x in range) body`. Annotations of the variable of the second form
+    /// join those of the statement, which declares nothing else.
+    fn for_loop(&mut self, annotations: &mut Annotations) -> Parsed<StmtKind> {
         self.bump();
         let open = self.expect("(", "behind `for`")?;
         self.names.open();
-        let kind = self.for_head(open)?;
+        let kind = self.for_head(annotations, open)?;
         self.names.close();
         Ok(kind)
     }
 
-    fn for_head(&mut self, open: Span) -> Parsed<StmtKind> {
-        let annotations = self.annotations()?;
+    fn for_head(&mut self, own: &mut Annotations, open: Span) -> Parsed<StmtKind> {
+        let mut annotations = self.annotations()?;
         if self.nth_is_name(0) && self.nth_word(1) == Some("in") {
+            own.append(&mut annotations);
             return self.for_in(None, open);
         }
         let typed = self.scan_type().and_then(|end| self.distance(end));
         if typed.is_some_and(|n| self.nth_word(n).is_some() && self.nth_word(n + 1) == Some("in")) {
             let ty = self.nested(Self::ty)?;
+            own.append(&mut annotations);
             return self.for_in(Some(ty), open);
         }
         let init = self.for_clause(";", annotations, true)?;

@@ -6,7 +6,9 @@ use crate::ast::{Expr, Ident, TypeRef, TypeRefKind};
 use crate::lex::TokenKind;
 
 /// How many tokens are looked at to tell a type from an expression.
-const MAX_SCAN: usize = 2000;
+const MAX_SCAN: usize = 500;
+/// How many tokens are looked at to find a closing parenthesis.
+const MAX_PARENS: usize = 1 << 16;
 /// How deeply the type arguments may be nested that are looked through for that.
 const MAX_SCAN_DEPTH: usize = 40;
 
@@ -306,9 +308,9 @@ impl Parser<'_> {
         loop {
             *budget = budget.checked_sub(1)?;
             match self.sign_at(at.token) {
-                "(" | "[" => depth += 1,
-                ")" | "]" => depth -= 1,
-                ";" | "{" | "}" => return None,
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth -= 1,
+                ";" => return None,
                 _ if at.token + 1 >= self.tokens.len() => return None,
                 _ => {}
             }
@@ -324,9 +326,24 @@ impl Parser<'_> {
         self.behind_parens(self.here())
     }
 
+    /// Behind the next `sign` that closes something opened before, if the statement does not end before it.
+    pub(super) fn scan_close(&self, sign: &str) -> Option<Spot> {
+        let mut at = self.here();
+        for _ in 0..MAX_SCAN {
+            match self.sign_at(at.token) {
+                own if own == sign => return Some(Spot::behind(at)),
+                "(" | "[" | "{" => at = self.scan_brackets(at, &mut { MAX_SCAN })?,
+                ";" | ")" | "]" | "}" => return None,
+                _ if at.token + 1 >= self.tokens.len() => return None,
+                _ => at = Spot::behind(at),
+            }
+        }
+        None
+    }
+
     /// Behind the `)` that closes the `(` at `open`.
     pub(super) fn behind_parens(&self, open: Spot) -> Option<Spot> {
-        let mut budget = MAX_SCAN;
+        let mut budget = MAX_PARENS;
         if self.is_at(open, "(") { self.scan_brackets(open, &mut budget) } else { None }
     }
 }

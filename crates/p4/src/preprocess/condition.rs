@@ -38,9 +38,12 @@ impl Preprocessor<'_> {
                 }
             };
             let value = i32::from(self.is_defined(name)).into();
-            asked.push(Tok { kind: TokenKind::Int(IntLiteral { value, width: None }), ..first.clone() });
+            asked.push(Tok::new(TokenKind::Int(IntLiteral { value, width: None }), first.span));
         }
         let tokens = self.expand_list(&asked);
+        for tok in &tokens {
+            self.report_number(tok);
+        }
         let end = tokens.last().map_or(directive, |tok| tok.span).after();
         let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, end };
         let result = match tokens.is_empty() {

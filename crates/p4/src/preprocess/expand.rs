@@ -12,7 +12,7 @@ use source::{Diagnostic, FileId, Span};
 use super::macros::Macro;
 use super::{Preprocessor, Taken, Tok};
 use crate::ast::IntLiteral;
-use crate::lex::{RawKind, Scanner, TokenKind};
+use crate::lex::{Flaw, RawKind, Scanner, TokenKind};
 
 /// How deeply the arguments of macros may hold macros with arguments.
 const MAX_ARGUMENT_DEPTH: usize = 200;
@@ -146,6 +146,9 @@ impl Preprocessor<'_> {
         let mut depth = 0usize;
         let end = loop {
             let Taken::Token(tok) = self.take() else {
+                if self.stopped {
+                    return None;
+                }
                 let message = format!("the arguments of the macro `{}` have no `)`", found.name);
                 let diagnostic = Diagnostic::error("macro-arguments", used.span, message);
                 self.diagnostics.push(diagnostic.also(found.span, "the macro is defined here"));
@@ -275,7 +278,7 @@ impl Preprocessor<'_> {
             }
         }
         let kind = TokenKind::String(text.into());
-        Tok { kind, span: used, origin: Span::default(), spaced: sign.spaced, painted: false }
+        Tok { spaced: sign.spaced, ..Tok::new(kind, used) }
     }
 
     /// `##`: the one token that both make together; both of them, after a report, if they do not.
@@ -289,9 +292,10 @@ impl Preprocessor<'_> {
         let mut scanner = Scanner::new(FileId(0), text.as_str().into());
         let made = scanner.next(&mut self.words, false);
         let rest = scanner.next(&mut self.words, false);
+        let flawed = made.flaw.is_some();
         match (made.kind, made.flaw, rest.kind) {
-            (RawKind::Token(kind), None, RawKind::End) => {
-                vec![Tok { kind, span: used, origin: Span::default(), spaced: left.spaced, painted: false }]
+            (RawKind::Token(kind), None | Some(Flaw::Number(..)), RawKind::End) => {
+                vec![Tok { spaced: left.spaced, flawed, made: Some(text.into()), ..Tok::new(kind, used) }]
             }
             _ => {
                 let message = format!("`##` makes `{text}`, which is not one token");
@@ -304,7 +308,8 @@ impl Preprocessor<'_> {
     /// A token as it was written. Numbers are taken from the source, since their base is not kept.
     pub(super) fn spelling(&self, tok: &Tok) -> String {
         match &tok.kind {
-            TokenKind::Int(_) if tok.origin != Span::default() => {
+            TokenKind::Int(_) if tok.made.is_some() => tok.made.as_deref().unwrap_or_default().to_owned(),
+            TokenKind::Int(_) => {
                 let mut text = self.map.text(tok.origin).to_owned();
                 text.retain(|c| c.is_ascii_alphanumeric() || c == '_');
                 text

@@ -26,7 +26,7 @@ use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 pub use load::{DiskLoader, Loader, Options};
 
-use crate::lex::{Flaw, Raw, RawKind, Scanner, Token, TokenKind, Words};
+use crate::lex::{Flaw, Raw, RawKind, Scanner, Token, TokenKind, Words, read_int};
 use expand::Context;
 use macros::Macro;
 
@@ -51,9 +51,18 @@ struct Tok {
     spaced: bool,
     /// Set on the name of a macro inside of that macro's own expansion: it is never expanded again.
     painted: bool,
+    /// Whether it is a number that cannot be read. That is reported when it leaves the preprocessor, since `8w` may
+    /// become `8w5` by `##`.
+    flawed: bool,
+    /// How it is written if `##` made it.
+    made: Option<Arc<str>>,
 }
 
 impl Tok {
+    fn new(kind: TokenKind, span: Span) -> Self {
+        Tok { kind, span, origin: span, spaced: false, painted: false, flawed: false, made: None }
+    }
+
     fn is(&self, sign: &str) -> bool {
         matches!(self.kind, TokenKind::Punct(own) if own == sign)
     }
@@ -156,6 +165,7 @@ pub fn tokenize(
     run.open(command_line, None, None, true);
     let mut tokens = Vec::new();
     while let Some(tok) = run.expanded() {
+        run.report_number(&tok);
         tokens.push(Token { kind: tok.kind, span: tok.span });
     }
     if run.stopped {
@@ -235,13 +245,14 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// A raw token that counts: its flaws are reported and it is charged.
+    /// A raw token that counts: its flaws are reported, unless it is a number, and it is charged.
     fn used(&mut self, raw: Raw) -> Option<Tok> {
         self.report_flaw(&raw);
         self.spend(1, raw.span);
         match raw.kind {
             RawKind::Token(kind) => {
-                Some(Tok { kind, span: raw.span, origin: raw.span, spaced: raw.spaced, painted: false })
+                let flawed = matches!(raw.flaw, Some(Flaw::Number(..)));
+                Some(Tok { spaced: raw.spaced, flawed, ..Tok::new(kind, raw.span) })
             }
             RawKind::Newline | RawKind::End => None,
         }
@@ -249,7 +260,7 @@ impl Preprocessor<'_> {
 
     fn report_flaw(&mut self, raw: &Raw) {
         let diagnostic = match &raw.flaw {
-            None => return,
+            None | Some(Flaw::Number(..)) => return,
             Some(Flaw::UnterminatedString) => {
                 Diagnostic::error("unterminated-string", raw.span, "this string has no end").help("end it with `\"`")
             }
@@ -258,11 +269,19 @@ impl Preprocessor<'_> {
                     .label("everything from here to the end of the file is in it")
                     .help("end it with `*/`")
             }
-            Some(Flaw::Number(problem, help)) => {
-                Diagnostic::error("bad-literal", raw.span, problem.clone()).help(help.clone())
-            }
         };
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Reports a number that cannot be read.
+    fn report_number(&mut self, tok: &Tok) {
+        if tok.flawed
+            && let (_, Some(Flaw::Number(problem, help))) = read_int(&self.spelling(tok))
+        {
+            // At its definition, if a macro holds it: it is one mistake however often it is used.
+            let span = if tok.made.is_some() { tok.span } else { tok.origin };
+            self.diagnostics.push(Diagnostic::error("bad-literal", span, problem).help(help));
+        }
     }
 
     /// Ends the innermost file.
@@ -299,10 +318,7 @@ impl Preprocessor<'_> {
             return None;
         }
         if line.len() > 1 {
-            let paren = |sign, span: Span| {
-                let kind = TokenKind::Punct(sign);
-                Tok { kind, span, origin: span, spaced: false, painted: true }
-            };
+            let paren = |sign, span: Span| Tok::new(TokenKind::Punct(sign), span);
             let (first, last) = (line[0].span.after(), line[line.len() - 1].span.after());
             line.insert(1, paren("(", first));
             line.push(paren(")", last));
