@@ -1,0 +1,115 @@
+//! What the tests share: a program from text, its objects, and one packet after the other through its bodies.
+
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use bits::Bits;
+use engine::{Ending, Event, Interpreter, Now, Objects, PacketState, TableEntry, Watch};
+use ir::{ActionId, BodyId, HeaderId, KeyValue, Program, TableId};
+use source::{Diagnostics, SourceMap};
+
+/// The errors of `core.p4`, in front of every test's program.
+const CORE: &str = "program v1model
+errors { NoError PacketTooShort NoMatch StackOutOfBounds HeaderTooShort ParserTimeout ParserInvalidArgument Mine }
+";
+
+pub struct World {
+    pub program: Program,
+    pub objects: Objects,
+    pub state: PacketState,
+    pub now_ns: u64,
+    /// What happened in the last run.
+    pub events: Vec<String>,
+}
+
+/// Keeps events as text.
+pub struct Recorder<'a>(pub &'a mut Vec<String>);
+
+impl Watch for Recorder<'_> {
+    fn event(&mut self, _: &Program, event: Event<'_>) {
+        self.0.push(format!("{event:?}"));
+    }
+}
+
+impl World {
+    /// The program: text of the IR without its first two lines.
+    pub fn new(text: &str) -> World {
+        let text = format!("{CORE}{text}");
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let file = map.add("test.ir", text.as_str());
+        let program = ir::parse(&map, file, &mut diagnostics);
+        let program = program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
+        if let Err(violations) = ir::validate(&program) {
+            panic!("{violations:#?}\n{text}");
+        }
+        let (objects, state) = (Objects::new(&program), PacketState::new(&program, Vec::new()));
+        World { program, objects, state, now_ns: 0, events: Vec::new() }
+    }
+
+    fn body(&self, name: &str) -> BodyId {
+        self.program.bodies.iter().find(|(_, body)| body.name == name).expect("the body is there").0
+    }
+
+    /// Runs a body on a new packet.
+    pub fn run(&mut self, body: &str, packet: &[u8]) -> Ending {
+        self.state.restart(&self.program, packet.to_vec());
+        self.go_on(body)
+    }
+
+    /// Runs a body on the packet as it is.
+    pub fn go_on(&mut self, body: &str) -> Ending {
+        let body = self.body(body);
+        self.events.clear();
+        let now = Now { ns: self.now_ns };
+        let mut watch = Recorder(&mut self.events);
+        Interpreter::run(&self.program, &mut self.objects, body, &mut self.state, now, &mut watch)
+    }
+
+    pub fn slot(&self, name: &str) -> Bits {
+        self.state.slot(self.program.slot_named(name).expect("the slot is there")).clone()
+    }
+
+    pub fn set(&mut self, name: &str, value: u64) {
+        let slot = self.program.slot_named(name).expect("the slot is there");
+        self.state.set_slot_to(slot, value);
+    }
+
+    /// The value of a slot as a number.
+    pub fn get(&self, name: &str) -> u64 {
+        self.slot(name).low_u64()
+    }
+
+    pub fn header(&self, name: &str) -> HeaderId {
+        self.program.headers.iter().find(|(_, header)| header.name == name).expect("the header is there").0
+    }
+
+    pub fn valid(&self, header: &str) -> bool {
+        self.state.header(self.header(header)).valid
+    }
+
+    /// A header's fields as text.
+    pub fn fields(&self, header: &str) -> String {
+        format!("{:?}", self.state.header(self.header(header)).fields)
+    }
+
+    pub fn error(&self) -> &str {
+        &self.program.errors[self.state.parser_error() as usize]
+    }
+
+    pub fn table(&self, name: &str) -> TableId {
+        self.program.table_named(name).expect("the table is there")
+    }
+
+    pub fn action(&self, name: &str) -> ActionId {
+        self.program.actions.iter().find(|(_, action)| action.name == name).expect("the action is there").0
+    }
+
+    /// An entry that runs the action `set(v: 8)` or another one with an 8-bit parameter.
+    pub fn entry(&self, keys: Vec<KeyValue>, priority: i32, action: &str, arg: u8) -> TableEntry {
+        TableEntry::new(keys, priority, self.action(action), vec![Bits::new(u128::from(arg), 8)])
+    }
+}
+
+/// `value` in 8 bits.
+pub fn byte(value: u8) -> Bits {
+    Bits::new(u128::from(value), 8)
+}
