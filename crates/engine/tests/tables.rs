@@ -124,6 +124,7 @@ action_body quit {
 ";
 
 fn world() -> World {
+    World::new(PROGRAM)
 }
 
 impl World {
