@@ -1,0 +1,123 @@
+//! Traces against the files in `testdata/trace`; `UPDATE_EXPECT=1` writes them anew.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ::switch::trace::{Outcome, Trace};
+use ::switch::{Device, Frame, MirrorSession, MulticastGroup, PortId, Time};
+use bits::Bits;
+use source::{Diagnostics, SourceMap};
+
+use super::probe::{Do, frame};
+use super::story::probe;
+use crate::{Config, Switch};
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/trace").join(name)
+}
+
+/// Holds a text against the file of this name.
+fn expect(name: &str, text: &str) {
+    let path = path(name);
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        return std::fs::write(&path, text).expect("the expectation can be written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == text, "{} is not what was traced:\n{text}", path.display());
+}
+
+/// The router of `router.ir`: each statement that sets `$drop_site` names its own place.
+fn router() -> Switch {
+    let mut map = SourceMap::new();
+    let text = std::fs::read_to_string(path("router.ir")).expect("the program can be read");
+    let file = map.add("router.ir", text);
+    let mut diagnostics = Diagnostics::new();
+    let program = ir::parse(&map, file, &mut diagnostics);
+    let mut program = program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
+    let site = program.slot_named("$drop_site").expect("the router has drop sites");
+    for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
+        for instr in &mut block.instrs {
+            if let ir::Op::Assign(ir::Place::Slot(slot), value) = &mut instr.op
+                && *slot == site
+            {
+                *value = ir::Expr::Const(Bits::new(u128::from(instr.loc.as_u32()), 32));
+            }
+        }
+    }
+    ir::validate(&program).expect("the router is a valid program");
+    Switch::new(Arc::new(program), Config::with_ports(4)).expect("the router fits the switch")
+}
+
+/// An Ethernet frame with an IPv4 header (checksum left at 0) to 10.0.`net`.1, and four bytes.
+fn packet(net: u8) -> Vec<u8> {
+    let mut data = vec![0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 2, 2, 8, 0];
+    data.extend([0x45, 0, 0, 24, 0, 1, 0, 0, 64, 17, 0, 0, 10, 9, 8, 7, 10, 0, net, 1]);
+    data.extend([1, 2, 3, 4]);
+    data
+}
+
+fn trace(switch: &mut Switch, data: Vec<u8>) -> Trace {
+    switch.trace(Time::from_us(1_500_042), Frame::new(3, data), &mut Vec::new())
+}
+
+#[test]
+fn a_routed_packet() {
+    let routed = trace(&mut router(), packet(1));
+    expect("routed.txt", &routed.render());
+    expect("routed.json", &format!("{:#}\n", routed.to_json()));
+}
+
+#[test]
+fn a_dropped_packet() {
+    expect("dropped.txt", &trace(&mut router(), packet(2)).render());
+}
+
+#[test]
+fn a_packet_that_ends_within_a_header() {
+    expect("short.txt", &trace(&mut router(), packet(1)[..20].to_vec()).render());
+}
+
+#[test]
+fn clones_and_copies_are_passes() {
+    let mut switch = probe();
+    switch.set_multicast_group(5, Some(MulticastGroup::of_ports([1, 2])));
+    switch.set_mirror_session(5, Some(MirrorSession::to_port(3)));
+    expect("clone.txt", &trace(&mut switch, frame(Do::CloneIngress, 2, 5, 3)).render());
+    expect("multicast.txt", &trace(&mut switch, frame(Do::Multicast, 2, 5, 3)).render());
+    expect("recirculate.txt", &trace(&mut switch, frame(Do::Recirculate, 2, 5, 3)).render());
+}
+
+#[test]
+fn a_trace_does_what_a_step_does() {
+    let (mut traced, mut stepped) = (router(), router());
+    for net in [1, 2, 1] {
+        let mut from_trace = Vec::new();
+        traced.trace(Time::ZERO, Frame::new(3, packet(net)), &mut from_trace);
+        let mut from_step = Vec::new();
+        stepped.step(Time::ZERO, &mut vec![Frame::new(3, packet(net))], &mut from_step);
+        assert_eq!(from_trace, from_step);
+    }
+    assert_eq!(traced.registry().to_json(), stepped.registry().to_json());
+}
+
+#[test]
+fn a_trace_leaves_a_packet_in_its_queue_and_does_not_follow_others() {
+    let mut switch = probe();
+    switch.set_port_rate(PortId(2), Some(1));
+    let first = trace(&mut switch, frame(Do::Unicast, 2, 0, 0));
+    assert!(matches!(first.passes[0].outcome, Outcome::Sent { port: 2, .. }), "{}", first.render());
+    let second = trace(&mut switch, frame(Do::Unicast, 2, 0, 0));
+    assert_eq!(second.passes[0].outcome, Outcome::Queued { port: 2, priority: 0, depth: 1 });
+    assert!(second.render().ends_with("waits for port 2 in queue 0, 1 packet deep\n"));
+    // The second packet leaves while the third is traced, and is no part of that trace.
+    let mut output = Vec::new();
+    let third = switch.trace(Time::from_ms(5_000), Frame::new(0, frame(Do::Drop, 1, 0, 0)), &mut output);
+    assert_eq!((third.passes.len(), output.len()), (1, 1));
+}
+
+#[test]
+fn a_trace_of_a_loop_is_bounded() {
+    let looped = trace(&mut probe(), frame(Do::ResubmitAlways, 1, 0, 0));
+    assert_eq!(looped.passes.len(), 65);
+    assert!(matches!(looped.passes[64].outcome, Outcome::Dropped { reason: "loop-limit", .. }));
+}
