@@ -13,9 +13,11 @@
 //! (`v1model.p4`) are files like any other and are handed in as [`Includes`].
 
 pub mod ast;
+mod check;
 pub mod lex;
 pub mod parse;
 mod preprocess;
 pub mod typed;
 
+pub use check::check;
 pub use parse::{DiskLoader, Loader, Options, parse, parse_tokens, tokenize};

@@ -74,6 +74,11 @@ pub enum Type {
     TableResult(super::TableId),
     /// A package or constructor parameter whose argument was not given.
     Absent,
+    /// `parser P<..>(..)`: the type of a constructor parameter that takes any parser with this signature. Name and type
+    /// arguments; the argument itself is an instance of a [`Type::Parser`].
+    ParserType(Arc<str>, Vec<Type>),
+    /// `control C<..>(..)`: likewise, for a control.
+    ControlType(Arc<str>, Vec<Type>),
 }
 
 /// An `enum`.

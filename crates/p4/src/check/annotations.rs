@@ -1,0 +1,116 @@
+//! Annotations: kept on what they annotate, structured ones with their values folded.
+
+use std::sync::Arc;
+
+use source::{Diagnostic, Span};
+
+use super::Checker;
+use super::convert::value_of;
+use crate::ast::{self, AnnotationBody};
+use crate::lex::TokenKind;
+use crate::typed::{self, Value};
+
+impl Checker<'_> {
+    /// The annotations of a declaration, typed.
+    pub(super) fn annotations(&mut self, list: &ast::Annotations) -> typed::Annotations {
+        if list.is_empty() {
+            return Arc::from([]);
+        }
+        let mut out: Vec<typed::Annotation> = Vec::new();
+        for annotation in list {
+            let structured =
+                |body: &AnnotationBody| matches!(body, AnnotationBody::Expressions(_) | AnnotationBody::KeyValues(_));
+            let again = list.iter().find(|other| {
+                other.name.name == annotation.name.name && (structured(&other.body) || structured(&annotation.body))
+            });
+            if let Some(first) = again
+                && first.span != annotation.span
+            {
+                let name = &annotation.name;
+                self.error(
+                    Diagnostic::error("duplicate", annotation.span, format!("`@{}` is given twice", name.name))
+                        .also(first.span, "first here")
+                        .help("a structured annotation can be given once"),
+                );
+            }
+            out.push(self.annotation(annotation));
+        }
+        out.into()
+    }
+
+    fn annotation(&mut self, annotation: &ast::Annotation) -> typed::Annotation {
+        let body = match &annotation.body {
+            AnnotationBody::Empty => typed::AnnotationBody::Empty,
+            AnnotationBody::Unstructured(tokens) => {
+                let text = match (tokens.first(), tokens.last()) {
+                    (Some(first), Some(last)) => self.map.text(first.span.to(last.span)).to_owned(),
+                    _ => String::new(),
+                };
+                if matches!(&*annotation.name.name, "name" | "deprecated") {
+                    let is_string = tokens.iter().any(|token| matches!(token.kind, TokenKind::String(_)));
+                    let only_strings = tokens
+                        .iter()
+                        .all(|token| matches!(token.kind, TokenKind::String(_) | TokenKind::Punct("++" | "(" | ")")));
+                    if !is_string || !only_strings {
+                        let name = &annotation.name.name;
+                        self.error(
+                            Diagnostic::error("annotation", annotation.span, format!("`@{name}` takes a string"))
+                                .help(format!("write `@{name}(\"...\")`")),
+                        );
+                    }
+                }
+                typed::AnnotationBody::Unstructured(text.into(), tokens.clone())
+            }
+            AnnotationBody::Expressions(list) => {
+                typed::AnnotationBody::Expressions(list.iter().filter_map(|e| self.annotation_value(e)).collect())
+            }
+            AnnotationBody::KeyValues(list) => {
+                self.distinct(list.iter().map(|(name, _)| name));
+                let pairs = list
+                    .iter()
+                    .filter_map(|(name, e)| self.annotation_value(e).map(|value| (name.name.clone(), value)));
+                typed::AnnotationBody::KeyValues(pairs.collect())
+            }
+        };
+        typed::Annotation { name: annotation.name.name.clone(), body, span: annotation.span }
+    }
+
+    fn annotation_value(&mut self, e: &ast::Expr) -> Option<Value> {
+        let typed = self.check(e, None);
+        if super::is_error(&typed.ty) {
+            return None;
+        }
+        match value_of(&typed) {
+            Some(value @ (Value::Bool(_) | Value::Integer(_) | Value::Bits(_) | Value::String(_))) => Some(value),
+            _ => {
+                self.error(Diagnostic::error(
+                    "annotation",
+                    e.span,
+                    "an annotation's value must be an int, string or bool constant",
+                ));
+                None
+            }
+        }
+    }
+}
+
+/// The string an annotation `@name("...")` carries.
+pub(super) fn string_of(annotations: &[ast::Annotation], name: &str) -> Option<(Arc<str>, Span)> {
+    let annotation = annotations.iter().find(|annotation| &*annotation.name.name == name)?;
+    match &annotation.body {
+        AnnotationBody::Unstructured(tokens) => {
+            let mut text = String::new();
+            for token in tokens {
+                if let TokenKind::String(part) = &token.kind {
+                    text.push_str(part);
+                }
+            }
+            Some((text.into(), annotation.span))
+        }
+        AnnotationBody::Expressions(list) => match list.first().map(|e| &e.kind) {
+            Some(ast::ExprKind::String(text)) => Some((text.clone(), annotation.span)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,493 @@
+//! Calls: arguments find their parameters, type arguments are inferred, values are converted, directions are checked.
+
+use std::sync::Arc;
+
+use source::{Diagnostic, Span};
+
+use super::infer::{Unknowns, is_vague, mentions};
+use super::{Checker, Context, bad, is_error};
+use crate::ast::{self, Direction, TypeRef, TypeRefKind};
+use crate::typed::{self, Expr, Type};
+
+/// What kind of thing is called; rules for arguments differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Function,
+    Extern,
+    Constructor,
+    Apply,
+}
+
+/// What is called, as its declaration says.
+pub(super) struct Signature<'a> {
+    pub(super) kind: CallKind,
+    pub(super) name: Arc<str>,
+    /// Where it is declared.
+    pub(super) span: Span,
+    /// Top-level declarations visible there.
+    pub(super) visible: usize,
+    /// Type parameters of what is around it, with their values.
+    pub(super) bindings: Vec<(Arc<str>, Type)>,
+    /// Its own type parameters.
+    pub(super) type_params: &'a [ast::Ident],
+    pub(super) params: &'a [ast::Param],
+    /// The result; helps inference.
+    pub(super) ret: Option<&'a TypeRef>,
+}
+
+/// A parameter with its type known.
+pub(super) struct Formal {
+    pub(super) name: Arc<str>,
+    pub(super) span: Span,
+    pub(super) direction: Direction,
+    pub(super) ty: Type,
+}
+
+/// A call whose arguments have been matched.
+pub(super) struct Matched {
+    pub(super) args: Vec<typed::Arg>,
+    /// Values of the signature's own type parameters.
+    pub(super) type_args: Vec<Type>,
+    /// All type parameters, for resolving the result's type.
+    pub(super) bindings: Vec<(Arc<str>, Type)>,
+}
+
+pub(super) fn is_optional(param: &ast::Param) -> bool {
+    param.annotations.iter().any(|annotation| &*annotation.name.name == "optional")
+}
+
+fn may_be_absent(param: &ast::Param) -> bool {
+    param.default.is_some() || is_optional(param)
+}
+
+/// Whether a call with these arguments can mean something with these parameters, by count and names.
+pub(super) fn applicable(args: &[ast::Arg], params: &[ast::Param]) -> bool {
+    if args.iter().any(|arg| arg.name.is_some()) {
+        let given =
+            |param: &ast::Param| args.iter().any(|arg| arg.name.as_ref().is_some_and(|n| n.name == param.name.name));
+        let known = |arg: &ast::Arg| {
+            arg.name.as_ref().is_some_and(|name| params.iter().any(|param| param.name.name == name.name))
+        };
+        args.iter().all(known) && params.iter().all(|param| given(param) || may_be_absent(param))
+    } else {
+        args.len() <= params.len() && params[args.len()..].iter().all(may_be_absent)
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Which argument each parameter gets; reports arguments that fit nowhere and parameters left without one.
+    pub(super) fn assign(
+        &mut self,
+        args: &[ast::Arg],
+        params: &[(Arc<str>, bool)],
+        name: &str,
+        at: Span,
+        span: Span,
+    ) -> Option<Vec<Option<usize>>> {
+        let mut slots = vec![None; params.len()];
+        let named = args.iter().filter(|arg| arg.name.is_some()).count();
+        let mut fine = true;
+        if named != 0 && named != args.len() {
+            let mixed = args.iter().find(|arg| arg.name.is_none()).map_or(span, |arg| arg.value.span);
+            self.error(
+                Diagnostic::error("mixed-arguments", mixed, "either all arguments have names or none has")
+                    .label("this one has none"),
+            );
+            return None;
+        }
+        for (position, arg) in args.iter().enumerate() {
+            let slot = match &arg.name {
+                None => (position < params.len()).then_some(position),
+                Some(name) => params.iter().position(|(param, _)| *param == name.name),
+            };
+            match slot {
+                None => {
+                    let diagnostic = match &arg.name {
+                        Some(given) => Diagnostic::error(
+                            "unknown-parameter",
+                            given.span,
+                            format!("`{name}` has no parameter `{}`", given.name),
+                        ),
+                        None => Diagnostic::error(
+                            "argument-count",
+                            arg.value.span,
+                            format!("`{name}` takes {} arguments, {} are given", params.len(), args.len()),
+                        ),
+                    };
+                    self.error(diagnostic.also(at, "declared here"));
+                    return None;
+                }
+                Some(slot) if slots[slot].is_some() => {
+                    let at = arg.name.as_ref().map_or(span, |name| name.span);
+                    self.error(Diagnostic::error("duplicate", at, "this argument is given twice"));
+                    fine = false;
+                }
+                Some(slot) => slots[slot] = Some(position),
+            }
+        }
+        for ((param, optional), slot) in params.iter().zip(&slots) {
+            if slot.is_none() && !optional {
+                self.error(
+                    Diagnostic::error("argument-count", span, format!("`{name}` needs an argument for `{param}`"))
+                        .also(at, "declared here"),
+                );
+                fine = false;
+            }
+        }
+        fine.then_some(slots)
+    }
+
+    /// Matches arguments and type arguments with a signature. `expected` is the type the result had best have.
+    pub(super) fn match_call(
+        &mut self,
+        signature: &Signature<'a>,
+        type_args: &[TypeRef],
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Option<Matched> {
+        let params: Vec<_> =
+            signature.params.iter().map(|param| (param.name.name.clone(), may_be_absent(param))).collect();
+        let slots = self.assign(args, &params, &signature.name, signature.span, span);
+        let mut unknowns = Unknowns::new(signature.type_params);
+        if !type_args.is_empty() && type_args.len() != signature.type_params.len() {
+            self.error(
+                Diagnostic::error(
+                    "type-arguments",
+                    span,
+                    format!(
+                        "`{}` takes {} type arguments, not {}",
+                        signature.name,
+                        signature.type_params.len(),
+                        type_args.len()
+                    ),
+                )
+                .also(signature.span, "declared here"),
+            );
+            return None;
+        }
+        let mut fine = true;
+        for (slot, arg) in unknowns.list.iter_mut().zip(type_args) {
+            if !matches!(arg.kind, TypeRefKind::DontCare) {
+                let ty = self.type_argument(arg);
+                fine &= !is_error(&ty);
+                slot.1 = Some(ty);
+            }
+        }
+        let Some(slots) = slots else {
+            for arg in args {
+                if !matches!(arg.value.kind, ast::ExprKind::DontCare) {
+                    self.check(&arg.value, None);
+                }
+            }
+            return None;
+        };
+        let checked = self.check_arguments(signature, &slots, args, &mut unknowns);
+        if let (Some(expected), Some(ret)) = (expected, signature.ret)
+            && !unknowns.open().is_empty()
+        {
+            let (visible, bindings) = (signature.visible, signature.bindings.clone());
+            self.within(visible, &bindings, Context::top_level(), |c| c.infer(ret, expected, &mut unknowns));
+        }
+        let wrong = !fine || checked.iter().flatten().any(|arg| is_error(&arg.ty));
+        if wrong {
+            return None;
+        }
+        let open = unknowns.open();
+        let in_result = signature.ret.is_none_or(|ret| mentions(ret, &open));
+        let in_params = |c: &Self| c.mentioned_by_given(signature, &slots, &open);
+        if !open.is_empty() && (in_result || in_params(self)) {
+            self.error(
+                Diagnostic::error("type-arguments", span, format!("the type `{}` cannot be inferred", open[0]))
+                    .also(signature.span, format!("type parameter of `{}`", signature.name))
+                    .help(format!("give it: `{}<...>(...)`", signature.name)),
+            );
+            return None;
+        }
+        for (_, ty) in &mut unknowns.list {
+            if ty.is_none() {
+                *ty = Some(Type::Void);
+            }
+        }
+        let vague = unknowns.list.iter().any(|(_, ty)| ty.as_ref().is_some_and(is_vague));
+        if vague && signature.kind == CallKind::Extern && self.passes_vague(signature, &slots, &checked) {
+            let at = checked.iter().flatten().find(|arg| is_vague(&arg.ty)).map_or(span, |arg| arg.span);
+            self.error(
+                Diagnostic::error("unknown-width", at, "the width of this number is not known")
+                    .label("its type is `int`")
+                    .help("give it a width: `32w1`, or name the type argument"),
+            );
+            return None;
+        }
+        let mut bindings = signature.bindings.clone();
+        bindings.extend(unknowns.known());
+        let formals = self.formals(signature, &bindings, span)?;
+        let mut out = Vec::new();
+        for (at, formal) in formals.iter().enumerate() {
+            let param = &signature.params[at];
+            let arg = match slots[at] {
+                Some(position) => {
+                    let written = &args[position];
+                    match &checked[at] {
+                        None => self.dont_care(formal, written.value.span, signature.kind),
+                        Some(e) => self.pass(e.clone(), formal, signature.kind, &signature.name),
+                    }
+                }
+                None => match &param.default {
+                    Some(default) => {
+                        let (visible, ty) = (signature.visible, formal.ty.clone());
+                        let value = self.within(visible, &bindings, Context::top_level(), |c| c.check_as(default, &ty));
+                        typed::Arg::Expr(value)
+                    }
+                    None => typed::Arg::Absent,
+                },
+            };
+            out.push(arg);
+        }
+        if out.iter().any(|arg| matches!(arg, typed::Arg::Expr(e) if is_error(&e.ty))) {
+            return None;
+        }
+        Some(Matched { args: out, type_args: unknowns.list.into_iter().filter_map(|(_, ty)| ty).collect(), bindings })
+    }
+
+    fn mentioned_by_given(&self, signature: &Signature<'a>, slots: &[Option<usize>], open: &[Arc<str>]) -> bool {
+        signature.params.iter().zip(slots).any(|(param, _)| mentions(&param.ty, open))
+    }
+
+    /// Whether a number without a width goes where a value exists at run time.
+    fn passes_vague(&self, signature: &Signature<'a>, slots: &[Option<usize>], checked: &[Option<Expr>]) -> bool {
+        signature.params.iter().zip(slots).zip(checked).any(|((param, _), arg)| {
+            param.direction != Direction::None
+                && arg.as_ref().is_some_and(|arg| is_vague(&arg.ty))
+                && !matches!(param.ty.kind, TypeRefKind::Bit(_) | TypeRefKind::Int(_))
+        })
+    }
+
+    /// Types the arguments, one a parameter (`None` for `_` and absent ones), and infers type arguments from them.
+    fn check_arguments(
+        &mut self,
+        signature: &Signature<'a>,
+        slots: &[Option<usize>],
+        args: &[ast::Arg],
+        unknowns: &mut Unknowns,
+    ) -> Vec<Option<Expr>> {
+        let mut checked: Vec<Option<Expr>> = slots.iter().map(|_| None).collect();
+        // What says little by itself is looked at when the rest has been inferred.
+        let is_weak = |e: &ast::Expr| match &e.kind {
+            ast::ExprKind::Int(literal) => literal.width.is_none(),
+            ast::ExprKind::List(_) | ast::ExprKind::Struct { .. } | ast::ExprKind::Invalid => true,
+            ast::ExprKind::Dots | ast::ExprKind::Unary(..) | ast::ExprKind::Binary(..) => true,
+            _ => false,
+        };
+        for weak in [false, true] {
+            for (at, slot) in slots.iter().enumerate() {
+                let Some(arg) = slot.map(|position| &args[position]) else { continue };
+                if is_weak(&arg.value) != weak || matches!(arg.value.kind, ast::ExprKind::DontCare) {
+                    continue;
+                }
+                let param = &signature.params[at];
+                let hint = self.param_type(signature, &param.ty, unknowns);
+                let typed = self.check(&arg.value, hint.as_ref());
+                if !unknowns.list.is_empty() && hint.as_ref().is_none_or(is_vague) {
+                    let (visible, bindings) = (signature.visible, signature.bindings.clone());
+                    let ty = match param.direction {
+                        Direction::Out | Direction::InOut => typed.ty.clone(),
+                        _ => typed.ty.clone(),
+                    };
+                    self.within(visible, &bindings, Context::top_level(), |c| c.infer(&param.ty, &ty, unknowns));
+                }
+                checked[at] = Some(typed);
+            }
+        }
+        checked
+    }
+
+    /// The type of a parameter, if all type parameters in it are known.
+    fn param_type(&mut self, signature: &Signature<'a>, ty: &'a TypeRef, unknowns: &Unknowns) -> Option<Type> {
+        if mentions(ty, &unknowns.open()) {
+            return None;
+        }
+        let mut bindings = signature.bindings.clone();
+        bindings.extend(unknowns.known());
+        let resolved = self.within(signature.visible, &bindings, Context::top_level(), |c| c.resolve(ty));
+        (!is_error(&resolved)).then_some(resolved)
+    }
+
+    /// The parameters with their types.
+    pub(super) fn formals(
+        &mut self,
+        signature: &Signature<'a>,
+        bindings: &[(Arc<str>, Type)],
+        span: Span,
+    ) -> Option<Vec<Formal>> {
+        let _ = span;
+        let params = signature.params;
+        let formals: Vec<Formal> = self.within(signature.visible, bindings, Context::top_level(), |c| {
+            params
+                .iter()
+                .map(|param| Formal {
+                    name: param.name.name.clone(),
+                    span: param.name.span,
+                    direction: param.direction,
+                    ty: c.resolve(&param.ty),
+                })
+                .collect()
+        });
+        Some(formals)
+    }
+
+    fn dont_care(&mut self, formal: &Formal, span: Span, kind: CallKind) -> typed::Arg {
+        if formal.direction == Direction::Out || kind == CallKind::Constructor {
+            return typed::Arg::DontCare(formal.ty.clone());
+        }
+        self.error(
+            Diagnostic::error("dont-care-argument", span, format!("`{}` needs an argument", formal.name))
+                .label("`_` can only be given for `out` parameters")
+                .also(formal.span, "declared here"),
+        );
+        typed::Arg::Expr(bad(span))
+    }
+
+    /// The argument `e` for a parameter: converted, and checked against the direction.
+    pub(super) fn pass(&mut self, e: Expr, formal: &Formal, kind: CallKind, callee: &str) -> typed::Arg {
+        if is_error(&e.ty) || is_error(&formal.ty) {
+            return typed::Arg::Expr(bad(e.span));
+        }
+        let span = e.span;
+        match formal.direction {
+            Direction::Out | Direction::InOut => {
+                if e.ty != formal.ty {
+                    let (expected, found) = (self.describe(&formal.ty), self.describe(&e.ty));
+                    self.error(
+                        Diagnostic::error("type-mismatch", span, format!("expected {expected}, found {found}"))
+                            .label(format!("this is {found}"))
+                            .also(
+                                formal.span,
+                                format!(
+                                    "parameter `{}` of `{callee}` is written to, so nothing is converted",
+                                    formal.name
+                                ),
+                            ),
+                    );
+                    return typed::Arg::Expr(bad(span));
+                }
+                if !self.is_lvalue(&e) {
+                    let mut diagnostic = Diagnostic::error(
+                        "not-an-lvalue",
+                        span,
+                        format!("`{}` is written to by `{callee}`", formal.name),
+                    )
+                    .label("this cannot be written to");
+                    if formal.span != Span::default() {
+                        diagnostic = diagnostic.also(formal.span, "declared here");
+                    }
+                    self.error(diagnostic.help("give a variable, a field, or an `out` or `inout` parameter"));
+                    return typed::Arg::Expr(bad(span));
+                }
+                typed::Arg::Expr(e)
+            }
+            Direction::In | Direction::None => {
+                let converted = self.convert_instance(e, &formal.ty);
+                let e = match converted {
+                    Ok(e) => e,
+                    Err(e) => {
+                        let (expected, found) = (self.describe(&formal.ty), self.describe(&e.ty));
+                        let mut diagnostic =
+                            Diagnostic::error("type-mismatch", span, format!("expected {expected}, found {found}"))
+                                .label(format!("this is {found}"));
+                        if formal.span != Span::default() {
+                            diagnostic =
+                                diagnostic.also(formal.span, format!("parameter `{}` of `{callee}`", formal.name));
+                        }
+                        self.error(diagnostic);
+                        return typed::Arg::Expr(bad(span));
+                    }
+                };
+                let must_be_static =
+                    formal.direction == Direction::None && !matches!(e.ty, Type::Extern(_)) && !is_error(&e.ty);
+                if must_be_static && !self.is_static(&e) {
+                    self.error(
+                        Diagnostic::error(
+                            "not-constant",
+                            span,
+                            format!("`{}` must be known at compile time", formal.name),
+                        )
+                        .label("not a constant")
+                        .also(formal.span, format!("a parameter of `{callee}` without direction")),
+                    );
+                    return typed::Arg::Expr(bad(span));
+                }
+                let _ = kind;
+                typed::Arg::Expr(e)
+            }
+        }
+    }
+
+    /// Converts implicitly; a parser or control also fits where its signature is wanted.
+    fn convert_instance(&mut self, e: Expr, to: &Type) -> Result<Expr, Box<Expr>> {
+        match (&e.ty, to) {
+            (Type::Parser(_), Type::ParserType(name, args)) | (Type::Control(_), Type::ControlType(name, args)) => {
+                if self.has_signature(&e.ty, name, args) {
+                    Ok(e)
+                } else {
+                    Err(Box::new(e))
+                }
+            }
+            _ => self.try_convert(e, to),
+        }
+    }
+
+    /// Whether a parser or control has the parameters that the `parser` or `control` type `name<args>` asks for.
+    fn has_signature(&mut self, ty: &Type, name: &Arc<str>, args: &[Type]) -> bool {
+        let Some(super::scope::Symbol::Decl(index)) = self.globals.get(name).map(|binding| binding.symbol.clone())
+        else {
+            return false;
+        };
+        let decl = &self.program.decls[index];
+        let (ast::DeclKind::ParserType(wanted) | ast::DeclKind::ControlType(wanted)) = &decl.kind else { return false };
+        let bindings: Vec<_> =
+            wanted.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
+        let wanted: Vec<(Type, Direction, bool)> = self.within(index + 1, &bindings, Context::top_level(), |c| {
+            wanted.params.iter().map(|param| (c.resolve(&param.ty), param.direction, is_optional(param))).collect()
+        });
+        let found = self.pipeline_params(ty);
+        let fits = |(want, found): (&(Type, Direction, bool), &(Arc<str>, Type, Direction))| {
+            (want.0 == found.1 || is_error(&want.0) || is_error(&found.1)) && want.1 == found.2
+        };
+        found.len() <= wanted.len()
+            && wanted[found.len()..].iter().all(|(_, _, optional)| *optional)
+            && wanted.iter().zip(&found).all(fits)
+    }
+
+    /// The type of the result of a matched call.
+    pub(super) fn result_type(&mut self, signature: &Signature<'a>, matched: &Matched) -> Type {
+        match signature.ret {
+            None => Type::Void,
+            Some(ret) => self.within(signature.visible, &matched.bindings, Context::top_level(), |c| c.resolve(ret)),
+        }
+    }
+
+    /// Reports that none of several declarations fits a call.
+    pub(super) fn no_overload(
+        &mut self,
+        name: &str,
+        args: &[ast::Arg],
+        candidates: &[(Span, usize)],
+        span: Span,
+    ) -> Expr {
+        let counts: Vec<String> = candidates.iter().map(|(_, count)| count.to_string()).collect();
+        let mut diagnostic =
+            Diagnostic::error("argument-count", span, format!("no `{name}` takes {} arguments like these", args.len()))
+                .label(format!("it takes {}", counts.join(" or ")));
+        for (at, _) in candidates.iter().take(3) {
+            diagnostic = diagnostic.also(*at, "declared here");
+        }
+        self.error(diagnostic);
+        for arg in args {
+            if !matches!(arg.value.kind, ast::ExprKind::DontCare) {
+                self.check(&arg.value, None);
+            }
+        }
+        bad(span)
+    }
+}

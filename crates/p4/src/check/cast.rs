@@ -1,0 +1,119 @@
+//! Explicit casts (specification section 8.11.1).
+
+use num_traits::{One, Zero};
+use source::{Diagnostic, Span};
+
+use super::convert::value_of;
+use super::{Checker, bad, constant, expr, is_error};
+use crate::ast::{self, TypeRef};
+use crate::typed::{Expr, ExprKind, Type, Value};
+
+impl Checker<'_> {
+    pub(super) fn cast(&mut self, ty: &TypeRef, operand: &ast::Expr, span: Span) -> Expr {
+        let to = self.resolve(ty);
+        let from = self.check(operand, (!is_error(&to)).then_some(&to));
+        if is_error(&to) || is_error(&from.ty) {
+            return bad(span);
+        }
+        let mut result = self.cast_to(from, &to, span);
+        result.span = span;
+        result
+    }
+
+    /// `e` cast to `to`.
+    pub(super) fn cast_to(&mut self, e: Expr, to: &Type, span: Span) -> Expr {
+        let e = match self.try_convert(e, to) {
+            Ok(e) => return e,
+            Err(e) => *e,
+        };
+        match self.explicit(&e, to, span) {
+            Some(result) => result,
+            None => {
+                let (found, wanted) = (self.describe(&e.ty), self.describe(to));
+                self.error(
+                    Diagnostic::error("cast", span, format!("{found} cannot be cast to {wanted}"))
+                        .also(e.span, format!("this is {found}"))
+                        .help("casts go between bit<w>, int<w> and int, bit<1> and bool, and from and to the type below an enum or `type`"),
+                );
+                bad(span)
+            }
+        }
+    }
+
+    fn explicit(&mut self, e: &Expr, to: &Type, span: Span) -> Option<Expr> {
+        let node = |e: &Expr| expr(ExprKind::Cast(Box::new(e.clone())), to.clone(), span);
+        Some(match (&e.ty, to) {
+            (Type::Bit(_), Type::Bit(width)) => match &e.kind {
+                ExprKind::Const(Value::Bits(bits)) => constant(Value::Bits(bits.resize(*width)), to.clone(), span),
+                _ => node(e),
+            },
+            (Type::Int(_), Type::Int(width)) => match &e.kind {
+                ExprKind::Const(Value::Bits(bits)) => constant(Value::Bits(bits.sign_extend(*width)), to.clone(), span),
+                _ => node(e),
+            },
+            (Type::Bit(a), Type::Int(b)) | (Type::Int(a), Type::Bit(b)) if a == b => self.recast(e.clone(), to),
+            (Type::Bit(1), Type::Bool) => match &e.kind {
+                ExprKind::Const(Value::Bits(bits)) => constant(Value::Bool(bits.is_true()), to.clone(), span),
+                _ => node(e),
+            },
+            (Type::Integer, Type::Bool) => match &e.kind {
+                ExprKind::Const(Value::Integer(value)) if value.is_zero() || value.is_one() => {
+                    constant(Value::Bool(value.is_one()), to.clone(), span)
+                }
+                _ => return None,
+            },
+            (Type::Bool, Type::Bit(1)) => match &e.kind {
+                ExprKind::Const(Value::Bool(value)) => {
+                    constant(Value::Bits(bits::Bits::bool(*value)), to.clone(), span)
+                }
+                _ => node(e),
+            },
+            (Type::Bit(_) | Type::Int(_), Type::Integer) => {
+                let value = value_of(e).and_then(|value| super::fold::as_integer(&value, &e.ty))?;
+                constant(Value::Integer(value), to.clone(), span)
+            }
+            (Type::Enum(_), _) if self.underlying_of_enum(&e.ty).is_some() => {
+                let below = self.underlying_of_enum(&e.ty)?;
+                let number = self.recast(e.clone(), &below);
+                return if below == *to { Some(number) } else { self.explicit(&number, to, span) };
+            }
+            (_, Type::Enum(_)) => {
+                let below = self.underlying_of_enum(to)?;
+                let number = if e.ty == below {
+                    e.clone()
+                } else if matches!(e.ty, Type::Integer) {
+                    self.give_width(e.clone(), &below)
+                } else {
+                    self.explicit(e, &below, span)?
+                };
+                self.recast(number, to)
+            }
+            (Type::New(_), _) => {
+                let below = self.underlying_of_new(&e.ty)?;
+                let inner = self.retype(e.clone(), &below);
+                return if below == *to { Some(inner) } else { self.explicit(&inner, to, span) };
+            }
+            (_, Type::New(_)) => {
+                let below = self.underlying_of_new(to)?;
+                let inner = if e.ty == below {
+                    e.clone()
+                } else if matches!(e.ty, Type::Integer) && matches!(below, Type::Bit(_) | Type::Int(_)) {
+                    self.give_width(e.clone(), &below)
+                } else {
+                    self.explicit(e, &below, span)?
+                };
+                self.retype(inner, to)
+            }
+            _ => return None,
+        })
+    }
+
+    /// A `type` and the type below it have the same values.
+    fn retype(&mut self, e: Expr, to: &Type) -> Expr {
+        let span = e.span;
+        match e.kind {
+            ExprKind::Const(value) => constant(value, to.clone(), span),
+            _ => expr(ExprKind::Cast(Box::new(e)), to.clone(), span),
+        }
+    }
+}

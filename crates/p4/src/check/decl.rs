@@ -1,0 +1,581 @@
+//! Top-level declarations, and what parameters, constants and functions have in common wherever they stand.
+
+use std::sync::Arc;
+
+use num_traits::ToPrimitive;
+use source::{Diagnostic, Span};
+
+use super::convert::value_of;
+use super::scope::{Symbol, name_of, type_params};
+use super::{Checker, Context, Place, VarKind, error_type, is_error};
+use crate::ast::{self, DeclKind, Direction};
+use crate::typed::{self, Type, Value};
+
+impl<'a> Checker<'a> {
+    /// Checks top-level declaration `index` and makes its name known.
+    pub(super) fn top_level(&mut self, index: usize) {
+        let decl: &'a ast::Decl = &self.program.decls[index];
+        self.distinct(type_params(decl));
+        match &decl.kind {
+            DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
+            DeclKind::Errors(names) => {
+                for name in names {
+                    if self.out.errors.contains(&name.name) {
+                        self.error(
+                            Diagnostic::error(
+                                "duplicate",
+                                name.span,
+                                format!("`error.{}` is declared twice", name.name),
+                            )
+                            .label("declared again"),
+                        );
+                    } else {
+                        self.out.errors.push(name.name.clone());
+                    }
+                }
+            }
+            DeclKind::MatchKinds(kinds) => {
+                for (_, name) in kinds {
+                    if self.out.match_kinds.contains(&name.name) {
+                        self.error(
+                            Diagnostic::error(
+                                "duplicate",
+                                name.span,
+                                format!("match kind `{}` is declared twice", name.name),
+                            )
+                            .label("declared again"),
+                        );
+                    } else {
+                        self.out.match_kinds.push(name.name.clone());
+                    }
+                }
+            }
+            DeclKind::Enum { underlying, name, members } => {
+                self.enum_decl(index, decl, underlying.as_ref(), name, members);
+                self.declare(name, Symbol::Decl(index));
+            }
+            DeclKind::Struct { name, type_params, fields, .. } => {
+                self.distinct(fields.iter().map(|field| &field.name));
+                // A struct may mention itself; that is reported as what it is.
+                self.declare(name, Symbol::Decl(index));
+                if type_params.is_empty() {
+                    self.declared_type(index, Vec::new(), name.span);
+                } else {
+                    self.generic_decls.push(index);
+                }
+            }
+            DeclKind::Typedef { ty, name } => {
+                let ty = self.resolve(ty);
+                self.typedefs.insert(index, ty);
+                self.declare(name, Symbol::Decl(index));
+            }
+            DeclKind::NewType { ty, name } => {
+                let below = self.resolve(ty);
+                let allowed = match &below {
+                    Type::Bool | Type::Bit(_) | Type::Int(_) | Type::New(_) => true,
+                    _ => is_error(&below),
+                };
+                if !allowed {
+                    let found = self.describe(&below);
+                    self.error(
+                        Diagnostic::error("new-type", ty.span, format!("`type` cannot be made of {found}"))
+                            .help("only of bool, bit<w>, int<w> and other `type`s; use `typedef` for another name"),
+                    );
+                }
+                let annotations = self.annotations(&decl.annotations);
+                let underlying = if allowed { below } else { error_type() };
+                let id = self.out.new_types.push(typed::NewTypeDecl {
+                    name: name.name.clone(),
+                    underlying,
+                    annotations,
+                    span: name.span,
+                });
+                self.new_types.insert(index, id);
+                self.declare(name, if allowed { Symbol::Decl(index) } else { Symbol::Wrong });
+            }
+            DeclKind::ExternObject { name, type_params, .. } => {
+                self.declare(name, Symbol::Decl(index));
+                if type_params.is_empty() {
+                    self.declared_type(index, Vec::new(), name.span);
+                }
+                self.generic_decls.push(index);
+            }
+            DeclKind::ExternFunction(proto) => {
+                let annotations = self.annotations(&decl.annotations);
+                let id = self.out.extern_fns.push(typed::ExternFn {
+                    name: proto.name.name.clone(),
+                    params: proto.params.iter().map(|param| (param.name.name.clone(), param.direction)).collect(),
+                    annotations,
+                    span: proto.name.span,
+                });
+                self.extern_fns.insert(index, id);
+                self.declare_function(index, proto);
+                self.generic_decls.push(index);
+            }
+            DeclKind::Function { proto, .. } => {
+                self.declare_function(index, proto);
+                if proto.type_params.is_empty() {
+                    self.function(index, Vec::new(), proto.name.span);
+                } else {
+                    self.generic_decls.push(index);
+                }
+            }
+            DeclKind::Action { name, params, body } => {
+                self.action(name, params, body, &decl.annotations);
+                self.local_actions.clear();
+            }
+            DeclKind::ParserType(ty) | DeclKind::ControlType(ty) | DeclKind::PackageType(ty) => {
+                self.declare(&ty.name, Symbol::Decl(index));
+                self.generic_decls.push(index);
+            }
+            DeclKind::Parser(ast::ParserDecl { ty, .. }) | DeclKind::Control(ast::ControlDecl { ty, .. }) => {
+                self.declare(&ty.name, Symbol::Decl(index));
+                if ty.type_params.is_empty() {
+                    self.specialise(index, Vec::new(), ty.name.span);
+                } else {
+                    self.generic_decls.push(index);
+                }
+            }
+            DeclKind::Instance(instance) => {
+                if let Some(id) = self.instance_decl(instance, &decl.annotations) {
+                    self.out.top_level.push(id);
+                }
+            }
+            DeclKind::ValueSet { ty, size, name } => {
+                self.value_set(ty, size, name, &decl.annotations);
+            }
+            DeclKind::Variable { name, .. } => {
+                self.error(
+                    Diagnostic::error("placement", decl.span, "there are no variables at top level")
+                        .help("declare it in a parser, control or function, or make it a `const`"),
+                );
+                self.declare(name, Symbol::Wrong);
+            }
+            DeclKind::Table(table) => {
+                self.error(Diagnostic::error("placement", decl.span, "tables are declared in controls"));
+                self.declare(&table.name, Symbol::Wrong);
+            }
+        }
+    }
+
+    fn declare_function(&mut self, index: usize, proto: &ast::FunctionProto) {
+        let same = self.globals.get(&proto.name.name).cloned();
+        if let Some(Symbol::Functions(overloads)) = same.as_ref().map(|binding| &binding.symbol) {
+            // Overloads differ in the number or the names of their parameters.
+            let names = |proto: &ast::FunctionProto| -> Vec<Arc<str>> {
+                let mut names: Vec<_> = proto.params.iter().map(|param| param.name.name.clone()).collect();
+                names.sort();
+                names
+            };
+            let program = self.program;
+            let clash = overloads.iter().find(|other| match &program.decls[**other].kind {
+                DeclKind::Function { proto: other, .. } | DeclKind::ExternFunction(other) => {
+                    names(other) == names(proto)
+                }
+                _ => false,
+            });
+            if let Some(clash) = clash {
+                let at = name_of(&program.decls[*clash]).map_or(proto.name.span, |name| name.span);
+                self.duplicate(&proto.name, at);
+                return;
+            }
+        }
+        self.declare(&proto.name, Symbol::Functions(vec![index]));
+    }
+
+    fn enum_decl(
+        &mut self,
+        index: usize,
+        decl: &ast::Decl,
+        underlying: Option<&ast::TypeRef>,
+        name: &ast::Ident,
+        members: &[(ast::Annotations, ast::Ident, Option<ast::Expr>)],
+    ) {
+        self.distinct(members.iter().map(|(_, member, _)| member));
+        let mut below = None;
+        if let Some(ty) = underlying {
+            let resolved = self.resolve(ty);
+            match resolved {
+                Type::Bit(_) | Type::Int(_) => below = Some(resolved),
+                _ => {
+                    if !is_error(&resolved) {
+                        let found = self.describe(&resolved);
+                        self.error(
+                            Diagnostic::error("enum-type", ty.span, format!("{found} cannot underlie an enum"))
+                                .help("only bit<w> and int<w> can"),
+                        );
+                    }
+                    below = Some(Type::Bit(32));
+                }
+            }
+        }
+        let annotations = self.annotations(&decl.annotations);
+        let id = self.out.enums.push(typed::EnumDecl {
+            name: name.name.clone(),
+            underlying: below.clone(),
+            members: Vec::new(),
+            annotations,
+            span: name.span,
+        });
+        self.enums.insert(index, id);
+        for (at, (annotations, member, value)) in members.iter().enumerate() {
+            let annotations = self.annotations(annotations);
+            let bits = match (&below, value) {
+                (Some(ty), Some(value)) => {
+                    let e = self.check_as(value, ty);
+                    match value_of(&e) {
+                        Some(Value::Bits(bits)) => bits,
+                        _ => {
+                            if !is_error(&e.ty) {
+                                self.not_constant(value.span, "the value of an enum's member");
+                            }
+                            bits::Bits::zero(1)
+                        }
+                    }
+                }
+                (Some(_), None) => {
+                    self.error(
+                        Diagnostic::error("enum-value", member.span, format!("`{}` has no value", member.name))
+                            .help("every member of an enum with an underlying type needs one: `a = 1`"),
+                    );
+                    bits::Bits::zero(1)
+                }
+                (None, Some(value)) => {
+                    self.error(
+                        Diagnostic::error("enum-value", value.span, "members of this enum have no values")
+                            .help("give the enum an underlying type: `enum bit<8> E { ... }`"),
+                    );
+                    bits::Bits::zero(32)
+                }
+                (None, None) => bits::Bits::new(at as u128, 32),
+            };
+            let member = typed::EnumMember { name: member.name.clone(), value: bits, annotations };
+            self.out.enums[id].members.push(member);
+        }
+    }
+
+    pub(super) fn not_constant(&mut self, span: Span, what: &str) {
+        self.error(
+            Diagnostic::error("not-constant", span, format!("{what} must be known at compile time"))
+                .label("not a constant"),
+        );
+    }
+
+    /// `const T name = value;`
+    pub(super) fn const_decl(&mut self, ty: &ast::TypeRef, name: &ast::Ident, value: &ast::Expr) {
+        let resolved = self.resolve(ty);
+        if matches!(resolved, Type::Extern(_) | Type::Parser(_) | Type::Control(_) | Type::Package(_) | Type::Void) {
+            let found = self.describe(&resolved);
+            self.error(Diagnostic::error("variable-type", ty.span, format!("there are no constants of type {found}")));
+            self.declare(name, Symbol::Wrong);
+            return;
+        }
+        let e = self.check_as(value, &resolved);
+        if is_error(&e.ty) {
+            self.declare(name, Symbol::Wrong);
+            return;
+        }
+        if !self.is_static(&e) {
+            self.not_constant(value.span, &format!("the value of `{}`", name.name));
+            self.declare(name, Symbol::Wrong);
+            return;
+        }
+        self.declare(name, Symbol::Const(Arc::new(e)));
+    }
+
+    /// Makes parameters known in the innermost scope.
+    pub(super) fn params(&mut self, params: &[ast::Param], what: &str) -> Vec<typed::Param> {
+        let mut out = Vec::new();
+        let mut data: Option<Span> = None;
+        for param in params {
+            let ty = self.resolve(&param.ty);
+            self.check_param_type(param, &ty, what);
+            let optional = super::call::is_optional(param);
+            if what == "action" {
+                match (param.direction, data) {
+                    (Direction::None, None) => data = Some(param.span),
+                    (Direction::None, _) | (_, None) => {}
+                    (_, Some(first)) => self.error(
+                        Diagnostic::error("param-order", param.span, "parameters without direction come last")
+                            .label(format!("`{}` has a direction", param.name.name))
+                            .also(first, "this one has none"),
+                    ),
+                }
+            }
+            if matches!(what, "constructor" | "package") && param.direction != Direction::None {
+                self.error(
+                    Diagnostic::error("param-direction", param.span, "constructor parameters have no direction")
+                        .help("remove it"),
+                );
+            }
+            if optional
+                && !matches!(
+                    what,
+                    "extern" | "package" | "parser type" | "control type" | "parser" | "control" | "constructor"
+                )
+            {
+                self.error(Diagnostic::error(
+                    "optional",
+                    param.span,
+                    format!("parameters of a {what} cannot be optional"),
+                ));
+            }
+            if let Some(default) = &param.default {
+                match param.direction {
+                    Direction::Out | Direction::InOut => self.error(
+                        Diagnostic::error(
+                            "default-value",
+                            param.span,
+                            format!("`{}` cannot have a default value", param.name.name),
+                        )
+                        .label("it is written to"),
+                    ),
+                    _ if optional => self.error(Diagnostic::error(
+                        "default-value",
+                        param.span,
+                        "an optional parameter cannot have a default value",
+                    )),
+                    _ => {
+                        let e = self.check_as(default, &ty);
+                        if !is_error(&e.ty) && !self.is_static(&e) {
+                            self.not_constant(default.span, "a default value");
+                        }
+                    }
+                }
+            }
+            let kind = match (what, param.direction) {
+                ("action", Direction::None) => VarKind::ActionData,
+                ("constructor" | "package", _) => VarKind::Constructor,
+                (_, direction) => VarKind::Param(direction),
+            };
+            let var = self.new_var(&param.name, ty, kind, &param.annotations);
+            self.declare(&param.name, Symbol::Var(var));
+            out.push(typed::Param { var, direction: param.direction, optional });
+        }
+        out
+    }
+
+    /// Checks the body of function `index` with these type arguments, once.
+    pub(super) fn function(&mut self, index: usize, args: Vec<Type>, span: Span) -> Option<typed::FunctionId> {
+        let decl: &'a ast::Decl = &self.program.decls[index];
+        let DeclKind::Function { proto, body } = &decl.kind else { return None };
+        let origin = (index, args);
+        if self.in_progress.contains(&index) {
+            self.error(
+                Diagnostic::error("recursion", span, format!("`{}` calls itself", proto.name.name))
+                    .also(proto.name.span, "declared here")
+                    .help("P4 has no recursion; a `for` loop may do"),
+            );
+            return None;
+        }
+        if let Some(known) = self.functions.get(&origin) {
+            return *known;
+        }
+        if !self.may_specialise(span) {
+            return None;
+        }
+        let bindings: Vec<_> =
+            proto.type_params.iter().map(|param| param.name.clone()).zip(origin.1.iter().cloned()).collect();
+        self.in_progress.insert(index);
+        let depth = self.depth;
+        let id = self.deeper(span, |c| {
+            c.within(index + 1, &bindings, Context::top_level(), |c| c.function_body(proto, body, Place::Function))
+        });
+        self.depth = depth;
+        self.in_progress.remove(&index);
+        let id = id.flatten();
+        self.functions.insert(origin, id);
+        id
+    }
+
+    /// Parameters, result and body of a function or of the implementation of an abstract method.
+    pub(super) fn function_body(
+        &mut self,
+        proto: &'a ast::FunctionProto,
+        body: &'a ast::Block,
+        place: Place,
+    ) -> Option<typed::FunctionId> {
+        let ret = self.resolve(&proto.ret);
+        if !is_error(&ret) && !matches!(ret, Type::Void | Type::Integer) && !self.is_runtime(&ret)
+            || matches!(ret, Type::Integer)
+        {
+            let found = self.describe(&ret);
+            self.error(Diagnostic::error("return-type", proto.ret.span, format!("a function cannot return {found}")));
+        }
+        let (params, body, completes) = self.scoped(|c| {
+            let params = c.params(&proto.params, "function");
+            let cx = c.cx.clone();
+            c.cx.place = place;
+            c.cx.in_parser = false;
+            c.cx.loops = 0;
+            c.cx.ret = Some(ret.clone());
+            let (body, completes) = c.body(body);
+            c.cx = cx;
+            (params, body, completes)
+        });
+        if completes && !matches!(ret, Type::Void) && !is_error(&ret) {
+            self.error(
+                Diagnostic::error(
+                    "missing-return",
+                    proto.name.span,
+                    format!("`{}` does not return a value on all paths", proto.name.name),
+                )
+                .label(format!("must return {}", self.describe(&ret)))
+                .help("end it with a `return`"),
+            );
+        }
+        let name = proto.name.name.clone();
+        Some(self.out.functions.push(typed::Function { name, params, ret, body, span: proto.name.span }))
+    }
+
+    /// `value_set<T>(size) name;`
+    pub(super) fn value_set(
+        &mut self,
+        ty: &ast::TypeRef,
+        size: &ast::Expr,
+        name: &ast::Ident,
+        annotations: &ast::Annotations,
+    ) -> Option<typed::ValueSetId> {
+        let resolved = self.resolve(ty);
+        let allowed = match &resolved {
+            Type::Bit(_) | Type::Int(_) | Type::Bool | Type::Enum(_) | Type::Tuple(_) | Type::New(_) => true,
+            Type::Struct(_) => self.is_plain_struct(&resolved),
+            _ => false,
+        };
+        let count = self.integer(size, "the size of a value set");
+        if !allowed && !is_error(&resolved) {
+            let found = self.describe(&resolved);
+            self.error(Diagnostic::error("value-set", ty.span, format!("a value set cannot contain {found}")));
+        }
+        let Some(size) = count.and_then(|count| count.to_u64()).filter(|_| allowed) else {
+            self.declare(name, Symbol::Wrong);
+            return None;
+        };
+        let control_name = self.control_plane_name(name, annotations);
+        let annotations = self.annotations(annotations);
+        let id = self.out.value_sets.push(typed::ValueSet {
+            name: control_name,
+            local_name: name.name.clone(),
+            ty: resolved,
+            size,
+            annotations,
+            span: name.span,
+        });
+        self.declare(name, Symbol::ValueSet(id));
+        Some(id)
+    }
+
+    /// Checks declaration `index` with these type arguments; its type, if it declares one.
+    pub(super) fn specialise(&mut self, index: usize, args: Vec<Type>, span: Span) -> Type {
+        let decl: &'a ast::Decl = &self.program.decls[index];
+        match &decl.kind {
+            DeclKind::Parser(parser) => self.parser(index, decl, parser, args, span),
+            DeclKind::Control(control) => self.control(index, decl, control, args, span),
+            DeclKind::Function { .. } => {
+                self.function(index, args, span);
+                Type::Void
+            }
+            DeclKind::Struct { .. } => self.declared_type(index, args, span),
+            _ => {
+                self.signature(index, decl, args);
+                Type::Void
+            }
+        }
+    }
+
+    /// Checks parameters and results of what has no body.
+    fn signature(&mut self, index: usize, decl: &'a ast::Decl, args: Vec<Type>) {
+        let bindings: Vec<_> = type_params(decl).iter().map(|param| param.name.clone()).zip(args).collect();
+        self.within(index + 1, &bindings, Context::top_level(), |c| match &decl.kind {
+            DeclKind::ParserType(ty) => {
+                c.params(&ty.params, "parser type");
+            }
+            DeclKind::ControlType(ty) => {
+                c.params(&ty.params, "control type");
+            }
+            DeclKind::PackageType(ty) => {
+                c.params(&ty.params, "package");
+            }
+            DeclKind::ExternFunction(proto) => c.prototype(proto),
+            DeclKind::ExternObject { name, methods, .. } => {
+                let mut seen: Vec<&ast::Method> = Vec::new();
+                for method in methods {
+                    if !method.is_constructor && method.proto.name.name == name.name {
+                        c.error(
+                            Diagnostic::error("constructor", method.proto.name.span, "a constructor has no result")
+                                .label("named like its extern object"),
+                        );
+                    }
+                    let clash = seen.iter().find(|other| {
+                        other.proto.name.name == method.proto.name.name
+                            && other.is_constructor == method.is_constructor
+                            && other.proto.params.len() == method.proto.params.len()
+                            && other
+                                .proto
+                                .params
+                                .iter()
+                                .zip(&method.proto.params)
+                                .all(|(a, b)| a.name.name == b.name.name)
+                    });
+                    if let Some(clash) = clash {
+                        c.duplicate(&method.proto.name, clash.proto.name.span);
+                    }
+                    seen.push(method);
+                    if method.is_constructor {
+                        c.scoped(|c| c.params(&method.proto.params, "constructor"));
+                    } else {
+                        c.prototype(&method.proto);
+                    }
+                }
+            }
+            _ => {}
+        });
+    }
+
+    fn prototype(&mut self, proto: &ast::FunctionProto) {
+        self.distinct(&proto.type_params);
+        self.scoped(|c| {
+            for param in &proto.type_params {
+                let ty = c.opaque_type(param);
+                c.declare(param, Symbol::Type(ty));
+            }
+            let ret = c.resolve(&proto.ret);
+            let refused = matches!(
+                ret,
+                Type::Integer
+                    | Type::Parser(_)
+                    | Type::Control(_)
+                    | Type::ParserType(..)
+                    | Type::ControlType(..)
+                    | Type::Package(_)
+            );
+            if refused {
+                let found = c.describe(&ret);
+                c.error(Diagnostic::error("return-type", proto.ret.span, format!("a method cannot return {found}")));
+            }
+            c.params(&proto.params, "extern");
+        });
+    }
+
+    /// Finds the package instance `main`.
+    pub(super) fn main(&mut self) {
+        let binding = self.globals.get("main").cloned();
+        match binding.map(|binding| (binding.symbol, binding.span)) {
+            Some((Symbol::Instance(id), span)) => {
+                if matches!(self.out.instances[id].ty, Type::Package(_)) {
+                    self.out.main = Some(id);
+                } else {
+                    let found = self.describe(&self.out.instances[id].ty);
+                    self.error(
+                        Diagnostic::error("main", span, format!("`main` is {found}"))
+                            .label("expected an instance of a package"),
+                    );
+                }
+            }
+            Some((Symbol::Wrong, _)) | None => {}
+            Some((_, span)) => {
+                self.error(Diagnostic::error("main", span, "`main` is the name of the program's package instance"));
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Entries that a program gives its tables (specification section 14.2.1.4), and their priorities.
+
+use num_traits::ToPrimitive;
+use source::Diagnostic;
+
+use super::keyset::is_prefix;
+use super::{Checker, is_error};
+use crate::ast;
+use crate::typed::{Keyset, TableEntry, TableId, Type};
+
+impl<'a> Checker<'a> {
+    pub(super) fn entries(
+        &mut self,
+        property: &'a ast::TableProperty,
+        entries: &'a [ast::Entry],
+        table: &'a ast::TableDecl,
+        id: TableId,
+    ) {
+        self.out.tables[id].const_entries = property.is_const;
+        let has_key =
+            table.properties.iter().any(|p| matches!(&p.kind, ast::TablePropertyKind::Key(list) if !list.is_empty()));
+        if !has_key {
+            self.error(
+                Diagnostic::error("entries", property.span, "a table without a key has no entries")
+                    .also(table.name.span, "the table")
+                    .help("use `default_action`"),
+            );
+            return;
+        }
+        let mut out = Vec::new();
+        for entry in entries {
+            if let Some(typed) = self.entry(entry, id) {
+                out.push(typed);
+            }
+        }
+        if out.len() == entries.len() {
+            self.priorities(entries, &mut out, property.is_const, id);
+        }
+        self.out.tables[id].entries = out;
+    }
+
+    fn entry(&mut self, entry: &'a ast::Entry, id: TableId) -> Option<TableEntry> {
+        let written_keys = self.key_count(id);
+        let keys = self.out.tables[id].keys.clone();
+        let mut typed_keys = Some(Vec::new());
+        if entry.keys.len() != written_keys {
+            self.error(
+                Diagnostic::error(
+                    "wrong-count",
+                    entry.span,
+                    format!("the key has {written_keys} elements, this entry {}", entry.keys.len()),
+                )
+                .label("one keyset for each"),
+            );
+            typed_keys = None;
+        } else {
+            for (written, key) in entry.keys.iter().zip(&keys) {
+                let keyset = self.keyset(written, &key.expr.ty);
+                let keyset = keyset.filter(|keyset| self.fits_kind(keyset, &key.match_kind, &key.expr.ty, written));
+                match (keyset, &mut typed_keys) {
+                    (Some(keyset), Some(list)) => list.push(keyset),
+                    _ => typed_keys = None,
+                }
+            }
+        }
+        let args: &'a [ast::Arg] = entry.action.args.as_deref().unwrap_or(&[]);
+        let action = self.invoked(&entry.action.name, entry.action.absolute, args, entry.action.span, id);
+        if let Some((at, _)) = &action {
+            let listed = &self.out.tables[id].actions[*at];
+            if listed.annotations.iter().any(|annotation| &*annotation.name == "defaultonly") {
+                let listed = listed.span;
+                self.error(
+                    Diagnostic::error(
+                        "default-only",
+                        entry.action.span,
+                        format!("`{}` is for `default_action` only", entry.action.name.name),
+                    )
+                    .also(listed, "`@defaultonly`"),
+                );
+            }
+        }
+        let priority = match &entry.priority {
+            Some(written) => {
+                let value = self.integer(written, "a priority")?;
+                match value.to_i64().filter(|value| (0..=i64::from(i32::MAX)).contains(value)) {
+                    Some(value) => Some(value),
+                    None => {
+                        self.error(Diagnostic::error(
+                            "priority",
+                            written.span,
+                            format!("a priority cannot be {value}"),
+                        ));
+                        None
+                    }
+                }
+            }
+            None => None,
+        };
+        let annotations = self.annotations(&entry.annotations);
+        let (action, args) = action?;
+        Some(TableEntry {
+            keys: typed_keys?,
+            action,
+            args,
+            priority,
+            is_const: entry.is_const,
+            annotations,
+            span: entry.span,
+        })
+    }
+
+    fn key_count(&self, id: TableId) -> usize {
+        self.out.tables[id].keys.len()
+    }
+
+    /// Reports a keyset that the match kind has no use for.
+    fn fits_kind(&mut self, keyset: &Keyset, kind: &str, ty: &Type, written: &ast::Expr) -> bool {
+        let static_keyset = match keyset {
+            Keyset::Value(e) => self.is_static(e),
+            Keyset::Mask(a, b) | Keyset::Range(a, b) => self.is_static(a) && self.is_static(b),
+            _ => true,
+        };
+        if !static_keyset {
+            self.not_constant(written.span, "the key of an entry");
+            return false;
+        }
+        let problem = match (kind, keyset) {
+            ("exact", Keyset::Value(_)) => None,
+            ("exact", _) => Some("an exact key needs one value"),
+            ("optional", Keyset::Value(_) | Keyset::Any(_)) => None,
+            ("optional", _) => Some("an optional key is one value, or `_`"),
+            ("lpm", Keyset::Range(..)) => Some("a prefix is written `value &&& mask`"),
+            ("lpm", Keyset::Mask(_, mask)) => {
+                let width = match self.underlying_of_enum(ty).unwrap_or_else(|| ty.clone()) {
+                    Type::Bit(width) | Type::Int(width) => width,
+                    _ => 0,
+                };
+                match self.constant_integer(mask) {
+                    Some(mask) if width > 0 && !is_prefix(&mask, width) => {
+                        Some("the mask of a prefix is ones, then zeros")
+                    }
+                    _ => None,
+                }
+            }
+            ("ternary", Keyset::Range(..)) => Some("a ternary key has a mask, not a range"),
+            ("range", Keyset::Mask(..)) => Some("a range is written `low .. high`"),
+            (_, Keyset::ValueSet(..)) => Some("value sets are for parsers"),
+            _ => None,
+        };
+        match problem {
+            Some(problem) if !is_error(ty) => {
+                self.error(
+                    Diagnostic::error("entry-key", written.span, problem).label(format!("the match kind is `{kind}`")),
+                );
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Gives entries their priorities if the kinds of the key need them.
+    fn priorities(&mut self, written: &'a [ast::Entry], out: &mut [TableEntry], all_const: bool, id: TableId) {
+        let table = &self.out.tables[id];
+        let needed = table.keys.iter().any(|key| matches!(&*key.match_kind, "ternary" | "range" | "optional"));
+        let wins = table.largest_priority_wins;
+        let delta = table
+            .properties
+            .iter()
+            .find(|property| &*property.name == "priority_delta")
+            .and_then(|property| self.constant_integer(&property.value))
+            .and_then(|delta| delta.to_i64())
+            .unwrap_or(1);
+        let given = written.iter().find_map(|entry| entry.priority.as_ref());
+        if !needed {
+            if let Some(given) = given {
+                self.error(
+                    Diagnostic::error("priority", given.span, "entries of this table have no priorities")
+                        .help("only ternary, range and optional keys need them"),
+                );
+            }
+            return;
+        }
+        if all_const && let Some(given) = given {
+            let _ = given;
+        }
+        let mut last: Option<i64> = None;
+        let count = out.len() as i64;
+        for (entry, typed) in written.iter().zip(out) {
+            let priority = match (typed.priority, last) {
+                (Some(priority), _) => Some(priority),
+                (None, None) if wins => {
+                    count.checked_sub(1).and_then(|n| n.checked_mul(delta)).and_then(|n| n.checked_add(1))
+                }
+                (None, None) => Some(1),
+                (None, Some(last)) if wins => last.checked_sub(delta),
+                (None, Some(last)) => last.checked_add(delta),
+            };
+            match priority.filter(|priority| (0..=i64::from(i32::MAX)).contains(priority)) {
+                Some(priority) => {
+                    typed.priority = Some(priority);
+                    last = Some(priority);
+                }
+                None => {
+                    self.error(
+                        Diagnostic::error("priority", entry.span, "the priority of this entry runs out of range")
+                            .help("give it a priority of its own"),
+                    );
+                    return;
+                }
+            }
+        }
+    }
+}

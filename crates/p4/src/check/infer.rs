@@ -1,0 +1,190 @@
+//! Type inference: a parameter's type as written, with type parameters in it, is matched against the type of the
+//! argument, and the type parameters get their values.
+//!
+//! Arguments' types never contain variables, hence matching is one-sided and always ends. An integer literal has the
+//! type `int` and says little: it is matched last, so that another argument can give the width.
+
+use std::sync::Arc;
+
+use super::scope::{Symbol, type_params};
+use super::{Checker, is_error};
+use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
+use crate::typed::Type;
+
+/// Type parameters with what is known of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unknowns {
+    pub(super) list: Vec<(Arc<str>, Option<Type>)>,
+}
+
+impl Unknowns {
+    pub(super) fn new<'n>(names: impl IntoIterator<Item = &'n ast::Ident>) -> Self {
+        Unknowns { list: names.into_iter().map(|name| (name.name.clone(), None)).collect() }
+    }
+
+    fn slot(&mut self, name: &str) -> Option<&mut Option<Type>> {
+        self.list.iter_mut().find(|(unknown, _)| **unknown == *name).map(|(_, ty)| ty)
+    }
+
+    /// Those that have a value.
+    pub(super) fn known(&self) -> Vec<(Arc<str>, Type)> {
+        self.list.iter().filter_map(|(name, ty)| ty.clone().map(|ty| (name.clone(), ty))).collect()
+    }
+
+    /// The names of those without a value.
+    pub(super) fn open(&self) -> Vec<Arc<str>> {
+        self.list.iter().filter(|(_, ty)| ty.is_none()).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// Whether a type as written mentions any of the names.
+pub(super) fn mentions(ty: &TypeRef, names: &[Arc<str>]) -> bool {
+    match &ty.kind {
+        TypeRefKind::Named { absolute, name, args } => {
+            !absolute && names.contains(&name.name) || args.iter().any(|arg| mentions(arg, names))
+        }
+        TypeRefKind::Stack(element, _) | TypeRefKind::List(element) => mentions(element, names),
+        TypeRefKind::Tuple(elements) => elements.iter().any(|element| mentions(element, names)),
+        TypeRefKind::DontCare => true,
+        _ => false,
+    }
+}
+
+/// Whether a type leaves a width open.
+pub(super) fn is_vague(ty: &Type) -> bool {
+    match ty {
+        Type::Integer => true,
+        Type::Tuple(types) => types.iter().any(is_vague),
+        Type::List(element) => is_vague(element),
+        _ => false,
+    }
+}
+
+impl Checker<'_> {
+    /// Matches `pattern`, written where the callee is declared (which must be the scene), against `actual`.
+    pub(super) fn infer(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut Unknowns) {
+        if is_error(actual) || self.depth > super::MAX_DEPTH {
+            return;
+        }
+        self.depth += 1;
+        self.infer_inner(pattern, actual, unknowns);
+        self.depth -= 1;
+    }
+
+    fn infer_inner(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut Unknowns) {
+        match (&pattern.kind, actual) {
+            (TypeRefKind::Named { absolute, name, args }, _) => {
+                if let Some(slot) = unknowns.slot(&name.name).filter(|_| !absolute) {
+                    match slot {
+                        None => *slot = Some(actual.clone()),
+                        Some(known) if is_vague(known) && !is_vague(actual) => *slot = Some(actual.clone()),
+                        Some(_) => {}
+                    }
+                    return;
+                }
+                let Some(binding) = self.find(&name.name, *absolute) else { return };
+                let Symbol::Decl(index) = binding.symbol else { return };
+                self.infer_declared(index, args, actual, unknowns);
+            }
+            (TypeRefKind::Stack(element, _), Type::Stack(of, _)) | (TypeRefKind::List(element), Type::List(of)) => {
+                self.infer(element, of, unknowns);
+            }
+            (TypeRefKind::Tuple(elements), Type::Tuple(types)) => {
+                for (element, ty) in elements.iter().zip(types) {
+                    self.infer(element, ty, unknowns);
+                }
+            }
+            (TypeRefKind::List(element), Type::Tuple(types)) => {
+                for ty in types {
+                    self.infer(element, ty, unknowns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn infer_declared(&mut self, index: usize, args: &[TypeRef], actual: &Type, unknowns: &mut Unknowns) {
+        let decl = &self.program.decls[index];
+        let origin = match actual {
+            Type::Struct(id) => self.struct_origins.get(id).cloned(),
+            Type::Extern(id) => self.extern_origins.get(id).cloned(),
+            Type::Package(id) => self.package_origins.get(id).cloned(),
+            Type::ParserType(name, types) | Type::ControlType(name, types) => match &decl.kind {
+                DeclKind::ParserType(ty) | DeclKind::ControlType(ty) if ty.name.name == *name => {
+                    Some((index, types.clone()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some((of, types)) = origin
+            && of == index
+        {
+            for (arg, ty) in args.iter().zip(&types) {
+                self.infer(arg, ty, unknowns);
+            }
+            return;
+        }
+        match (&decl.kind, actual) {
+            (DeclKind::ParserType(signature), Type::Parser(_))
+            | (DeclKind::ControlType(signature), Type::Control(_)) => {
+                let found = self.pipeline_params(actual);
+                let mut own = Unknowns::new(type_params(decl));
+                self.within(index + 1, &[], super::Context::top_level(), |c| {
+                    for (param, (_, ty, _)) in signature.params.iter().zip(&found) {
+                        c.infer(&param.ty, ty, &mut own);
+                    }
+                });
+                for (arg, (_, ty)) in args.iter().zip(&own.list) {
+                    if let Some(ty) = ty {
+                        self.infer(arg, ty, unknowns);
+                    }
+                }
+            }
+            // A list or struct expression for a generic struct: field by field.
+            (DeclKind::Struct { fields, type_params, .. }, Type::Tuple(_) | Type::Struct(_)) => {
+                let found: Vec<Type> = match actual {
+                    Type::Tuple(types) => types.clone(),
+                    Type::Struct(id) if self.anonymous_ids.contains(id) => {
+                        let given = &self.out.structs[*id].fields;
+                        let of = |name: &str| given.iter().find(|f| *f.name == *name).map(|f| f.ty.clone());
+                        fields.iter().map(|f| of(&f.name.name).unwrap_or_else(super::error_type)).collect()
+                    }
+                    _ => return,
+                };
+                let mut own = Unknowns::new(type_params);
+                self.within(index + 1, &[], super::Context::top_level(), |c| {
+                    for (field, ty) in fields.iter().zip(&found) {
+                        c.infer(&field.ty, ty, &mut own);
+                    }
+                });
+                for (arg, (_, ty)) in args.iter().zip(&own.list) {
+                    if let Some(ty) = ty {
+                        self.infer(arg, ty, unknowns);
+                    }
+                }
+            }
+            (DeclKind::Typedef { ty, .. }, _) => {
+                let ty = ty.clone();
+                self.infer(&ty, actual, unknowns);
+            }
+            _ => {}
+        }
+    }
+
+    /// Names, types and directions of the run-time parameters of a parser or control.
+    pub(super) fn pipeline_params(&self, ty: &Type) -> Vec<(Arc<str>, Type, ast::Direction)> {
+        let params = match ty {
+            Type::Parser(id) => &self.out.parsers[*id].params,
+            Type::Control(id) => &self.out.controls[*id].params,
+            _ => return Vec::new(),
+        };
+        params
+            .iter()
+            .map(|param| {
+                let var = &self.out.vars[param.var];
+                (var.name.clone(), var.ty.clone(), param.direction)
+            })
+            .collect()
+    }
+}

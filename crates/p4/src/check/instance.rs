@@ -1,0 +1,403 @@
+//! Instances of extern objects, parsers, controls and packages, by declaration or by constructor calls inside
+//! expressions, and the implementations of abstract methods.
+
+use std::sync::Arc;
+
+use source::{Diagnostic, Span};
+
+use super::call::{CallKind, Signature};
+use super::scope::{Symbol, name_of, type_params};
+use super::{Checker, Context, Place};
+use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
+use crate::typed::{self, Arg, FunctionId, InstanceId, Type};
+
+/// What a constructor call makes.
+struct Constructed {
+    ty: Type,
+    args: Vec<Arg>,
+    param_names: Vec<Arc<str>>,
+}
+
+impl<'a> Checker<'a> {
+    /// `T(args) name;`
+    pub(super) fn instance_decl(
+        &mut self,
+        decl: &'a ast::InstanceDecl,
+        annotations: &ast::Annotations,
+    ) -> Option<InstanceId> {
+        let place = self.cx.place;
+        if !matches!(place, Place::TopLevel | Place::ParserLocals | Place::ControlLocals) {
+            let place = match place {
+                Place::Apply => "an `apply` block",
+                Place::State => "a parser state",
+                Place::Action => "an action",
+                _ => "a function or method",
+            };
+            self.error(
+                Diagnostic::error("placement", decl.name.span, format!("nothing can be instantiated in {place}"))
+                    .help("declare the instance outside, in the parser, control or at top level"),
+            );
+            self.declare(&decl.name, Symbol::Wrong);
+            return None;
+        }
+        let made = self.construct(&decl.ty, &decl.args, None, decl.ty.span.to(decl.name.span));
+        let Some(made) = made else {
+            self.declare(&decl.name, Symbol::Wrong);
+            return None;
+        };
+        if !self.may_stand_here(&made.ty, decl.ty.span, true) {
+            self.declare(&decl.name, Symbol::Wrong);
+            return None;
+        }
+        let name = self.instance_name(&decl.name.name, annotations);
+        let typed_annotations = self.annotations(annotations);
+        let id = self.out.instances.push(typed::Instance {
+            name,
+            local_name: decl.name.name.clone(),
+            ty: made.ty.clone(),
+            args: made.args,
+            param_names: made.param_names,
+            methods: Vec::new(),
+            annotations: typed_annotations,
+            span: decl.name.span,
+        });
+        let methods = self.implementations(decl, &made.ty);
+        self.out.instances[id].methods = methods;
+        self.declare(&decl.name, Symbol::Instance(id));
+        Some(id)
+    }
+
+    /// An instance without a name of its own, made by a constructor call.
+    pub(super) fn inline_instance(
+        &mut self,
+        ty: &TypeRef,
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Option<InstanceId> {
+        let made = self.deeper(span, |c| c.construct(ty, args, expected, span)).flatten()?;
+        if !self.may_stand_here(&made.ty, ty.span, false) {
+            return None;
+        }
+        if self.has_abstract_methods(&made.ty) {
+            let found = self.describe(&made.ty);
+            self.error(
+                Diagnostic::error("abstract", span, format!("{found} has abstract methods to be implemented"))
+                    .help("declare an instance, and implement them: `T(...) name = { ... };`"),
+            );
+            return None;
+        }
+        let name: Arc<str> = match &ty.kind {
+            TypeRefKind::Named { name, .. } => name.name.clone(),
+            _ => self.describe_plainly(&made.ty).into(),
+        };
+        Some(self.out.instances.push(typed::Instance {
+            name: name.clone(),
+            local_name: name,
+            ty: made.ty,
+            args: made.args,
+            param_names: made.param_names,
+            methods: Vec::new(),
+            annotations: [].into(),
+            span,
+        }))
+    }
+
+    /// Parsers live in parsers, controls in controls, packages at top level.
+    fn may_stand_here(&mut self, ty: &Type, span: Span, is_decl: bool) -> bool {
+        let in_parser = self.cx.in_parser;
+        let problem = match (ty, self.cx.place) {
+            (Type::Extern(_), _) => None,
+            (Type::Package(_), Place::TopLevel) => None,
+            (Type::Package(_), _) => Some("packages are instantiated at top level"),
+            (Type::Parser(_) | Type::Control(_), Place::TopLevel) if is_decl => {
+                Some("parsers and controls cannot be instantiated at top level by themselves")
+            }
+            (_, Place::TopLevel) => None,
+            (Type::Parser(_), _) if !in_parser => Some("a parser cannot be instantiated in a control"),
+            (Type::Control(_), _) if in_parser => Some("a control cannot be instantiated in a parser"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            let found = self.describe(ty);
+            self.error(Diagnostic::error("placement", span, problem).label(found));
+            return false;
+        }
+        true
+    }
+
+    /// Finds the constructor, matches the arguments, infers type arguments.
+    fn construct(
+        &mut self,
+        ty: &TypeRef,
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Option<Constructed> {
+        let program = self.program;
+        let (index, written, fixed) = self.constructed_decl(ty, span)?;
+        let decl: &'a ast::Decl = &program.decls[index];
+        if self.in_progress.contains(&index) {
+            let name = name_of(decl).map_or("", |name| &*name.name);
+            self.error(
+                Diagnostic::error("recursion", span, format!("`{name}` instantiates itself"))
+                    .also(decl.span, "declared here")
+                    .help("P4 has no recursion"),
+            );
+            return None;
+        }
+        let own = type_params(decl);
+        // What is expected may say the type arguments that are not written.
+        let fixed = fixed.or_else(|| match expected? {
+            Type::Extern(id) if written.is_empty() => {
+                self.extern_origins.get(id).filter(|(of, _)| *of == index).map(|(_, types)| types.clone())
+            }
+            _ => None,
+        });
+        let name = name_of(decl)?;
+        let (params, at): (&'a [ast::Param], Span) = match &decl.kind {
+            DeclKind::ExternObject { methods, .. } => {
+                let candidates: Vec<_> = methods
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, method)| method.is_constructor)
+                    .map(|(at, method)| (at, &method.proto.params[..], method.proto.name.span))
+                    .collect();
+                if candidates.is_empty() {
+                    self.error(
+                        Diagnostic::error("constructor", span, format!("`{}` has no constructor", name.name))
+                            .also(name.span, "declared here")
+                            .help("its instances are given by the architecture"),
+                    );
+                    return None;
+                }
+                let fitting = candidates.iter().any(|(_, params, _)| super::call::applicable(args, params));
+                if !fitting {
+                    let places: Vec<_> = candidates.iter().map(|(_, params, at)| (*at, params.len())).collect();
+                    self.no_overload(&name.name, args, &places, span);
+                    return None;
+                }
+                let chosen = self.choose(&name.name, &candidates, args, span)?;
+                (&methods[chosen].proto.params, methods[chosen].proto.name.span)
+            }
+            DeclKind::Parser(ast::ParserDecl { ctor_params, ty, .. })
+            | DeclKind::Control(ast::ControlDecl { ctor_params, ty, .. }) => (ctor_params, ty.name.span),
+            DeclKind::PackageType(ty) => (&ty.params, ty.name.span),
+            _ => {
+                let found = if matches!(decl.kind, DeclKind::ParserType(_) | DeclKind::ControlType(_)) {
+                    "the type of parsers and controls, not one of them"
+                } else {
+                    "not an extern object, parser, control or package"
+                };
+                self.error(
+                    Diagnostic::error("constructor", ty.span, format!("`{}` cannot be instantiated", name.name))
+                        .label(found)
+                        .also(name.span, "declared here"),
+                );
+                return None;
+            }
+        };
+        let bindings: Vec<(Arc<str>, Type)> = match &fixed {
+            Some(types) => own.iter().map(|param| param.name.clone()).zip(types.iter().cloned()).collect(),
+            None => Vec::new(),
+        };
+        let signature = Signature {
+            kind: CallKind::Constructor,
+            name: name.name.clone(),
+            span: at,
+            visible: index + 1,
+            bindings,
+            type_params: if fixed.is_some() { &[] } else { own },
+            params,
+            ret: None,
+        };
+        let matched = self.match_call(&signature, &written, args, None, span)?;
+        let types = fixed.unwrap_or(matched.type_args);
+        let ty = self.declared_type(index, types, span);
+        if super::is_error(&ty) {
+            return None;
+        }
+        let param_names = params.iter().map(|param| param.name.name.clone()).collect();
+        Some(Constructed { ty, args: matched.args, param_names })
+    }
+
+    /// The declaration a type expression in a constructor call names, with its type arguments as written, or as
+    /// fixed by a typedef.
+    #[allow(clippy::type_complexity, reason = "three facts about one type expression")]
+    fn constructed_decl(&mut self, ty: &TypeRef, span: Span) -> Option<(usize, Vec<TypeRef>, Option<Vec<Type>>)> {
+        let TypeRefKind::Named { absolute, name, args } = &ty.kind else {
+            let resolved = self.resolve(ty);
+            if !super::is_error(&resolved) {
+                let found = self.describe(&resolved);
+                self.error(Diagnostic::error("constructor", span, format!("{found} cannot be instantiated")));
+            }
+            return None;
+        };
+        let binding = self.lookup(name, *absolute)?;
+        let resolved = match binding.symbol {
+            Symbol::Decl(index) => match self.program.decls[index].kind {
+                DeclKind::Typedef { .. }
+                | DeclKind::Struct { .. }
+                | DeclKind::Enum { .. }
+                | DeclKind::NewType { .. } => self.resolve(ty),
+                _ => return Some((index, args.clone(), None)),
+            },
+            Symbol::Type(_) | Symbol::Wrong => self.resolve(ty),
+            _ => {
+                self.error(
+                    Diagnostic::error("constructor", ty.span, format!("`{}` is not a type", name.name))
+                        .also(binding.span, "declared here"),
+                );
+                return None;
+            }
+        };
+        let origin = match &resolved {
+            Type::Extern(id) => self.extern_origins.get(id).cloned(),
+            Type::Parser(id) => self.parser_origins.get(id).cloned(),
+            Type::Control(id) => self.control_origins.get(id).cloned(),
+            Type::Package(id) => self.package_origins.get(id).cloned(),
+            _ => None,
+        };
+        if origin.is_none() && !super::is_error(&resolved) {
+            let found = self.describe(&resolved);
+            self.error(
+                Diagnostic::error("constructor", ty.span, format!("{found} cannot be instantiated"))
+                    .help("a variable is declared without parentheses"),
+            );
+        }
+        origin.map(|(index, types)| (index, Vec::new(), Some(types)))
+    }
+
+    fn has_abstract_methods(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Extern(id) => self.out.externs[*id].methods.iter().any(|method| method.is_abstract),
+            _ => false,
+        }
+    }
+
+    /// The implementations in the braces behind an instance.
+    fn implementations(&mut self, decl: &'a ast::InstanceDecl, ty: &Type) -> Vec<(Arc<str>, FunctionId)> {
+        let program = self.program;
+        let Some(body) = &decl.body else {
+            if self.has_abstract_methods(ty) {
+                let found = self.describe(ty);
+                self.error(
+                    Diagnostic::error(
+                        "abstract",
+                        decl.name.span,
+                        format!("{found} has abstract methods to be implemented"),
+                    )
+                    .help(format!("write `... {} = {{ ... }};`", decl.name.name)),
+                );
+            }
+            return Vec::new();
+        };
+        let origin = match ty {
+            Type::Extern(id) if self.has_abstract_methods(ty) => self.extern_origins.get(id).cloned(),
+            _ => None,
+        };
+        let Some((index, types)) = origin else {
+            let found = self.describe(ty);
+            self.error(
+                Diagnostic::error("abstract", decl.name.span, format!("{found} has no abstract methods"))
+                    .label("nothing can be implemented here"),
+            );
+            return Vec::new();
+        };
+        let DeclKind::ExternObject { type_params, methods, .. } = &program.decls[index].kind else { return Vec::new() };
+        let bindings: Vec<_> = type_params.iter().map(|param| param.name.clone()).zip(types).collect();
+        let mut out: Vec<(Arc<str>, FunctionId)> = Vec::new();
+        let cx = self.cx.clone();
+        self.cx.this = Some(ty.clone());
+        self.scoped(|c| {
+            for member in body {
+                match &member.kind {
+                    DeclKind::Function { proto, body } => {
+                        let wanted = methods.iter().find(|method| {
+                            method.is_abstract
+                                && method.proto.name.name == proto.name.name
+                                && method.proto.params.len() == proto.params.len()
+                        });
+                        let Some(wanted) = wanted else {
+                            c.error(
+                                Diagnostic::error(
+                                    "abstract",
+                                    proto.name.span,
+                                    format!("there is no abstract method `{}` with these parameters", proto.name.name),
+                                )
+                                .also(program.decls[index].span, "the extern object"),
+                            );
+                            continue;
+                        };
+                        if !proto.type_params.is_empty() {
+                            c.error(Diagnostic::error("abstract", proto.name.span, "an implementation is not generic"));
+                            continue;
+                        }
+                        let Some(id) = c.function_body(proto, body, Place::Method) else { continue };
+                        c.same_signature(id, proto, wanted, index, &bindings);
+                        out.push((proto.name.name.clone(), id));
+                    }
+                    DeclKind::Instance(inner) => {
+                        if let Some(id) = c.instance_decl(inner, &member.annotations) {
+                            c.cx.locals.push(typed::Local::Instance(id));
+                        }
+                    }
+                    DeclKind::Const { ty, name, value } => c.const_decl(ty, name, value),
+                    _ => c.error(Diagnostic::error(
+                        "placement",
+                        member.span,
+                        "only methods and instances can stand here",
+                    )),
+                }
+            }
+        });
+        let locals = std::mem::take(&mut self.cx.locals);
+        self.cx = cx;
+        self.cx.locals = locals;
+        for method in methods.iter().filter(|method| method.is_abstract) {
+            let name = &method.proto.name;
+            if !out.iter().any(|(implemented, _)| *implemented == name.name)
+                && !body.iter().any(|member| name_of(member).is_some_and(|member| member.name == name.name))
+            {
+                self.error(
+                    Diagnostic::error("abstract", decl.name.span, format!("`{}` is not implemented", name.name))
+                        .also(name.span, "declared here"),
+                );
+            }
+        }
+        out
+    }
+
+    /// Reports an implementation whose types or directions differ from the abstract method's.
+    fn same_signature(
+        &mut self,
+        id: FunctionId,
+        proto: &ast::FunctionProto,
+        wanted: &'a ast::Method,
+        index: usize,
+        bindings: &[(Arc<str>, Type)],
+    ) {
+        let expected: (Type, Vec<(Type, ast::Direction)>) =
+            self.within(index + 1, bindings, Context::top_level(), |c| {
+                let params = wanted.proto.params.iter().map(|param| (c.resolve(&param.ty), param.direction)).collect();
+                (c.resolve(&wanted.proto.ret), params)
+            });
+        let function = &self.out.functions[id];
+        let found: Vec<_> =
+            function.params.iter().map(|param| (self.out.vars[param.var].ty.clone(), param.direction)).collect();
+        let agrees = |a: &Type, b: &Type| a == b || super::is_error(a) || super::is_error(b);
+        let same = agrees(&function.ret, &expected.0)
+            && found.iter().zip(&expected.1).all(|(a, b)| agrees(&a.0, &b.0) && a.1 == b.1);
+        if !same {
+            self.error(
+                Diagnostic::error(
+                    "abstract",
+                    proto.name.span,
+                    format!("`{}` has another signature than declared", proto.name.name),
+                )
+                .also(wanted.proto.name.span, "declared here")
+                .help("result, types and directions must be the same"),
+            );
+        }
+    }
+}

@@ -1,0 +1,694 @@
+//! What is called: functions, actions, methods of extern objects, `apply`, and the methods headers and stacks have.
+
+use std::sync::Arc;
+
+use num_traits::ToPrimitive;
+use source::{Diagnostic, Span};
+
+use super::call::{CallKind, Formal, Signature, applicable};
+use super::scope::{Symbol, nearest};
+use super::{Checker, Place, bad, constant, expr, fold, is_error};
+use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
+use crate::typed::{self, Arg, Builtin, Call, Callee, Expr, ExprKind, Type, Value};
+
+/// What a call turned out to be.
+pub(super) enum Called {
+    Call(Call, Type),
+    /// A constructor call, or a call that is folded.
+    Value(Expr),
+    Wrong,
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn call_expr(
+        &mut self,
+        callee: &ast::Expr,
+        type_args: &[TypeRef],
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Expr {
+        match self.call(callee, type_args, args, expected, span) {
+            Called::Call(call, ty) if is_error(&ty) => {
+                let _ = call;
+                bad(span)
+            }
+            Called::Call(call, ty) => expr(ExprKind::Call(Box::new(call)), ty, span),
+            Called::Value(value) => value,
+            Called::Wrong => bad(span),
+        }
+    }
+
+    pub(super) fn call(
+        &mut self,
+        callee: &ast::Expr,
+        type_args: &[TypeRef],
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Called {
+        match &callee.kind {
+            ast::ExprKind::Name { absolute, name } => {
+                let Some(binding) = self.lookup(name, *absolute) else {
+                    self.check_stray(args);
+                    return Called::Wrong;
+                };
+                match binding.symbol {
+                    Symbol::Functions(overloads) => {
+                        self.function_call(name, overloads, type_args, args, expected, span)
+                    }
+                    Symbol::Action(id) => {
+                        if !type_args.is_empty() {
+                            self.error(Diagnostic::error("type-arguments", span, "actions have no type arguments"));
+                            return Called::Wrong;
+                        }
+                        self.action_call(id, args, span)
+                    }
+                    Symbol::Decl(_) | Symbol::Type(_) => {
+                        let ty = TypeRef {
+                            kind: TypeRefKind::Named {
+                                absolute: *absolute,
+                                name: name.clone(),
+                                args: type_args.to_vec(),
+                            },
+                            span: callee.span,
+                        };
+                        self.constructor_call(&ty, args, expected, span)
+                    }
+                    Symbol::Wrong => {
+                        self.check_stray(args);
+                        Called::Wrong
+                    }
+                    _ => {
+                        self.error(
+                            Diagnostic::error("not-callable", callee.span, format!("`{}` cannot be called", name.name))
+                                .label("neither a function nor an action")
+                                .also(binding.span, "declared here"),
+                        );
+                        self.check_stray(args);
+                        Called::Wrong
+                    }
+                }
+            }
+            ast::ExprKind::Type(ty) => self.constructor_call(ty, args, expected, span),
+            ast::ExprKind::Member(base, name) => self.method_call(base, name, type_args, args, expected, span),
+            _ => {
+                let typed = self.check(callee, None);
+                if !is_error(&typed.ty) {
+                    self.error(
+                        Diagnostic::error("not-callable", callee.span, "this cannot be called")
+                            .label("neither a function, an action nor a method"),
+                    );
+                }
+                Called::Wrong
+            }
+        }
+    }
+
+    /// Reports what is wrong in arguments of a call that is wrong already.
+    fn check_stray(&mut self, args: &[ast::Arg]) {
+        for arg in args {
+            if !matches!(arg.value.kind, ast::ExprKind::DontCare | ast::ExprKind::Dots | ast::ExprKind::Invalid) {
+                self.check(&arg.value, None);
+            }
+        }
+    }
+
+    fn constructor_call(&mut self, ty: &TypeRef, args: &[ast::Arg], expected: Option<&Type>, span: Span) -> Called {
+        match self.inline_instance(ty, args, expected, span) {
+            Some(id) => {
+                let ty = self.out.instances[id].ty.clone();
+                Called::Value(expr(ExprKind::Instance(id), ty, span))
+            }
+            None => Called::Wrong,
+        }
+    }
+
+    /// The one declaration of several that a call with these arguments means.
+    pub(super) fn choose<T: Copy>(
+        &mut self,
+        name: &str,
+        candidates: &[(T, &'a [ast::Param], Span)],
+        args: &[ast::Arg],
+        span: Span,
+    ) -> Option<T> {
+        if let [(only, ..)] = candidates {
+            return Some(*only);
+        }
+        let mut fitting: Vec<_> = candidates.iter().filter(|(_, params, _)| applicable(args, params)).collect();
+        if fitting.len() > 1 {
+            let exact: Vec<_> = fitting.iter().copied().filter(|(_, params, _)| params.len() == args.len()).collect();
+            if exact.len() == 1 {
+                fitting = exact;
+            }
+        }
+        match fitting[..] {
+            [] => {
+                let places: Vec<_> = candidates.iter().map(|(_, params, at)| (*at, params.len())).collect();
+                self.no_overload(name, args, &places, span);
+                None
+            }
+            [(only, ..)] => Some(*only),
+            _ => {
+                let mut diagnostic =
+                    Diagnostic::error("ambiguous", span, format!("several `{name}` fit these arguments"));
+                for (_, _, at) in fitting.iter().take(3) {
+                    diagnostic = diagnostic.also(*at, "declared here");
+                }
+                self.error(diagnostic.help("name the arguments"));
+                None
+            }
+        }
+    }
+
+    fn function_call(
+        &mut self,
+        name: &ast::Ident,
+        overloads: Vec<usize>,
+        type_args: &[TypeRef],
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Called {
+        let program = self.program;
+        let proto = |index: usize| match &program.decls[index].kind {
+            DeclKind::Function { proto, .. } | DeclKind::ExternFunction(proto) => Some(proto),
+            _ => None,
+        };
+        let candidates: Vec<_> = overloads
+            .iter()
+            .filter_map(|index| proto(*index).map(|proto| (*index, &proto.params[..], proto.name.span)))
+            .collect();
+        let Some(index) = self.choose(&name.name, &candidates, args, span) else { return Called::Wrong };
+        let Some(proto) = proto(index) else { return Called::Wrong };
+        let is_extern = matches!(program.decls[index].kind, DeclKind::ExternFunction(_));
+        let signature = Signature {
+            kind: if is_extern { CallKind::Extern } else { CallKind::Function },
+            name: name.name.clone(),
+            span: proto.name.span,
+            visible: index + 1,
+            bindings: Vec::new(),
+            type_params: &proto.type_params,
+            params: &proto.params,
+            ret: Some(&proto.ret),
+        };
+        let Some(matched) = self.match_call(&signature, type_args, args, expected, span) else { return Called::Wrong };
+        let ty = self.result_type(&signature, &matched);
+        if is_extern {
+            if &*name.name == "static_assert" {
+                return self.static_assert(&matched.args, ty, span);
+            }
+            if &*name.name == "verify" && !self.cx.in_parser && self.cx.place != Place::Function {
+                self.error(
+                    Diagnostic::error("parser-only", span, "`verify` is available in parsers only")
+                        .help("in a control, use `if` and a field of your own"),
+                );
+                return Called::Wrong;
+            }
+            let Some(id) = self.extern_fns.get(&index).copied() else { return Called::Wrong };
+            let callee = Callee::ExternFn(id, matched.type_args);
+            return Called::Call(Call { callee, args: matched.args, span }, ty);
+        }
+        match self.function(index, matched.type_args, span) {
+            Some(id) => Called::Call(Call { callee: Callee::Function(id), args: matched.args, span }, ty),
+            None => Called::Wrong,
+        }
+    }
+
+    fn static_assert(&mut self, args: &[Arg], ty: Type, span: Span) -> Called {
+        let constant_of = |arg: Option<&Arg>| match arg {
+            Some(Arg::Expr(Expr { kind: ExprKind::Const(value), .. })) => Some(value.clone()),
+            _ => None,
+        };
+        match constant_of(args.first()) {
+            Some(Value::Bool(true)) => Called::Value(constant(Value::Bool(true), ty, span)),
+            Some(_) => {
+                let text = match constant_of(args.get(1)) {
+                    Some(Value::String(text)) => text.to_string(),
+                    _ => "the assertion does not hold".to_owned(),
+                };
+                self.error(Diagnostic::error("static-assert", span, text).label("this is false"));
+                Called::Wrong
+            }
+            None => {
+                self.error(Diagnostic::error("not-constant", span, "the condition must be known at compile time"));
+                Called::Wrong
+            }
+        }
+    }
+
+    /// A direct call of an action: all parameters get arguments.
+    fn action_call(&mut self, id: typed::ActionId, args: &[ast::Arg], span: Span) -> Called {
+        let name = self.out.actions[id].local_name.clone();
+        if !matches!(self.cx.place, Place::Apply | Place::Action) || self.cx.in_parser {
+            let place = match self.cx.place {
+                Place::State | Place::ParserLocals => "parsers",
+                Place::Function => "functions",
+                _ => "this place",
+            };
+            self.error(
+                Diagnostic::error("action-call", span, format!("actions cannot be called from {place}"))
+                    .label(format!("`{name}` is an action"))
+                    .help("actions are called by tables, by the apply block and by other actions"),
+            );
+            return Called::Wrong;
+        }
+        let params = self.action_formals(id);
+        let names: Vec<_> = params.iter().map(|formal| (formal.name.clone(), false)).collect();
+        let at = self.out.actions[id].span;
+        let Some(slots) = self.assign(args, &names, &name, at, span) else {
+            self.check_stray(args);
+            return Called::Wrong;
+        };
+        let mut out = Vec::new();
+        for (formal, slot) in params.iter().zip(slots) {
+            let Some(arg) = slot.map(|position| &args[position]) else { return Called::Wrong };
+            if matches!(arg.value.kind, ast::ExprKind::DontCare) && formal.direction == ast::Direction::Out {
+                out.push(Arg::DontCare(formal.ty.clone()));
+                continue;
+            }
+            let e = self.check(&arg.value, Some(&formal.ty));
+            // What the control plane would set is an `in` parameter when the program calls the action itself.
+            let direction = match formal.direction {
+                ast::Direction::None => ast::Direction::In,
+                direction => direction,
+            };
+            let formal = Formal { name: formal.name.clone(), span: formal.span, direction, ty: formal.ty.clone() };
+            out.push(self.pass(e, &formal, CallKind::Function, &name));
+        }
+        if out.iter().any(|arg| matches!(arg, Arg::Expr(e) if is_error(&e.ty))) {
+            return Called::Wrong;
+        }
+        Called::Call(Call { callee: Callee::Action(id), args: out, span }, Type::Void)
+    }
+
+    /// The parameters of an action.
+    pub(super) fn action_formals(&self, id: typed::ActionId) -> Vec<Formal> {
+        let formal = |param: &typed::Param| {
+            let var = &self.out.vars[param.var];
+            Formal { name: var.name.clone(), span: var.span, direction: param.direction, ty: var.ty.clone() }
+        };
+        self.out.actions[id].params.iter().map(formal).collect()
+    }
+
+    fn method_call(
+        &mut self,
+        base: &ast::Expr,
+        name: &ast::Ident,
+        type_args: &[TypeRef],
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Called {
+        if let Some(ty) = self.as_type(base) {
+            return self.type_call(base, &ty, name, args, span);
+        }
+        if let ast::ExprKind::Name { absolute, name: base_name } = &base.kind
+            && let Some(Symbol::Table(id)) = self.find(&base_name.name, *absolute).map(|binding| binding.symbol)
+        {
+            return self.table_call(id, name, args, span);
+        }
+        let object = self.check(base, None);
+        if is_error(&object.ty) {
+            self.check_stray(args);
+            return Called::Wrong;
+        }
+        if let Some(value) = self.size_method(&object.ty, name, args, span) {
+            return value;
+        }
+        match object.ty.clone() {
+            Type::Extern(id) => self.extern_method(object, id, name, type_args, args, expected, span),
+            Type::Parser(_) | Type::Control(_) | Type::ParserType(..) | Type::ControlType(..)
+                if &*name.name == "apply" =>
+            {
+                self.apply(object, args, span)
+            }
+            Type::Struct(_) if self.is_header(&object.ty) || self.is_union(&object.ty) => {
+                self.header_method(object, name, args, span)
+            }
+            Type::Stack(..) if matches!(&*name.name, "push_front" | "pop_front") => {
+                self.stack_method(object, name, args, span)
+            }
+            ty => {
+                let found = self.describe(&ty);
+                let mut diagnostic =
+                    Diagnostic::error("unknown-method", name.span, format!("{found} has no method `{}`", name.name))
+                        .also(base.span, format!("this is {found}"));
+                if let Type::Struct(_) = ty
+                    && matches!(&*name.name, "isValid" | "setValid" | "setInvalid")
+                {
+                    diagnostic = diagnostic.help("validity is a matter of headers");
+                }
+                self.error(diagnostic);
+                self.check_stray(args);
+                Called::Wrong
+            }
+        }
+    }
+
+    /// `H.minSizeInBits()` and the like, of values and of types.
+    fn size_method(&mut self, ty: &Type, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Option<Called> {
+        if !matches!(&*name.name, "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes") {
+            return None;
+        }
+        if !matches!(ty, Type::Struct(_) | Type::Stack(..) | Type::Enum(_)) {
+            return None;
+        }
+        let Some((low, high)) = self.size_in_bits(ty) else {
+            if self.is_opaque_inside(ty) {
+                return Some(Called::Value(constant(Value::Integer(0.into()), Type::Integer, span)));
+            }
+            let found = self.describe(ty);
+            self.error(Diagnostic::error("no-size", span, format!("{found} has no size in bits")));
+            return Some(Called::Wrong);
+        };
+        if !args.is_empty() {
+            self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
+            return Some(Called::Wrong);
+        }
+        let bits = if name.name.starts_with("min") { low } else { high };
+        let size = if name.name.ends_with("Bytes") { bits.div_ceil(8) } else { bits };
+        Some(Called::Value(constant(Value::Integer(size.into()), Type::Integer, span)))
+    }
+
+    fn is_opaque_inside(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Struct(id) => self.out.structs[*id].fields.iter().any(|field| self.is_opaque_inside(&field.ty)),
+            Type::Stack(element, _) => self.is_opaque_inside(element),
+            _ => self.is_opaque(ty),
+        }
+    }
+
+    /// A method of a type: `H.minSizeInBits()`, or `C.apply(...)`, which makes an instance of its own.
+    fn type_call(&mut self, base: &ast::Expr, ty: &Type, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+        if is_error(ty) {
+            self.check_stray(args);
+            return Called::Wrong;
+        }
+        if let Some(called) = self.size_method(ty, name, args, span) {
+            return called;
+        }
+        if !matches!(ty, Type::Parser(_) | Type::Control(_)) || &*name.name != "apply" {
+            let found = self.describe(ty);
+            self.error(Diagnostic::error(
+                "unknown-method",
+                name.span,
+                format!("{found} has no method `{}` that is called on the type", name.name),
+            ));
+            self.check_stray(args);
+            return Called::Wrong;
+        }
+        let written = match &base.kind {
+            ast::ExprKind::Type(ty) => (**ty).clone(),
+            ast::ExprKind::Name { absolute, name } => TypeRef {
+                kind: TypeRefKind::Named { absolute: *absolute, name: name.clone(), args: Vec::new() },
+                span: base.span,
+            },
+            _ => return Called::Wrong,
+        };
+        let Some(instance) = self.inline_instance(&written, &[], None, base.span) else { return Called::Wrong };
+        self.cx.locals.push(typed::Local::Instance(instance));
+        let object = expr(ExprKind::Instance(instance), ty.clone(), base.span);
+        self.apply(object, args, span)
+    }
+
+    fn table_call(&mut self, id: typed::TableId, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+        let table = self.out.tables[id].local_name.clone();
+        if &*name.name != "apply" {
+            self.error(
+                Diagnostic::error("unknown-method", name.span, format!("a table has no method `{}`", name.name))
+                    .help(format!("write `{table}.apply()`")),
+            );
+            return Called::Wrong;
+        }
+        if !args.is_empty() {
+            self.error(Diagnostic::error("argument-count", span, "a table is applied without arguments"));
+            return Called::Wrong;
+        }
+        if self.cx.place != Place::Apply {
+            let what = match self.cx.place {
+                Place::Action => "an action",
+                Place::Table => "a table",
+                _ => "here",
+            };
+            self.error(
+                Diagnostic::error("apply-placement", span, format!("tables cannot be applied in {what}"))
+                    .also(self.out.tables[id].span, "the table")
+                    .help("apply it in the `apply` block of its control"),
+            );
+            return Called::Wrong;
+        }
+        Called::Call(Call { callee: Callee::Table(id), args: Vec::new(), span }, Type::TableResult(id))
+    }
+
+    /// `object.apply(args)` of a parser or control.
+    fn apply(&mut self, object: Expr, args: &[ast::Arg], span: Span) -> Called {
+        let is_parser = matches!(object.ty, Type::Parser(_) | Type::ParserType(..));
+        let allowed = if is_parser { self.cx.place == Place::State } else { self.cx.place == Place::Apply };
+        if !allowed {
+            let (what, place) =
+                if is_parser { ("parsers", "the states of another parser") } else { ("controls", "an `apply` block") };
+            self.error(
+                Diagnostic::error("apply-placement", span, format!("{what} cannot be applied here"))
+                    .help(format!("apply it in {place}")),
+            );
+            self.check_stray(args);
+            return Called::Wrong;
+        }
+        let program = self.program;
+        let (index, types) = match &object.ty {
+            Type::Parser(id) => self.parser_origins.get(id).cloned().unwrap_or_default(),
+            Type::Control(id) => self.control_origins.get(id).cloned().unwrap_or_default(),
+            Type::ParserType(name, args) | Type::ControlType(name, args) => {
+                let Some(Symbol::Decl(index)) = self.globals.get(name).map(|b| b.symbol.clone()) else {
+                    return Called::Wrong;
+                };
+                (index, args.clone())
+            }
+            _ => return Called::Wrong,
+        };
+        let signature = match &program.decls[index].kind {
+            DeclKind::Parser(parser) => &parser.ty,
+            DeclKind::Control(control) => &control.ty,
+            DeclKind::ParserType(ty) | DeclKind::ControlType(ty) => ty,
+            _ => return Called::Wrong,
+        };
+        let bindings: Vec<(Arc<str>, Type)> =
+            signature.type_params.iter().map(|param| param.name.clone()).zip(types).collect();
+        let signature = Signature {
+            kind: CallKind::Apply,
+            name: signature.name.name.clone(),
+            span: signature.name.span,
+            visible: index + 1,
+            bindings,
+            type_params: &[],
+            params: &signature.params,
+            ret: None,
+        };
+        let Some(matched) = self.match_call(&signature, &[], args, None, span) else { return Called::Wrong };
+        Called::Call(Call { callee: Callee::Apply(Box::new(object)), args: matched.args, span }, Type::Void)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a call has these parts")]
+    fn extern_method(
+        &mut self,
+        object: Expr,
+        id: typed::ExternId,
+        name: &ast::Ident,
+        type_args: &[TypeRef],
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Called {
+        let program = self.program;
+        let Some((index, types)) = self.extern_origins.get(&id).cloned() else { return Called::Wrong };
+        let DeclKind::ExternObject { name: object_name, type_params, methods } = &program.decls[index].kind else {
+            return Called::Wrong;
+        };
+        let methods: Vec<&ast::Method> = methods.iter().filter(|method| !method.is_constructor).collect();
+        let candidates: Vec<_> = methods
+            .iter()
+            .enumerate()
+            .filter(|(_, method)| method.proto.name.name == name.name)
+            .map(|(at, method)| (at, &method.proto.params[..], method.proto.name.span))
+            .collect();
+        if candidates.is_empty() {
+            let near = nearest(&name.name, methods.iter().map(|method| &*method.proto.name.name));
+            let mut diagnostic = Diagnostic::error(
+                "unknown-method",
+                name.span,
+                format!("extern `{}` has no method `{}`", object_name.name, name.name),
+            )
+            .also(object_name.span, "declared here");
+            if let Some(near) = near {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            }
+            self.error(diagnostic);
+            self.check_stray(args);
+            return Called::Wrong;
+        }
+        let Some(method) = self.choose(&name.name, &candidates, args, span) else { return Called::Wrong };
+        let proto = &methods[method].proto;
+        let bindings: Vec<(Arc<str>, Type)> = type_params.iter().map(|param| param.name.clone()).zip(types).collect();
+        let signature = Signature {
+            kind: CallKind::Extern,
+            name: name.name.clone(),
+            span: proto.name.span,
+            visible: index + 1,
+            bindings,
+            type_params: &proto.type_params,
+            params: &proto.params,
+            ret: Some(&proto.ret),
+        };
+        let Some(matched) = self.match_call(&signature, type_args, args, expected, span) else { return Called::Wrong };
+        let ty = self.result_type(&signature, &matched);
+        if !self.core_method(&object_name.name, &name.name, &matched.args, &matched.type_args, span) {
+            return Called::Wrong;
+        }
+        let callee = Callee::Method { object: Box::new(object), of: id, method, type_args: matched.type_args };
+        Called::Call(Call { callee, args: matched.args, span }, ty)
+    }
+
+    /// What the language demands of the methods in `core.p4` beyond their signatures.
+    fn core_method(&mut self, object: &str, method: &str, args: &[Arg], types: &[Type], span: Span) -> bool {
+        let problem = match (object, method) {
+            ("packet_in", "extract") => {
+                let ty = match args.first() {
+                    Some(Arg::Expr(e)) => &e.ty,
+                    Some(Arg::DontCare(ty)) => ty,
+                    _ => return true,
+                };
+                let has_varbit = self
+                    .struct_decl(ty)
+                    .is_some_and(|decl| decl.fields.iter().any(|field| matches!(field.ty, Type::Varbit(_))));
+                if is_error(ty) || self.is_opaque(ty) {
+                    None
+                } else if !self.is_header(ty) {
+                    Some(format!("a header is extracted, not {}", self.describe(ty)))
+                } else if args.len() == 1 && has_varbit {
+                    Some("this header has a varbit field: its size must be given as second argument".to_owned())
+                } else if args.len() == 2 && !has_varbit {
+                    Some("this header has no varbit field whose size could be given".to_owned())
+                } else {
+                    None
+                }
+            }
+            ("packet_in", "lookahead") => match types.first() {
+                Some(ty) if self.is_opaque_inside(ty) || is_error(ty) => None,
+                Some(ty) => match self.size_in_bits(ty) {
+                    Some((low, high)) if low == high => None,
+                    _ => Some(format!("{} has no fixed size to look ahead", self.describe(ty))),
+                },
+                None => None,
+            },
+            ("packet_out", "emit") => match types.first() {
+                Some(ty) if !self.can_be_emitted(ty) => {
+                    Some(format!("headers, stacks, unions and structs of them are emitted, not {}", self.describe(ty)))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        match problem {
+            None => true,
+            Some(problem) => {
+                let at = match args.first() {
+                    Some(Arg::Expr(e)) => e.span,
+                    _ => span,
+                };
+                self.error(Diagnostic::error("core-method", at, problem));
+                false
+            }
+        }
+    }
+
+    fn can_be_emitted(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Stack(element, _) => self.can_be_emitted(element),
+            Type::Struct(_) if self.is_header(ty) || self.is_union(ty) => true,
+            Type::Struct(id) => self.out.structs[*id].fields.iter().all(|field| self.can_be_emitted(&field.ty)),
+            Type::Tuple(types) => types.iter().all(|ty| self.can_be_emitted(ty)),
+            _ => is_error(ty) || self.is_opaque(ty),
+        }
+    }
+
+    fn header_method(&mut self, object: Expr, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+        let is_union = self.is_union(&object.ty);
+        let builtin = match &*name.name {
+            "isValid" => Builtin::IsValid,
+            "setValid" if !is_union => Builtin::SetValid,
+            "setInvalid" if !is_union => Builtin::SetInvalid,
+            _ => {
+                let found = self.describe(&object.ty);
+                let near = nearest(&name.name, ["isValid", "setValid", "setInvalid"].into_iter());
+                let mut diagnostic =
+                    Diagnostic::error("unknown-method", name.span, format!("{found} has no method `{}`", name.name));
+                if let Some(near) = near {
+                    diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+                }
+                self.error(diagnostic);
+                self.check_stray(args);
+                return Called::Wrong;
+            }
+        };
+        if !args.is_empty() {
+            self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
+            return Called::Wrong;
+        }
+        if builtin != Builtin::IsValid && !self.is_lvalue(&object) {
+            self.not_an_lvalue(&object);
+            return Called::Wrong;
+        }
+        let ty = if builtin == Builtin::IsValid { Type::Bool } else { Type::Void };
+        Called::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, ty)
+    }
+
+    fn stack_method(&mut self, object: Expr, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+        let [arg] = args else {
+            self.error(Diagnostic::error("argument-count", span, format!("`{}` takes one argument", name.name)));
+            return Called::Wrong;
+        };
+        let Some(count) = self.integer(&arg.value, "the count") else { return Called::Wrong };
+        let Some(count) = count.to_u32() else {
+            self.error(Diagnostic::error("index", arg.value.span, format!("{count} is not a count of headers")));
+            return Called::Wrong;
+        };
+        if !self.is_lvalue(&object) {
+            self.not_an_lvalue(&object);
+            return Called::Wrong;
+        }
+        let builtin = if &*name.name == "push_front" { Builtin::PushFront(count) } else { Builtin::PopFront(count) };
+        Called::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, Type::Void)
+    }
+
+    pub(super) fn not_an_lvalue(&mut self, e: &Expr) {
+        let mut diagnostic = Diagnostic::error("not-an-lvalue", e.span, "this cannot be written to");
+        let mut base = e;
+        while let ExprKind::Field(inner, _) | ExprKind::Element(inner, _) | ExprKind::Slice(inner, ..) = &base.kind {
+            base = inner;
+        }
+        diagnostic = match &base.kind {
+            ExprKind::Var(var) => {
+                let declared = &self.out.vars[*var];
+                let why = match self.var_kinds.get(var) {
+                    Some(super::VarKind::Param(ast::Direction::In)) => "an `in` parameter is read-only",
+                    Some(super::VarKind::Constructor) => "a constructor parameter is read-only",
+                    Some(super::VarKind::ActionData | super::VarKind::Param(_)) => {
+                        "a parameter without direction is read-only"
+                    }
+                    _ => "read-only",
+                };
+                diagnostic.label(why).also(declared.span, "declared here")
+            }
+            ExprKind::Const(_) => diagnostic.label("a constant"),
+            _ => diagnostic.label("neither a variable nor a part of one"),
+        };
+        self.error(diagnostic);
+    }
+
+    /// The value of an integer constant, if `e` is one.
+    pub(super) fn constant_integer(&self, e: &Expr) -> Option<num_bigint::BigInt> {
+        let ty = self.underlying_of_enum(&e.ty).unwrap_or_else(|| e.ty.clone());
+        super::convert::value_of(e).and_then(|value| fold::as_integer(&value, &ty))
+    }
+}

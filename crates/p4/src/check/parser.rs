@@ -1,0 +1,306 @@
+//! Parsers: parameters, local declarations, states and transitions (specification section 13).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use source::{Diagnostic, Span};
+
+use super::scope::{Symbol, nearest};
+use super::{Checker, Context, Place, error_type, is_error};
+use crate::ast::{self, DeclKind};
+use crate::typed::{self, Keyset, Local, Target, Transition, Type};
+
+impl<'a> Checker<'a> {
+    /// Checks a parser with these type arguments, once.
+    pub(super) fn parser(
+        &mut self,
+        index: usize,
+        decl: &'a ast::Decl,
+        parser: &'a ast::ParserDecl,
+        args: Vec<Type>,
+        span: Span,
+    ) -> Type {
+        let origin = (index, args);
+        if let Some(id) = self.parsers.get(&origin) {
+            return Type::Parser(*id);
+        }
+        if !self.may_specialise(span) {
+            return error_type();
+        }
+        let name = parser.ty.name.name.clone();
+        let annotations = self.annotations(&decl.annotations);
+        let id = self.out.parsers.push(typed::Parser {
+            name: name.clone(),
+            params: Vec::new(),
+            ctor_params: Vec::new(),
+            locals: Vec::new(),
+            states: Vec::new(),
+            start: 0,
+            annotations,
+            span: parser.ty.name.span,
+        });
+        self.parsers.insert(origin.clone(), id);
+        self.parser_origins.insert(id, origin.clone());
+        let bindings: Vec<_> = parser.ty.type_params.iter().map(|param| param.name.clone()).zip(origin.1).collect();
+        let cx =
+            Context { in_parser: true, place: Place::ParserLocals, prefix: format!("{name}."), ..Context::top_level() };
+        self.in_progress.insert(index);
+        let done = self.deeper(span, |c| {
+            c.within(index + 1, &bindings, cx, |c| {
+                c.scoped(|c| {
+                    let params = c.params(&parser.ty.params, "parser");
+                    let ctor_params = c.params(&parser.ctor_params, "constructor");
+                    c.out.parsers[id].params = params;
+                    c.out.parsers[id].ctor_params = ctor_params;
+                    let locals = c.parser_locals(&parser.locals);
+                    let (states, start) = c.states(parser);
+                    let made = std::mem::take(&mut c.cx.locals);
+                    let out = &mut c.out.parsers[id];
+                    out.locals = locals;
+                    out.locals.extend(made);
+                    out.states = states;
+                    out.start = start;
+                });
+            });
+        });
+        self.in_progress.remove(&index);
+        if done.is_none() { error_type() } else { Type::Parser(id) }
+    }
+
+    fn parser_locals(&mut self, list: &'a [ast::Decl]) -> Vec<Local> {
+        let mut locals = Vec::new();
+        for decl in list {
+            match &decl.kind {
+                DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
+                DeclKind::Variable { ty, name, init } => {
+                    let (var, init) = self.variable(ty, name, init.as_ref(), &decl.annotations);
+                    locals.push(Local::Var(var, init));
+                }
+                DeclKind::Instance(instance) => {
+                    if let Some(id) = self.instance_decl(instance, &decl.annotations) {
+                        locals.append(&mut self.cx.locals);
+                        locals.push(Local::Instance(id));
+                    }
+                }
+                DeclKind::ValueSet { ty, size, name } => {
+                    if let Some(id) = self.value_set(ty, size, name, &decl.annotations) {
+                        locals.push(Local::ValueSet(id));
+                    }
+                }
+                _ => {
+                    self.error(Diagnostic::error("placement", decl.span, "this cannot be declared in a parser"));
+                    if let Some(name) = super::scope::name_of(decl) {
+                        self.declare(name, Symbol::Wrong);
+                    }
+                }
+            }
+        }
+        locals
+    }
+
+    fn states(&mut self, parser: &'a ast::ParserDecl) -> (Vec<typed::State>, usize) {
+        let mut places: HashMap<Arc<str>, usize> = HashMap::new();
+        for (at, state) in parser.states.iter().enumerate() {
+            if matches!(&*state.name.name, "accept" | "reject") {
+                let name = &state.name.name;
+                self.error(
+                    Diagnostic::error("state-name", state.name.span, format!("the state `{name}` is built in"))
+                        .help("choose another name"),
+                );
+                continue;
+            }
+            self.declare(&state.name, Symbol::State);
+            places.entry(state.name.name.clone()).or_insert(at);
+        }
+        let start = places.get("start").copied();
+        if start.is_none() {
+            self.error(
+                Diagnostic::error(
+                    "no-start",
+                    parser.ty.name.span,
+                    format!("parser `{}` has no state `start`", parser.ty.name.name),
+                )
+                .help("parsing begins in `state start { ... }`"),
+            );
+        }
+        let mut states = Vec::new();
+        for state in &parser.states {
+            let place = std::mem::replace(&mut self.cx.place, Place::State);
+            let typed = self.scoped(|c| {
+                let (statements, _) = c.statements(&state.statements);
+                let transition = c.transition(state, &places);
+                let annotations = c.annotations(&state.annotations);
+                let body = typed::Block { statements, annotations: Vec::new(), span: state.span };
+                typed::State { name: state.name.name.clone(), body, transition, annotations, span: state.name.span }
+            });
+            self.cx.place = place;
+            states.push(typed);
+        }
+        if let Some(start) = start {
+            self.reachability(parser, &states, start);
+        }
+        (states, start.unwrap_or(0))
+    }
+
+    fn transition(&mut self, state: &'a ast::State, places: &HashMap<Arc<str>, usize>) -> Transition {
+        match &state.transition {
+            None => Transition::Direct(Target::Reject, state.span),
+            Some(ast::Transition::Direct(name)) => Transition::Direct(self.target(name, places), name.span),
+            Some(ast::Transition::Select { exprs, cases, span }) => {
+                let exprs: Vec<_> = exprs
+                    .iter()
+                    .map(|written| {
+                        let e = self.check(written, None);
+                        let allowed = match &e.ty {
+                            Type::Bit(_) | Type::Int(_) | Type::Bool | Type::Enum(_) | Type::Error => true,
+                            Type::New(_) => !self.is_opaque(&e.ty),
+                            _ => false,
+                        };
+                        if !allowed && !is_error(&e.ty) {
+                            let found = self.describe(&e.ty);
+                            self.error(
+                                Diagnostic::error(
+                                    "select-type",
+                                    written.span,
+                                    format!("{found} cannot be selected on"),
+                                )
+                                .help("select on bit<w>, int<w>, bool, enums and `error`"),
+                            );
+                            return super::bad(written.span);
+                        }
+                        e
+                    })
+                    .collect();
+                let mut typed_cases = Vec::new();
+                for case in cases {
+                    let target = self.target(&case.state, places);
+                    if let Some(keys) = self.case_keys(&case.keys, &exprs, case.span) {
+                        typed_cases.push(typed::SelectCase { keys, target, span: case.span });
+                    }
+                }
+                Transition::Select { exprs, cases: typed_cases, span: *span }
+            }
+        }
+    }
+
+    fn case_keys(&mut self, keys: &'a [ast::Expr], exprs: &[typed::Expr], span: Span) -> Option<Vec<Keyset>> {
+        if let [only] = keys
+            && exprs.len() != 1
+        {
+            if matches!(only.kind, ast::ExprKind::Default | ast::ExprKind::DontCare) {
+                return Some(vec![Keyset::Any(only.span)]);
+            }
+            if let ast::ExprKind::Name { absolute, name } = &only.kind
+                && let Some(Symbol::ValueSet(id)) = self.find(&name.name, *absolute).map(|binding| binding.symbol)
+            {
+                let ty = self.out.value_sets[id].ty.clone();
+                let parts = match &ty {
+                    Type::Tuple(types) => types.clone(),
+                    Type::Struct(of) => self.out.structs[*of].fields.iter().map(|field| field.ty.clone()).collect(),
+                    _ => vec![ty.clone()],
+                };
+                let same = parts.len() == exprs.len()
+                    && parts.iter().zip(exprs).all(|(part, e)| *part == e.ty || is_error(&e.ty));
+                if same {
+                    return Some(vec![Keyset::ValueSet(id, only.span)]);
+                }
+                let found = self.describe(&ty);
+                self.error(
+                    Diagnostic::error(
+                        "type-mismatch",
+                        only.span,
+                        format!("a value set of {found} does not fit what is selected"),
+                    )
+                    .also(self.out.value_sets[id].span, "declared here"),
+                );
+                return None;
+            }
+        }
+        if keys.len() != exprs.len() {
+            self.error(
+                Diagnostic::error(
+                    "wrong-count",
+                    span,
+                    format!("{} values are selected on, this case has {}", exprs.len(), keys.len()),
+                )
+                .label("one keyset for each"),
+            );
+            return None;
+        }
+        let mut out = Vec::new();
+        for (key, e) in keys.iter().zip(exprs) {
+            out.push(self.keyset(key, &e.ty));
+        }
+        out.into_iter().collect()
+    }
+
+    fn target(&mut self, name: &ast::Ident, places: &HashMap<Arc<str>, usize>) -> Target {
+        match &*name.name {
+            "accept" => return Target::Accept,
+            "reject" => return Target::Reject,
+            _ => {}
+        }
+        if let Some(at) = places.get(&name.name) {
+            return Target::State(*at);
+        }
+        let built_in = ["accept", "reject"];
+        let near = nearest(&name.name, places.keys().map(|name| &**name).chain(built_in));
+        let mut diagnostic =
+            Diagnostic::error("unknown-state", name.span, format!("there is no state `{}`", name.name));
+        if let Some(near) = near {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        }
+        self.error(diagnostic);
+        Target::Reject
+    }
+
+    /// Warns of states nothing leads to, and refuses parsers that never end.
+    fn reachability(&mut self, parser: &'a ast::ParserDecl, states: &[typed::State], start: usize) {
+        let mut reached = vec![false; states.len()];
+        let mut work = vec![start];
+        let mut ends = false;
+        reached[start] = true;
+        while let Some(at) = work.pop() {
+            let mut targets = Vec::new();
+            match &states[at].transition {
+                Transition::Direct(target, _) => targets.push(*target),
+                Transition::Select { cases, .. } => {
+                    targets.extend(cases.iter().map(|case| case.target));
+                    // Nothing matched: the packet is rejected.
+                    let catches_all =
+                        cases.iter().any(|case| case.keys.iter().all(|key| matches!(key, Keyset::Any(_))));
+                    ends |= !catches_all;
+                }
+            }
+            for target in targets {
+                match target {
+                    Target::State(next) if !reached[next] => {
+                        reached[next] = true;
+                        work.push(next);
+                    }
+                    Target::State(_) => {}
+                    Target::Accept | Target::Reject => ends = true,
+                }
+            }
+        }
+        if !ends {
+            self.error(
+                Diagnostic::error(
+                    "endless-parser",
+                    parser.ty.name.span,
+                    format!("parser `{}` never ends", parser.ty.name.name),
+                )
+                .label("no state leads to `accept` or `reject`"),
+            );
+        }
+        for (state, reached) in parser.states.iter().zip(reached) {
+            if !reached && !matches!(&*state.name.name, "accept" | "reject") {
+                self.error(Diagnostic::warning(
+                    "unreachable-state",
+                    state.name.span,
+                    format!("no state leads to `{}`", state.name.name),
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Names: what they stand for, where they can be seen, and what to say when they cannot be found or are there twice.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use source::{Diagnostic, Span};
+
+use super::Checker;
+use crate::ast::{self, DeclKind, Ident};
+use crate::typed::{self, Expr, Type};
+
+/// What a name stands for.
+#[derive(Clone)]
+pub(super) enum Symbol {
+    /// A type declared at top level: the index of the declaration.
+    Decl(usize),
+    /// A type parameter.
+    Type(Type),
+    Var(typed::VarId),
+    /// A constant; one over constructor parameters is an expression.
+    Const(Arc<Expr>),
+    Instance(typed::InstanceId),
+    ValueSet(typed::ValueSetId),
+    Action(typed::ActionId),
+    Table(typed::TableId),
+    /// Functions and extern functions of one name: indices of their declarations.
+    Functions(Vec<usize>),
+    /// A parser state.
+    State,
+    /// A declaration that was wrong; uses of it say nothing.
+    Wrong,
+}
+
+/// A name's meaning and place.
+#[derive(Clone)]
+pub(super) struct Binding {
+    pub(super) symbol: Symbol,
+    pub(super) span: Span,
+    /// The top-level declaration it comes from.
+    pub(super) index: usize,
+}
+
+impl Binding {
+    pub(super) fn ty(ty: Type) -> Self {
+        Binding { symbol: Symbol::Type(ty), span: Span::default(), index: 0 }
+    }
+}
+
+/// The names of a block, control, parser, ...
+#[derive(Clone, Default)]
+pub(super) struct Scope {
+    pub(super) names: HashMap<Arc<str>, Binding>,
+}
+
+/// The type parameters of a declaration.
+pub(super) fn type_params(decl: &ast::Decl) -> &[Ident] {
+    match &decl.kind {
+        DeclKind::Struct { type_params, .. } | DeclKind::ExternObject { type_params, .. } => type_params,
+        DeclKind::ExternFunction(proto) | DeclKind::Function { proto, .. } => &proto.type_params,
+        DeclKind::ParserType(ty) | DeclKind::ControlType(ty) | DeclKind::PackageType(ty) => &ty.type_params,
+        DeclKind::Parser(parser) => &parser.ty.type_params,
+        DeclKind::Control(control) => &control.ty.type_params,
+        _ => &[],
+    }
+}
+
+/// The name a declaration introduces, if it is one name.
+pub(super) fn name_of(decl: &ast::Decl) -> Option<&Ident> {
+    Some(match &decl.kind {
+        DeclKind::Const { name, .. }
+        | DeclKind::Variable { name, .. }
+        | DeclKind::Enum { name, .. }
+        | DeclKind::Struct { name, .. }
+        | DeclKind::Typedef { name, .. }
+        | DeclKind::NewType { name, .. }
+        | DeclKind::ExternObject { name, .. }
+        | DeclKind::Action { name, .. }
+        | DeclKind::ValueSet { name, .. } => name,
+        DeclKind::Instance(instance) => &instance.name,
+        DeclKind::ExternFunction(proto) | DeclKind::Function { proto, .. } => &proto.name,
+        DeclKind::ParserType(ty) | DeclKind::ControlType(ty) | DeclKind::PackageType(ty) => &ty.name,
+        DeclKind::Parser(parser) => &parser.ty.name,
+        DeclKind::Control(control) => &control.ty.name,
+        DeclKind::Table(table) => &table.name,
+        DeclKind::Errors(_) | DeclKind::MatchKinds(_) => return None,
+    })
+}
+
+impl Checker<'_> {
+    /// What a name stands for where it is written; reports a name that is not there.
+    pub(super) fn lookup(&mut self, name: &Ident, absolute: bool) -> Option<Binding> {
+        let found = self.find(&name.name, absolute);
+        if found.is_none() {
+            let mut diagnostic =
+                Diagnostic::error("unknown-name", name.span, format!("`{}` is not declared", name.name))
+                    .label("not found here");
+            if let Some(binding) = self.globals.get(&name.name) {
+                diagnostic = diagnostic
+                    .also(binding.span, "declared here, too late")
+                    .help("a name must be declared before it is used");
+            } else if let Some(near) = self.nearest(&name.name) {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            } else if ["packet_in", "packet_out", "NoAction", "verify"].contains(&&*name.name) {
+                diagnostic = diagnostic.help("it is declared in `core.p4`: write `#include <core.p4>`");
+            }
+            self.error(diagnostic);
+        }
+        found
+    }
+
+    /// What a name stands for, without a word if it is not there.
+    pub(super) fn find(&self, name: &str, absolute: bool) -> Option<Binding> {
+        if !absolute {
+            for scope in self.scopes.iter().rev() {
+                if let Some(binding) = scope.names.get(name) {
+                    return Some(binding.clone());
+                }
+            }
+        }
+        let binding = self.globals.get(name)?;
+        if let Symbol::Functions(overloads) = &binding.symbol {
+            let seen: Vec<usize> = overloads.iter().copied().filter(|index| *index < self.visible).collect();
+            return (!seen.is_empty()).then(|| Binding {
+                symbol: Symbol::Functions(seen),
+                span: binding.span,
+                index: binding.index,
+            });
+        }
+        (binding.index < self.visible).then(|| binding.clone())
+    }
+
+    fn nearest(&self, name: &str) -> Option<String> {
+        let locals = self.scopes.iter().flat_map(|scope| scope.names.keys());
+        let globals = self.globals.iter().filter(|(_, binding)| binding.index < self.visible).map(|(name, _)| name);
+        nearest(name, locals.chain(globals).map(|name| &**name))
+    }
+
+    /// Makes a name known in the innermost scope, or at top level; reports one that is there already.
+    pub(super) fn declare(&mut self, name: &Ident, symbol: Symbol) {
+        let binding = Binding { symbol, span: name.span, index: self.visible.saturating_sub(1) };
+        let names = match self.scopes.last_mut() {
+            Some(scope) => &mut scope.names,
+            None => &mut self.globals,
+        };
+        if let Some(old) = names.get_mut(&name.name) {
+            if let (Symbol::Functions(overloads), Symbol::Functions(new)) = (&mut old.symbol, &binding.symbol) {
+                overloads.extend(new);
+                return;
+            }
+            let at = old.span;
+            self.duplicate(name, at);
+            return;
+        }
+        names.insert(name.name.clone(), binding);
+    }
+
+    pub(super) fn duplicate(&mut self, name: &Ident, first: Span) {
+        self.error(
+            Diagnostic::error("duplicate", name.span, format!("`{}` is declared twice", name.name))
+                .label("declared again")
+                .also(first, "first declared here"),
+        );
+    }
+
+    /// Reports each name that stands in the list twice.
+    pub(super) fn distinct<'n>(&mut self, names: impl IntoIterator<Item = &'n Ident>) {
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for name in names {
+            match seen.get(&*name.name) {
+                Some(first) => {
+                    let first = *first;
+                    self.duplicate(name, first);
+                }
+                None => {
+                    seen.insert(&name.name, name.span);
+                }
+            }
+        }
+    }
+
+    /// Runs `body` in a new innermost scope.
+    pub(super) fn scoped<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
+        self.scopes.push(Scope::default());
+        let result = body(self);
+        self.scopes.pop();
+        result
+    }
+}
+
+/// The candidate that is spelled most like `name`, if any is close enough to be meant.
+pub(super) fn nearest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<String> {
+    let limit = (name.chars().count() / 3).max(1);
+    candidates
+        .filter(|candidate| *candidate != name)
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, candidate)| candidate.to_owned())
+}

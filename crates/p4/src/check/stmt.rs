@@ -1,0 +1,360 @@
+//! Statements.
+
+use source::{Diagnostic, Span};
+
+use super::method::Called;
+use super::scope::Symbol;
+use super::{Checker, Place, VarKind, bad, is_error};
+use crate::ast::{self, DeclKind, StmtKind};
+use crate::typed::{self, Block, Expr, ExprKind, Stmt, Type};
+
+fn stmt(kind: typed::StmtKind, span: Span) -> Stmt {
+    Stmt { kind, span }
+}
+
+impl<'a> Checker<'a> {
+    /// A block without a scope of its own: the parameters of what it belongs to are in the same scope. Also says
+    /// whether its end can be reached.
+    pub(super) fn body(&mut self, block: &'a ast::Block) -> (Block, bool) {
+        let (statements, completes) = self.statements(&block.statements);
+        let annotations = self.annotations(&block.annotations).to_vec();
+        (Block { statements, annotations, span: block.span }, completes)
+    }
+
+    /// A nested block.
+    pub(super) fn block(&mut self, block: &'a ast::Block) -> (Block, bool) {
+        self.scoped(|c| c.body(block))
+    }
+
+    /// Statements in order, and whether their end can be reached.
+    pub(super) fn statements(&mut self, list: &'a [ast::Stmt]) -> (Vec<Stmt>, bool) {
+        let mut out = Vec::new();
+        let mut completes = true;
+        let mut warned = false;
+        for written in list {
+            if !completes && !warned {
+                warned = true;
+                self.error(
+                    Diagnostic::warning("unreachable", written.span, "this is never executed")
+                        .label("what comes before always leaves"),
+                );
+            }
+            if let Some((typed, reaches)) = self.stmt(written) {
+                out.extend(typed);
+                completes &= reaches;
+            }
+        }
+        (out, completes)
+    }
+
+    /// A statement (none for constants), and whether what follows it can be reached.
+    fn stmt(&mut self, s: &'a ast::Stmt) -> Option<(Option<Stmt>, bool)> {
+        self.deeper(s.span, |c| c.stmt_inner(s))
+    }
+
+    /// A statement that is the branch of another: a scope of its own.
+    fn branch(&mut self, s: &'a ast::Stmt) -> (Stmt, bool) {
+        let result = self.scoped(|c| c.stmt(s));
+        match result {
+            Some((Some(typed), completes)) => (typed, completes),
+            Some((None, completes)) => (stmt(typed::StmtKind::Empty, s.span), completes),
+            None => (stmt(typed::StmtKind::Empty, s.span), true),
+        }
+    }
+
+    fn stmt_inner(&mut self, s: &'a ast::Stmt) -> (Option<Stmt>, bool) {
+        let span = s.span;
+        let of = |kind: typed::StmtKind| Some(stmt(kind, span));
+        match &s.kind {
+            StmtKind::Decl(decl) => (self.local_decl(decl), true),
+            StmtKind::Assign { lhs, op, rhs } => (self.assign_stmt(lhs, *op, rhs, span), true),
+            StmtKind::Call(e) => (self.call_stmt(e, span), true),
+            StmtKind::If { condition, then, otherwise } => {
+                let condition = self.condition(condition);
+                let (then, mut completes) = self.branch(then);
+                let otherwise = match otherwise {
+                    Some(otherwise) => {
+                        let (otherwise, reaches) = self.branch(otherwise);
+                        completes |= reaches;
+                        Some(Box::new(otherwise))
+                    }
+                    None => {
+                        completes = true;
+                        None
+                    }
+                };
+                (of(typed::StmtKind::If(condition, Box::new(then), otherwise)), completes)
+            }
+            StmtKind::Switch { subject, cases } => {
+                if self.cx.in_parser {
+                    self.error(
+                        Diagnostic::error("placement", span, "there is no `switch` in parsers")
+                            .help("use `transition select`, or `if`"),
+                    );
+                    return (None, true);
+                }
+                self.switch(subject, cases, span)
+            }
+            StmtKind::For { init, condition, update, body } => {
+                let typed = self.scoped(|c| {
+                    let (init, _) = c.statements(init);
+                    let condition = c.condition(condition);
+                    let (update, _) = c.statements(update);
+                    c.cx.loops += 1;
+                    let (body, _) = c.branch(body);
+                    c.cx.loops -= 1;
+                    typed::StmtKind::For { init, condition, update, body: Box::new(body) }
+                });
+                (of(typed), true)
+            }
+            StmtKind::ForIn { ty, name, range, body } => (self.for_in(ty.as_ref(), name, range, body, span), true),
+            StmtKind::Block(block) => {
+                let (mut block, completes) = self.block(block);
+                let annotations = self.annotations(&s.annotations);
+                block.annotations.extend(annotations.iter().cloned());
+                (of(typed::StmtKind::Block(block)), completes)
+            }
+            StmtKind::Return(value) => (self.return_stmt(value.as_ref(), span), false),
+            StmtKind::Exit => {
+                if self.cx.in_parser || matches!(self.cx.place, Place::Function | Place::Method) {
+                    self.error(
+                        Diagnostic::error("placement", span, "`exit` cannot be used here")
+                            .label("only in controls and actions"),
+                    );
+                }
+                (of(typed::StmtKind::Exit), false)
+            }
+            StmtKind::Break | StmtKind::Continue => {
+                let is_break = matches!(s.kind, StmtKind::Break);
+                if self.cx.loops == 0 {
+                    let what = if is_break { "break" } else { "continue" };
+                    self.error(Diagnostic::error("placement", span, format!("`{what}` outside of a loop")));
+                }
+                (of(if is_break { typed::StmtKind::Break } else { typed::StmtKind::Continue }), false)
+            }
+            StmtKind::Empty => (of(typed::StmtKind::Empty), true),
+        }
+    }
+
+    fn local_decl(&mut self, decl: &'a ast::Decl) -> Option<Stmt> {
+        match &decl.kind {
+            DeclKind::Const { ty, name, value } => {
+                self.const_decl(ty, name, value);
+                None
+            }
+            DeclKind::Variable { ty, name, init } => {
+                let (var, init) = self.variable(ty, name, init.as_ref(), &decl.annotations);
+                Some(stmt(typed::StmtKind::Var(var, init), decl.span))
+            }
+            DeclKind::Instance(instance) => {
+                self.instance_decl(instance, &decl.annotations);
+                None
+            }
+            _ => {
+                self.error(Diagnostic::error("placement", decl.span, "this cannot be declared in a block"));
+                if let Some(name) = super::scope::name_of(decl) {
+                    self.declare(name, Symbol::Wrong);
+                }
+                None
+            }
+        }
+    }
+
+    /// A variable with its initial value.
+    pub(super) fn variable(
+        &mut self,
+        ty: &ast::TypeRef,
+        name: &ast::Ident,
+        init: Option<&ast::Expr>,
+        annotations: &ast::Annotations,
+    ) -> (typed::VarId, Option<Expr>) {
+        let resolved = self.resolve(ty);
+        self.check_variable_type(&resolved, ty.span, name);
+        let init = init.map(|init| self.check_as(init, &resolved));
+        let var = self.new_var(name, resolved, VarKind::Local, annotations);
+        self.declare(name, Symbol::Var(var));
+        (var, init)
+    }
+
+    fn assign_stmt(&mut self, lhs: &ast::Expr, op: Option<ast::BinaryOp>, rhs: &ast::Expr, span: Span) -> Option<Stmt> {
+        let lhs = self.check(lhs, None);
+        if is_error(&lhs.ty) {
+            self.check(rhs, None);
+            return None;
+        }
+        if !self.is_lvalue(&lhs) {
+            self.not_an_lvalue(&lhs);
+            return None;
+        }
+        let Some(op) = op else {
+            let rhs = self.check_as(rhs, &lhs.ty);
+            return Some(stmt(typed::StmtKind::Assign { lhs, op: None, rhs }, span));
+        };
+        let rhs = self.check(rhs, None);
+        let result = self.binary_typed(op, lhs.clone(), rhs, span);
+        let result = self.convert(result, &lhs.ty);
+        if is_error(&result.ty) {
+            return None;
+        }
+        let kind = match result.kind {
+            ExprKind::Binary(of, left, right) if of == op && left.ty == lhs.ty => {
+                typed::StmtKind::Assign { lhs, op: Some(op), rhs: *right }
+            }
+            _ => typed::StmtKind::Assign { lhs, op: None, rhs: result },
+        };
+        Some(stmt(kind, span))
+    }
+
+    fn call_stmt(&mut self, e: &ast::Expr, span: Span) -> Option<Stmt> {
+        let ast::ExprKind::Call { callee, type_args, args } = &e.kind else {
+            let typed = self.check(e, None);
+            if !is_error(&typed.ty) {
+                self.error(Diagnostic::error("statement", span, "this is not a statement").label("expected a call"));
+            }
+            return None;
+        };
+        match self.call(callee, type_args, args, None, e.span) {
+            Called::Call(call, _) => Some(stmt(typed::StmtKind::Call(call), span)),
+            Called::Value(value) => {
+                if matches!(value.kind, ExprKind::Instance(_)) {
+                    self.error(
+                        Diagnostic::error("statement", span, "a constructor call is not a statement")
+                            .help("give the instance a name, outside of this block"),
+                    );
+                }
+                None
+            }
+            Called::Wrong => None,
+        }
+    }
+
+    fn return_stmt(&mut self, value: Option<&ast::Expr>, span: Span) -> Option<Stmt> {
+        if self.cx.in_parser {
+            self.error(
+                Diagnostic::error("placement", span, "there is no `return` in parsers").help("use `transition`"),
+            );
+            return None;
+        }
+        let value = match (self.cx.ret.clone(), value) {
+            (Some(Type::Void) | None, None) => None,
+            (Some(Type::Void) | None, Some(value)) => {
+                self.check(value, None);
+                self.error(
+                    Diagnostic::error("return", span, "nothing can be returned here")
+                        .label("only functions with a result return a value"),
+                );
+                None
+            }
+            (Some(ty), Some(value)) => Some(self.check_as(value, &ty)),
+            (Some(ty), None) => {
+                if !is_error(&ty) {
+                    let wanted = self.describe(&ty);
+                    self.error(
+                        Diagnostic::error("return", span, "the result is missing").label(format!("expected {wanted}")),
+                    );
+                }
+                None
+            }
+        };
+        Some(stmt(typed::StmtKind::Return(value), span))
+    }
+
+    fn for_in(
+        &mut self,
+        ty: Option<&ast::TypeRef>,
+        name: &ast::Ident,
+        range: &ast::Expr,
+        body: &'a ast::Stmt,
+        span: Span,
+    ) -> Option<Stmt> {
+        let declared = match ty {
+            Some(written) => {
+                let resolved = self.resolve(written);
+                self.check_variable_type(&resolved, written.span, name);
+                resolved
+            }
+            None => {
+                let binding = self.lookup(name, false)?;
+                match binding.symbol {
+                    Symbol::Var(var) => self.out.vars[var].ty.clone(),
+                    _ => {
+                        self.error(Diagnostic::error(
+                            "not-an-lvalue",
+                            name.span,
+                            format!("`{}` is not a variable", name.name),
+                        ));
+                        return None;
+                    }
+                }
+            }
+        };
+        enum Items {
+            Range(Expr, Expr),
+            Each(Expr),
+        }
+        let items = match &range.kind {
+            ast::ExprKind::Range(low, high) => {
+                let (low, high) = (self.check_as(low, &declared), self.check_as(high, &declared));
+                let is_number =
+                    matches!(declared, Type::Bit(_) | Type::Int(_)) || self.underlying_of_enum(&declared).is_some();
+                if !is_number && !is_error(&declared) {
+                    let found = self.describe(&declared);
+                    self.error(Diagnostic::error(
+                        "loop-type",
+                        range.span,
+                        format!("a range of {found} cannot be gone through"),
+                    ));
+                }
+                Items::Range(low, high)
+            }
+            _ => {
+                let hint = Type::List(Box::new(declared.clone()));
+                let is_list = matches!(range.kind, ast::ExprKind::List(_));
+                let items = self.check(range, (is_list && !is_error(&declared)).then_some(&hint));
+                let element = match &items.ty {
+                    Type::Stack(element, _) | Type::List(element) => Some((**element).clone()),
+                    Type::Tuple(types) if types.iter().all(|ty| Some(ty) == types.first()) => types.first().cloned(),
+                    _ => None,
+                };
+                match element {
+                    _ if is_error(&items.ty) || is_error(&declared) => Items::Each(bad(range.span)),
+                    Some(element) if element == declared => Items::Each(items),
+                    _ => {
+                        let (found, wanted) = (self.describe(&items.ty), self.describe(&declared));
+                        self.error(
+                            Diagnostic::error(
+                                "loop-type",
+                                range.span,
+                                format!("{found} does not hold values of type {wanted}"),
+                            )
+                            .help("a loop goes through a range `a .. b`, a list or a header stack"),
+                        );
+                        Items::Each(bad(range.span))
+                    }
+                }
+            }
+        };
+        self.scoped(|c| {
+            let var = match ty {
+                Some(_) => {
+                    let var = c.new_var(name, declared, VarKind::Loop, &Vec::new());
+                    c.declare(name, Symbol::Var(var));
+                    var
+                }
+                None => match c.find(&name.name, false)?.symbol {
+                    Symbol::Var(var) => var,
+                    _ => return None,
+                },
+            };
+            c.cx.loops += 1;
+            let (body, _) = c.branch(body);
+            c.cx.loops -= 1;
+            let body = Box::new(body);
+            let kind = match items {
+                Items::Range(low, high) => typed::StmtKind::ForRange { var, low, high, body },
+                Items::Each(items) => typed::StmtKind::ForEach { var, items, body },
+            };
+            Some(stmt(kind, span))
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! `switch` (specification section 12.7): on values, and on which action a table ran.
+
+use std::collections::HashSet;
+
+use source::{Diagnostic, Span};
+
+use super::method::Called;
+use super::scope::{Symbol, nearest};
+use super::{Checker, bad, is_error};
+use crate::ast;
+use crate::typed::{self, Block, Call, Expr, Stmt, StmtKind, TableId, Type, Value};
+
+impl<'a> Checker<'a> {
+    pub(super) fn switch(
+        &mut self,
+        subject: &'a ast::Expr,
+        cases: &'a [ast::SwitchCase],
+        span: Span,
+    ) -> (Option<Stmt>, bool) {
+        self.default_last(cases);
+        if let ast::ExprKind::Member(base, member) = &subject.kind
+            && &*member.name == "action_run"
+            && let ast::ExprKind::Call { callee, type_args, args } = &base.kind
+        {
+            match self.call(callee, type_args, args, None, base.span) {
+                Called::Call(call, Type::TableResult(table)) => return self.action_switch(call, table, cases, span),
+                Called::Wrong => {
+                    for case in cases {
+                        if let Some(body) = &case.body {
+                            self.block(body);
+                        }
+                    }
+                    return (None, true);
+                }
+                _ => {}
+            }
+        }
+        self.value_switch(subject, cases, span)
+    }
+
+    fn default_last(&mut self, cases: &[ast::SwitchCase]) {
+        let is_default =
+            |case: &ast::SwitchCase| matches!(case.label.kind, ast::ExprKind::Default | ast::ExprKind::DontCare);
+        let mut defaults = cases.iter().filter(|case| is_default(case));
+        let Some(first) = defaults.next() else { return };
+        if let Some(second) = defaults.next() {
+            self.error(
+                Diagnostic::error("duplicate", second.label.span, "there are two `default` cases")
+                    .also(first.label.span, "the first"),
+            );
+        } else if let Some(after) = cases.iter().skip_while(|case| !is_default(case)).nth(1) {
+            self.error(
+                Diagnostic::error("default-last", after.label.span, "a case behind `default`")
+                    .also(first.label.span, "`default` must be the last case"),
+            );
+        }
+    }
+
+    /// Bodies with their labels: labels without a body fall through to the next that has one.
+    fn grouped<L>(
+        &mut self,
+        cases: &'a [ast::SwitchCase],
+        mut label: impl FnMut(&mut Self, &'a ast::Expr) -> Option<L>,
+    ) -> (Vec<(Vec<L>, Block)>, Option<Block>, bool) {
+        let mut out = Vec::new();
+        let mut default = None;
+        let mut labels = Vec::new();
+        let mut is_default = false;
+        let mut completes = false;
+        for case in cases {
+            if matches!(case.label.kind, ast::ExprKind::Default | ast::ExprKind::DontCare) {
+                is_default = true;
+            } else if let Some(label) = label(self, &case.label) {
+                labels.push(label);
+            }
+            let Some(body) = &case.body else { continue };
+            let (block, reaches) = self.block(body);
+            completes |= reaches;
+            if is_default {
+                default = Some(block.clone());
+            }
+            if !labels.is_empty() {
+                out.push((std::mem::take(&mut labels), block));
+            }
+            is_default = false;
+        }
+        completes |= default.is_none();
+        (out, default, completes)
+    }
+
+    fn action_switch(
+        &mut self,
+        apply: Call,
+        table: TableId,
+        cases: &'a [ast::SwitchCase],
+        span: Span,
+    ) -> (Option<Stmt>, bool) {
+        let mut seen = HashSet::new();
+        let (cases, default, completes) = self.grouped(cases, |c, label| {
+            let at = c.action_label(label, table)?;
+            if !seen.insert(at) {
+                c.error(Diagnostic::error("duplicate", label.span, "this action has a case already"));
+                return None;
+            }
+            Some(at)
+        });
+        (Some(Stmt { kind: StmtKind::SwitchAction { apply, table, cases, default }, span }), completes)
+    }
+
+    fn action_label(&mut self, label: &ast::Expr, table: TableId) -> Option<usize> {
+        let ast::ExprKind::Name { absolute, name } = &label.kind else {
+            self.error(
+                Diagnostic::error("switch-label", label.span, "expected an action")
+                    .label("the cases are the table's actions, or `default`"),
+            );
+            return None;
+        };
+        let actions = &self.out.tables[table].actions;
+        let names: Vec<_> =
+            actions.iter().map(|action| self.out.actions[action.action].local_name.to_string()).collect();
+        let ids: Vec<_> = actions.iter().map(|action| action.action).collect();
+        let at = match self.find(&name.name, *absolute).map(|binding| binding.symbol) {
+            Some(Symbol::Action(id)) => ids.iter().position(|action| *action == id),
+            _ => None,
+        };
+        if at.is_none() {
+            let table = &self.out.tables[table];
+            let mut diagnostic = Diagnostic::error(
+                "switch-label",
+                label.span,
+                format!("`{}` is not an action of table `{}`", name.name, table.local_name),
+            )
+            .also(table.span, "the table");
+            if let Some(near) = nearest(&name.name, names.iter().map(|name| name.as_str())) {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            }
+            self.error(diagnostic);
+        }
+        at
+    }
+
+    fn value_switch(
+        &mut self,
+        subject: &'a ast::Expr,
+        cases: &'a [ast::SwitchCase],
+        span: Span,
+    ) -> (Option<Stmt>, bool) {
+        let mut subject = self.check(subject, None);
+        let allowed = match &subject.ty {
+            Type::Bit(_) | Type::Int(_) | Type::Enum(_) | Type::Error | Type::Bool | Type::New(_) => {
+                !self.is_opaque(&subject.ty)
+            }
+            Type::Integer => true,
+            _ => false,
+        };
+        if !allowed && !is_error(&subject.ty) {
+            let found = self.describe(&subject.ty);
+            self.error(
+                Diagnostic::error("switch-type", subject.span, format!("`switch` cannot be used on {found}"))
+                    .help("bit<w>, int<w>, enums, `error` and `t.apply().action_run` can be switched on"),
+            );
+            subject = bad(subject.span);
+        }
+        let ty = subject.ty.clone();
+        let mut seen: HashSet<Value> = HashSet::new();
+        let (cases, default, completes) = self.grouped(cases, |c, label| {
+            let e: Expr = c.check_as(label, &ty);
+            if is_error(&e.ty) {
+                return None;
+            }
+            if !c.is_static(&e) {
+                c.not_constant(label.span, "a case");
+                return None;
+            }
+            if let Some(value) = super::convert::value_of(&e)
+                && !seen.insert(value)
+            {
+                c.error(Diagnostic::error("duplicate", label.span, "this value has a case already"));
+                return None;
+            }
+            Some(e)
+        });
+        if is_error(&ty) {
+            return (None, completes);
+        }
+        (Some(Stmt { kind: typed::StmtKind::Switch { subject, cases, default }, span }), completes)
+    }
+}
