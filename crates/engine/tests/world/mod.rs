@@ -33,9 +33,13 @@ impl Watch for Recorder<'_> {
 impl World {
     /// The program: text of the IR without its first two lines.
     pub fn new(text: &str) -> World {
-        let text = format!("{CORE}{text}");
+        Self::whole(&format!("{CORE}{text}"))
+    }
+
+    /// The program: text of the IR.
+    pub fn whole(text: &str) -> World {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let file = map.add("test.ir", text.as_str());
+        let file = map.add("test.ir", text);
         let program = ir::parse(&map, file, &mut diagnostics);
         let program = program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
         if let Err(violations) = ir::validate(&program) {
