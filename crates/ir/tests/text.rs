@@ -19,7 +19,8 @@ fn hand_written_programs_print_as_they_are_written() {
     for path in golden::files("ir") {
         let text = std::fs::read_to_string(&path).unwrap();
         let program = read(&text).unwrap_or_else(|findings| panic!("{findings}"));
-        ir::validate(&program).unwrap_or_else(|violations| panic!("{}: {}", path.display(), golden::lines(&violations)));
+        ir::validate(&program)
+            .unwrap_or_else(|violations| panic!("{}: {}", path.display(), golden::lines(&violations)));
         let printed = program.to_string();
         golden::check(&path, &printed);
         assert_eq!(read(&printed).unwrap_or_else(|findings| panic!("{findings}")), program, "{}", path.display());

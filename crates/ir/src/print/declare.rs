@@ -27,6 +27,7 @@ impl Printer<'_> {
         }
         self.storage(out)?;
         self.objects(out)?;
+        gap(out, program.field_lists.len())?;
         for (list, kept) in &program.field_lists {
             write!(out, "field_list {list} {{")?;
             for kept in kept {
@@ -43,6 +44,7 @@ impl Printer<'_> {
             }
             out.write_str(" }\n")?;
         }
+        gap(out, program.blocks.len())?;
         for (role, body) in &program.blocks {
             self.role(out, role, *body)?;
         }
@@ -64,7 +66,6 @@ impl Printer<'_> {
 
     fn storage(&self, out: Out<'_>) -> fmt::Result {
         let program = self.program;
-        let gap = |out: Out<'_>, len: usize| if len == 0 { Ok(()) } else { out.write_char('\n') };
         gap(out, program.header_types.len())?;
         for (id, ty) in &program.header_types {
             self.header_type(out, id, ty)?;
@@ -122,6 +123,11 @@ impl Printer<'_> {
         let name = self.program.header_types.get(id).map(|ty| ty.name.as_str());
         self.entity(out, id, name, |names| &names.header_types)
     }
+}
+
+/// An empty line before a list, if there is anything in it.
+fn gap(out: Out<'_>, len: usize) -> fmt::Result {
+    if len == 0 { Ok(()) } else { out.write_char('\n') }
 }
 
 /// The place that means "nowhere": no file, line 0, column 0.

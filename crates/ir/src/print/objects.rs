@@ -73,8 +73,8 @@ impl Printer<'_> {
             out.write_str(if at == 0 { "\nvalue_set " } else { "value_set " })?;
             self.value_set_name(out, id)?;
             write!(out, ": size {} {{", set.size)?;
-            for (name, width, kind) in &set.fields {
-                out.write_str("  ")?;
+            for (at, (name, width, kind)) in set.fields.iter().enumerate() {
+                out.write_str(if at == 0 { " " } else { "  " })?;
                 write_name(out, name)?;
                 write!(out, ": {kind} {width}")?;
             }
@@ -86,8 +86,8 @@ impl Printer<'_> {
             out.write_str(if at == 0 { "\ndigest " } else { "digest " })?;
             self.digest_name(out, id)?;
             out.write_str(" {")?;
-            for (name, width) in &digest.fields {
-                out.write_str("  ")?;
+            for (at, (name, width)) in digest.fields.iter().enumerate() {
+                out.write_str(if at == 0 { " " } else { "  " })?;
                 write_name(out, name)?;
                 write!(out, ": {width}")?;
             }

@@ -301,15 +301,28 @@ impl<'s> Reader<'s, '_> {
 /// A place token's place, and the number of the place if it has one.
 pub(super) fn source_place(token: &str) -> Option<(SourcePlace, Option<usize>)> {
     let text = token.strip_prefix(';')?.trim();
-    let (text, number) = match text.rsplit_once(" #loc") {
-        Some((text, number)) => (text, Some(number.parse().ok()?)),
-        None => (text, None),
+    // A file's name in quotes may hold anything, so it is cut off before the rest is taken apart.
+    let (file, rest) = match text.strip_prefix('"') {
+        Some(quoted) => {
+            let mut escaped = false;
+            let end = quoted.find(|c| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            })?;
+            (unquoted(&text[..end + 2])?, quoted[end + 1..].strip_prefix(':')?)
+        }
+        None => {
+            let numbers = text.find(" #loc").unwrap_or(text.len());
+            let (before, _) = text[..numbers].rsplit_once(':')?;
+            let (file, line) = before.rsplit_once(':')?;
+            (file.to_owned(), &text[before.len() - line.len()..])
+        }
     };
-    let (text, column) = text.rsplit_once(':')?;
-    let (file, line) = text.rsplit_once(':')?;
-    let file = match file.starts_with('"') {
-        true => unquoted(file)?,
-        false => file.to_owned(),
+    let (rest, number) = match rest.split_once(" #loc") {
+        Some((rest, number)) => (rest, Some(number.parse().ok()?)),
+        None => (rest, None),
     };
+    let (line, column) = rest.split_once(':')?;
     Some((SourcePlace { file, line: line.parse().ok()?, column: column.parse().ok()? }, number))
 }
