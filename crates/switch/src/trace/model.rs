@@ -255,8 +255,10 @@ pub enum What {
     },
     /// A condition decided.
     Branch {
+        /// The condition, as the compiled program has it; `None` where several at one place could be meant.
+        condition: Option<String>,
         /// Its value.
-        condition: bool,
+        value: bool,
     },
     /// A value decided.
     Switch {

@@ -113,7 +113,7 @@ fn render_step(page: &mut Page, indent: usize, step: &Step) {
         }
         What::Advance { bits } => format!("skip {}", length(*bits)),
         What::Select { keys, target } => {
-            let keys: Vec<&str> = keys.iter().map(|key| key.shown.as_str()).collect();
+            let keys: Vec<String> = keys.iter().map(named).collect();
             format!("select {} -> {}", keys.join(", "), target.as_deref().unwrap_or("no case"))
         }
         What::ParserError { error } => format!("error {error}"),
@@ -126,8 +126,11 @@ fn render_step(page: &mut Page, indent: usize, step: &Step) {
         }
         What::Validity { header, valid: true } => format!("{header} is valid"),
         What::Validity { header, valid: false } => format!("{header} is invalid"),
-        What::Branch { condition } => format!("if: {}", if *condition { "yes" } else { "no" }),
-        What::Switch { subject } => format!("switch: {}", subject.shown),
+        What::Branch { condition, value } => {
+            let condition = condition.as_deref().map_or(String::new(), |condition| format!(" {condition}"));
+            format!("if{condition}: {}", if *value { "yes" } else { "no" })
+        }
+        What::Switch { subject } => format!("switch {}", named(subject)),
         What::Register { register, index, value, written } => {
             let verb = if *written { "write" } else { "read" };
             format!("{verb} {register}{}: {}", element(index), value.shown)
@@ -147,7 +150,7 @@ fn render_step(page: &mut Page, indent: usize, step: &Step) {
 fn render_table(page: &mut Page, indent: usize, step: &Step) {
     let What::Table { table, key, hit, entry, member, action, args, steps } = &step.what else { return };
     page.line(indent, &format!("table {table}"), step.at.as_deref());
-    let key: Vec<String> = key.iter().map(|key| format!("{} = {}", key.name, key.shown)).collect();
+    let key: Vec<String> = key.iter().map(named).collect();
     if !key.is_empty() {
         page.line(indent + 1, &format!("key     {}", key.join(", ")), None);
     }
@@ -158,7 +161,7 @@ fn render_table(page: &mut Page, indent: usize, step: &Step) {
     if let Some(member) = member {
         page.line(indent + 1, &format!("member  {member}"), None);
     }
-    let args: Vec<String> = args.iter().map(|arg| format!("{} = {}", arg.name, arg.shown)).collect();
+    let args: Vec<String> = args.iter().map(named).collect();
     match action {
         Some(action) => page.line(indent + 1, &format!("action  {action}({})", args.join(", ")), None),
         None => page.line(indent + 1, "action  none: the group has no member that is up", None),
@@ -207,6 +210,11 @@ fn render_outcome(page: &mut Page, outcome: &Outcome) {
             page.line(0, &format!("waits for port {port} in queue {priority}, {depth} {packets} deep"), None);
         }
     }
+}
+
+/// `name = value`, or the value alone if it has no name.
+fn named(value: &Value) -> String {
+    if value.name.is_empty() { value.shown.clone() } else { format!("{} = {}", value.name, value.shown) }
 }
 
 fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {

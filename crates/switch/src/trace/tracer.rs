@@ -1,7 +1,7 @@
 //! From events to a trace.
 
 use engine::{Event, PacketState, Requested, TableEntry, Watch, Written};
-use ir::{BodyId, BodyKind, HeaderId, KeyValue, LocId, Program, SlotId, TableId};
+use ir::{BlockId, BodyId, BodyKind, Expr, HeaderId, KeyValue, LocId, Program, SlotId, TableId, Terminator};
 
 use bits::Bits;
 
@@ -11,6 +11,9 @@ use crate::{Frame, Time};
 
 /// The most steps a trace has. A program that loops through the switch ends long before.
 const MAX_STEPS: usize = 50_000;
+
+/// The most characters of an expression that are shown.
+const MAX_EXPR: usize = 100;
 
 /// The headers of a packet as the parser left them.
 type Parsed = Vec<(HeaderId, engine::HeaderState)>;
@@ -76,7 +79,7 @@ impl Tracer {
         }
     }
 
-    fn block_name(&self, program: &Program, block: ir::BlockId) -> String {
+    fn block_name(&self, program: &Program, block: BlockId) -> String {
         let body = self.bodies.last().map(|(body, _)| &program.bodies[*body]);
         body.and_then(|body| body.blocks.get(block)).map_or(String::new(), |block| block.name.clone())
     }
@@ -98,8 +101,8 @@ impl Tracer {
             }
             Written::Nowhere => return,
         };
-        // Names that begin so are the compiler's own and mean nothing to a reader.
-        if !new.name.starts_with('$') {
+        // Names with this character are the compiler's own and mean nothing to a reader.
+        if !new.name.contains('$') {
             self.push(program, What::Write { old, new }, loc);
         }
     }
@@ -128,8 +131,54 @@ impl Tracer {
         self.push(program, What::Extract { header, at_bit, bits, fields }, loc);
     }
 
-    fn selected(&mut self, program: &Program, keys: &[Bits], case: Option<ir::BlockId>, loc: LocId) {
-        let keys = keys.iter().map(|key| Value::symbolic("", key, shown_key(key))).collect();
+    /// The terminator that decided at this place, if only one in the body that runs can have.
+    fn decided<'p>(
+        &self,
+        program: &'p Program,
+        loc: LocId,
+        fits: impl Fn(&Terminator) -> bool,
+    ) -> Option<&'p Terminator> {
+        let (body, _) = self.bodies.last()?;
+        let blocks = program.bodies[*body].blocks.values();
+        let mut all = blocks.filter(|block| block.loc == loc && fits(&block.terminator)).map(|block| &block.terminator);
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first)
+    }
+
+    fn branched(&mut self, program: &Program, value: bool, target: BlockId, loc: LocId) {
+        let fits = |terminator: &Terminator| match terminator {
+            Terminator::Branch { then, otherwise, .. } => target == if value { *then } else { *otherwise },
+            _ => false,
+        };
+        let condition = match self.decided(program, loc, fits) {
+            Some(Terminator::Branch { condition, .. }) => Some(shown_expr(program, condition)),
+            _ => None,
+        };
+        self.push(program, What::Branch { condition, value }, loc);
+    }
+
+    fn switched(&mut self, program: &Program, value: &Bits, target: BlockId, loc: LocId) {
+        let fits = |terminator: &Terminator| match terminator {
+            Terminator::Switch { cases, default, .. } => {
+                target == *default || cases.iter().any(|(_, block)| *block == target)
+            }
+            _ => false,
+        };
+        let subject = match self.decided(program, loc, fits) {
+            Some(Terminator::Switch { subject, .. }) => Value::new(shown_expr(program, subject), value),
+            _ => Value::symbolic("", value, shown_key(value)),
+        };
+        self.push(program, What::Switch { subject }, loc);
+    }
+
+    fn selected(&mut self, program: &Program, values: &[Bits], case: Option<BlockId>, loc: LocId) {
+        let fits = |terminator: &Terminator| matches!(terminator, Terminator::Select { keys, .. } if keys.len() == values.len());
+        let keys = match self.decided(program, loc, fits) {
+            Some(Terminator::Select { keys, .. }) => {
+                keys.iter().zip(values).map(|(key, value)| Value::new(shown_expr(program, key), value)).collect()
+            }
+            _ => values.iter().map(|value| Value::symbolic("", value, shown_key(value))).collect(),
+        };
         let target = case.map(|block| self.block_name(program, block));
         self.push(program, What::Select { keys, target }, loc);
     }
@@ -226,11 +275,8 @@ impl Watch for Tracer {
             Event::Extracted { header, at_bit, bits, loc } => self.extracted(program, header, at_bit, bits, loc),
             Event::Advanced { bits, loc } => self.push(program, What::Advance { bits }, loc),
             Event::Selected { keys, case, loc } => self.selected(program, keys, case.map(|(_, block)| block), loc),
-            Event::Branched { condition, loc, .. } => self.push(program, What::Branch { condition }, loc),
-            Event::Switched { subject, loc, .. } => {
-                let subject = Value::symbolic("", subject, shown_key(subject));
-                self.push(program, What::Switch { subject }, loc);
-            }
+            Event::Branched { condition, target, loc } => self.branched(program, condition, target, loc),
+            Event::Switched { subject, target, loc } => self.switched(program, subject, target, loc),
             Event::Assigned { place, value, loc } => self.write(program, place, value, loc),
             Event::Copied { to, from, loc } => self.copied(program, to, from, loc),
             Event::Validity { header, valid, loc } => {
@@ -307,6 +353,22 @@ fn hex(data: &[u8]) -> String {
 /// A value without a name: hexadecimal where it has bytes, else decimal.
 fn shown_key(value: &Bits) -> String {
     value::show(if value.width() >= 8 { "type" } else { "" }, value)
+}
+
+/// An expression without the widths of its constants, cut if it is long.
+fn shown_expr(program: &Program, expr: &Expr) -> String {
+    let mut text = String::new();
+    let mut in_width = false;
+    for c in program.display_expr(expr).to_string().chars() {
+        in_width = c == ':' || (in_width && c.is_ascii_digit());
+        if !in_width {
+            text.push(c);
+        }
+    }
+    match text.char_indices().nth(MAX_EXPR) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    }
 }
 
 fn field_name(program: &Program, header: HeaderId, field: u32) -> String {

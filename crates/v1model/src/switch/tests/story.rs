@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ::switch::{
-    Device, DropReason, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time,
-};
+use ::switch::{Device, DropReason, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
 use bits::Bits;
 
 use super::probe::{Do, frame, program, report};
@@ -135,10 +133,7 @@ fn an_egress_clone_is_the_packet_as_it_was_and_goes_through_egress() {
     assert!(switch.set_mirror_session(9, Some(MirrorSession::to_port(3))));
     let left = send(&mut switch, 0, &[frame(Do::CloneEgress, 1, 9, 2)]);
     // The report header was valid already when the clone was made, and counts for its length.
-    assert_eq!(
-        left,
-        ["1: op=9 kept=7 length=7 port=1 payload=2", "3: op=9 type=2 kept=7 length=32 port=3 payload=2"]
-    );
+    assert_eq!(left, ["1: op=9 kept=7 length=7 port=1 payload=2", "3: op=9 type=2 kept=7 length=32 port=3 payload=2"]);
 }
 
 #[test]
