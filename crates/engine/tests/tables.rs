@@ -3,6 +3,7 @@
 mod world;
 
 use bits::Bits;
+use engine::tables::{Backend, Handle, Lookup};
 use engine::{ActionCall, ActionSpec, Colour, CounterValue, Ending, EntryError, MeterConfig, TableEntry, WeightedCall};
 use ir::KeyValue::{Any, Exact, Lpm, Range, Ternary};
 use world::{World, byte};
@@ -369,4 +370,41 @@ fn one_shots_need_a_profile() {
     let entry = TableEntry { action: shot, ..world.entry(vec![Any], 0, "set", 1) };
     let lpm = world.table("longest");
     assert_eq!(world.objects.insert(lpm, entry), Err(EntryError::NoProfile(lpm)));
+}
+
+/// Finds the first entry it was given for every key, or is never ready.
+#[derive(Debug)]
+struct Remote {
+    entries: Vec<Handle>,
+    ready: bool,
+}
+
+impl Backend for Remote {
+    fn lookup(&self, _: &[Bits]) -> Lookup {
+        if self.ready { Lookup::Hit(self.entries[0]) } else { Lookup::Pending }
+    }
+
+    fn find(&self, _: &[ir::KeyValue], _: i32) -> Option<Handle> {
+        None
+    }
+
+    fn insert(&mut self, _: &[ir::KeyValue], _: i32, handle: Handle) {
+        self.entries.push(handle);
+    }
+
+    fn remove(&mut self, _: &[ir::KeyValue], _: i32) -> Option<Handle> {
+        self.entries.pop()
+    }
+}
+
+#[test]
+fn a_table_may_live_elsewhere_and_answer_later() {
+    let mut world = world();
+    let table = world.table("longest");
+    assert_eq!(world.objects.key_shape(table).len(), 1);
+    world.insert("longest", vec![Lpm(byte(0x80), 8)], 0, 3).unwrap();
+    world.objects.set_backend(table, Box::new(Remote { entries: vec![], ready: true }));
+    assert_eq!(world.apply("longest", 0x11, 0), 3);
+    world.objects.set_backend(table, Box::new(Remote { entries: vec![], ready: false }));
+    assert_eq!((world.run("longest", &[]), world.get("out")), (Ending::Pending(table), 0));
 }

@@ -6,9 +6,6 @@ mod effects;
 mod eval;
 mod parse;
 
-#[cfg(test)]
-mod tests;
-
 use ir::{BlockId, BodyId, Instr, LocId, Op, Program, TableId, Terminator};
 
 use crate::{BitString, Event, Objects, PacketState, Watch};

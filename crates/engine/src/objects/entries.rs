@@ -4,7 +4,7 @@ use ir::{KeyValue, TableId};
 
 use super::profile::check_weights;
 use super::{ActionCall, ActionSpec, CounterValue, EntryError, Installed, Meter, MeterConfig, Objects, TableEntry};
-use crate::tables::{Handle, canonical, needs_priority};
+use crate::tables::{Backend, Handle, KeyShape, canonical, needs_priority};
 
 impl Objects {
     /// Adds an entry.
@@ -156,6 +156,16 @@ impl Objects {
             let timeout_ns = installed.entry.idle_timeout_ns;
             timeout_ns > 0 && now_ns.saturating_sub(installed.last_hit_ns) >= timeout_ns
         })
+    }
+
+    /// The key elements of a table that are matched, which leaves out selectors.
+    pub fn key_shape(&self, table: TableId) -> &[KeyShape] {
+        &self.tables[table].keys
+    }
+
+    /// Keeps a table's entries in another backend from now on, which gets those that are there.
+    pub fn set_backend(&mut self, table: TableId, backend: Box<dyn Backend>) {
+        self.tables[table].move_to(backend);
     }
 
     /// Loads the entries that the program gives. The validator has seen them; of two with one key the first stays,

@@ -100,6 +100,16 @@ impl TableState {
         installed
     }
 
+    /// Moves the entries to another backend.
+    pub(crate) fn move_to(&mut self, mut backend: Box<dyn Backend>) {
+        for (index, installed) in self.entries.iter().enumerate() {
+            if let Some(Installed { entry, .. }) = installed {
+                backend.insert(&entry.keys, entry.priority, Handle(index as u32));
+            }
+        }
+        self.backend = backend;
+    }
+
     /// The index of an action in the table's list.
     pub(crate) fn action_index(&self, action: ActionId) -> Option<usize> {
         self.actions.iter().position(|candidate| candidate.action == action)
