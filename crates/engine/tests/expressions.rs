@@ -201,6 +201,30 @@ control c {
 }
 
 #[test]
+fn loops_that_ask_or_emit_run_out_of_fuel_sooner() {
+    let text = "
+header_type large { a: 65536  b: 65536 }
+header h: large
+control ask {
+  block b:
+    recirculate
+    goto b
+}
+control grow {
+  block b:
+    set_valid h
+    emit h
+    goto b
+}
+";
+    let mut world = World::new(text);
+    assert!(matches!(world.run("ask", &[]), Ending::OutOfFuel(_)));
+    assert_eq!(world.state.requests().len(), engine::FUEL_BLOCKS as usize / 2);
+    assert!(matches!(world.run("grow", &[]), Ending::OutOfFuel(_)));
+    assert!(world.state.emitted().as_bytes().len() < engine::FUEL_BLOCKS as usize * 128);
+}
+
+#[test]
 fn a_broken_assertion_ends_the_body() {
     let text = "
 metadata n: 8

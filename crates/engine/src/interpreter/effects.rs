@@ -7,19 +7,20 @@ use ir::{Algorithm, CounterId, Data, Expr, HeaderRef, LocId, MeterId, Place, Reg
 
 use super::{Run, tell};
 use crate::objects::Colour;
-use crate::{BitString, Event, Requested, Watch};
+use crate::{BitString, Ending, Event, Requested, Watch};
 
 impl<W: Watch + ?Sized> Run<'_, W> {
-    pub(super) fn emit(&mut self, header: &HeaderRef, loc: LocId) {
-        let Some(id) = self.header(header) else { return };
-        let state = &mut *self.state;
-        let header = &state.headers[id];
-        if !header.valid {
-            return;
+    pub(super) fn emit(&mut self, header: &HeaderRef, loc: LocId) -> Result<(), Ending> {
+        let Some(id) = self.header(header) else { return Ok(()) };
+        if !self.state.headers[id].valid {
+            return Ok(());
         }
-        let bits = header.len_bits();
-        header.fields.iter().for_each(|field| state.emitted.push(field));
+        let bits = self.state.headers[id].len_bits();
+        self.spend((bits / 1024) as u32, loc)?;
+        let state = &mut *self.state;
+        state.headers[id].fields.iter().for_each(|field| state.emitted.push(field));
         tell!(self, Event::Emitted { header: id, bits, loc });
+        Ok(())
     }
 
     pub(super) fn register_read(&mut self, place: &Place, register: RegisterId, index: &Expr, loc: LocId) {
@@ -84,7 +85,8 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         }
     }
 
-    pub(super) fn request(&mut self, request: &Request, loc: LocId) {
+    pub(super) fn request(&mut self, request: &Request, loc: LocId) -> Result<(), Ending> {
+        self.spend(1, loc)?;
         let number = |expr: &Expr| self.eval(expr).low_u64() as u32;
         let request = match request {
             Request::Clone { ingress, session, keep } => {
@@ -99,6 +101,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         };
         tell!(self, Event::Requested { request: &request, loc });
         self.state.requests.push((request, loc));
+        Ok(())
     }
 
     /// The message is only put together for someone who reads it.

@@ -10,7 +10,8 @@ use ir::{BlockId, BodyId, Instr, LocId, Op, Program, TableId, Terminator};
 
 use crate::{BitString, Event, Objects, PacketState, Watch};
 
-/// The most blocks that one run of a body executes, those of the actions it applies included.
+/// The most blocks that one run of a body executes, those of the actions it applies included. What makes the packet
+/// grow costs as well, so that no loop exhausts memory: a block for each request, and for each 128 bytes emitted.
 pub const FUEL_BLOCKS: u32 = 100_000;
 
 /// When a body runs.
@@ -97,7 +98,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         let mut at = BlockId::from_u32(0);
         loop {
             let block = &body.blocks[at];
-            self.fuel_blocks = self.fuel_blocks.checked_sub(1).ok_or(Ending::OutOfFuel(block.loc))?;
+            self.spend(1, block.loc)?;
             if block.is_state {
                 tell!(self, Event::State { body: id, block: at });
             }
@@ -109,6 +110,11 @@ impl<W: Watch + ?Sized> Run<'_, W> {
                 None => return Ok(()),
             }
         }
+    }
+
+    fn spend(&mut self, blocks: u32, loc: LocId) -> Result<(), Ending> {
+        self.fuel_blocks = self.fuel_blocks.checked_sub(blocks).ok_or(Ending::OutOfFuel(loc))?;
+        Ok(())
     }
 
     /// Where the body goes on; `None` at its end.
@@ -154,7 +160,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             Op::Advance(width) => self.advance(width, loc)?,
             Op::Verify(condition, error) => self.verify(condition, error, loc)?,
 
-            Op::Emit(header) => self.emit(header, loc),
+            Op::Emit(header) => self.emit(header, loc)?,
             Op::Apply { table, hit, action } => self.apply(*table, *hit, *action, loc)?,
 
             Op::RegisterRead(place, register, index) => self.register_read(place, *register, index, loc),
@@ -172,7 +178,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
                 let value = self.objects.random.between(&low, &high);
                 self.write(place, value, loc);
             }
-            Op::Request(request) => self.request(request, loc),
+            Op::Request(request) => self.request(request, loc)?,
             Op::Log(text, values) => self.log(text, values, loc),
             Op::Assert(condition) => {
                 if !self.eval(condition).is_true() {
