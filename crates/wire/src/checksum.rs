@@ -37,14 +37,24 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     finish(sum(bytes))
 }
 
-/// The sum of the pseudo-header that TCP and UDP over IPv4 include (RFC 793, RFC 768).
-pub fn pseudo_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, len: usize) -> u64 {
-    sum(&source.octets()) + sum(&destination.octets()) + u64::from(protocol) + len as u64
+/// The addresses of an IP packet, which the checksums of TCP, UDP and ICMPv6 cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// Source and destination of IPv4.
+    V4(Ipv4Addr, Ipv4Addr),
+    /// Source and destination of IPv6.
+    V6(Ipv6Addr, Ipv6Addr),
 }
 
-/// The sum of the pseudo-header that TCP, UDP and ICMPv6 include over IPv6 (RFC 8200, 8.1).
-pub fn pseudo_v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, len: usize) -> u64 {
-    sum(&source.octets()) + sum(&destination.octets()) + u64::from(protocol) + len as u64
+impl Addresses {
+    /// The sum of the pseudo-header before a segment of `len` bytes (RFC 768, RFC 9293; for IPv6 RFC 8200, 8.1).
+    pub fn pseudo(self, protocol: u8, len: usize) -> u64 {
+        let addresses = match self {
+            Addresses::V4(source, destination) => sum(&source.octets()) + sum(&destination.octets()),
+            Addresses::V6(source, destination) => sum(&source.octets()) + sum(&destination.octets()),
+        };
+        addresses + u64::from(protocol) + len as u64
+    }
 }
 
 /// The checksum after one 16-bit word that it covers changed from `old` to `new` (RFC 1624, equation 3).
@@ -106,10 +116,11 @@ mod tests {
     #[test]
     fn a_partial_checksum_is_completed_or_refused() {
         let mut frame = vec![9; 30];
-        let pseudo = fold(pseudo_v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17, 20));
+        let addresses = Addresses::V4([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let pseudo = fold(addresses.pseudo(17, 20));
         frame[16..18].copy_from_slice(&pseudo.to_be_bytes());
         assert!(complete(&mut frame, 10, 6));
-        let whole = pseudo_v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17, 20) + sum(&frame[10..]);
+        let whole = addresses.pseudo(17, 20) + sum(&frame[10..]);
         assert_eq!(finish(whole), 0);
         assert!(!complete(&mut frame, 10, 19) && !complete(&mut frame, 31, 0) && !complete(&mut frame, usize::MAX, 1));
     }

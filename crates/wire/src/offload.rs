@@ -13,6 +13,9 @@
 //! ```
 
 use crate::checksum;
+use crate::ethernet::{IPV4, IPV6, OUTER_VLAN, VLAN};
+use crate::field::{get16, put16};
+use crate::ipv4::{TCP, UDP};
 
 /// What the frame carries, and so how it is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +37,6 @@ pub enum CannotCut {
     Malformed,
 }
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
@@ -93,19 +94,19 @@ fn layout(frame: &[u8], cut: Cut) -> Result<Layout, CannotCut> {
     let byte = |at: usize| frame.get(at).copied().ok_or(short);
     let half = |at: usize| Ok(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
     let mut at = 12;
-    while matches!(half(at)?, 0x8100 | 0x88a8) {
+    while matches!(half(at)?, VLAN | OUTER_VLAN) {
         at += 4;
     }
     let network = at + 2;
     let (version, mut protocol, mut transport) = match half(at)? {
-        0x0800 if byte(network)? >> 4 == 4 => {
+        IPV4 if byte(network)? >> 4 == 4 => {
             let header_len = usize::from(byte(network)? & 0xf) * 4;
             if header_len < 20 {
                 return Err(short);
             }
             (4, byte(network + 9)?, network + header_len)
         }
-        0x86dd if byte(network)? >> 4 == 6 => (6, byte(network + 6)?, network + 40),
+        IPV6 if byte(network)? >> 4 == 6 => (6, byte(network + 6)?, network + 40),
         _ => return Err(CannotCut::NotPlain),
     };
     // Hop-by-hop options, routing and destination options may stand before the transport header (RFC 8200, 4).
@@ -169,14 +170,6 @@ fn finish_checksum(piece: &mut [u8], layout: &Layout, cut: Cut) {
     put16(piece, layout.transport + offset, checksum::fold(pseudo));
     let inside = checksum::complete(piece, layout.transport, offset);
     debug_assert!(inside, "the layout was checked");
-}
-
-fn get16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn put16(bytes: &mut [u8], at: usize, value: u16) {
-    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
 #[cfg(test)]

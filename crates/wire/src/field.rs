@@ -1,0 +1,40 @@
+//! Numbers within bytes, in network order. The places were checked before: these index.
+
+use crate::Malformed;
+
+pub(crate) fn get16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub(crate) fn get32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// The `N` bytes from `at`.
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+pub(crate) fn put16(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+pub(crate) fn put32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+}
+
+/// Refuses fewer than `needed` bytes.
+pub(crate) fn require(format: &'static str, bytes: &[u8], needed: usize) -> Result<(), Malformed> {
+    let have = bytes.len();
+    if have < needed { Err(Malformed::Truncated { format, needed, have }) } else { Ok(()) }
+}
+
+/// A header of `len` zero bytes with `payload` behind it.
+pub(crate) fn with_payload(len: usize, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(len + payload.len());
+    bytes.resize(len, 0);
+    bytes.extend_from_slice(payload);
+    bytes
+}
