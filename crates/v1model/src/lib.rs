@@ -3,6 +3,10 @@
 //! The central type is [`Switch`]: a sans-IO device ([`::switch::Device`]) that does with packets what BMv2's
 //! `simple_switch` is documented to do.
 
+pub mod description;
+mod lower_hash;
+mod lower_object;
+mod lower_packet;
 mod switch;
 
 pub use switch::{CPU_PORT, Config, DROP_PORT, LoadError, Switch};

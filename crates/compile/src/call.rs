@@ -1,0 +1,334 @@
+//! Calls: everything is inlined, with the copying in and out that section 6.8 asks for.
+//!
+//! An argument is passed by reference where nobody can tell the difference: where nothing that the callee can reach by
+//! another name overlaps it. Else it is copied:
+//!
+//! ```text
+//! f(inout x, inout x)        f.a = x; f.b = x; ... body ...; x = f.a; x = f.b
+//! ```
+//!
+//! `exit` in a callee goes by way of the copying out of every call around it.
+
+use std::collections::HashSet;
+
+use p4::ast::Direction;
+use p4::typed::{self, Arg, Call, Callee, ExprKind, Param, StmtKind, Type};
+
+use crate::arch::Object;
+use crate::instance::InstRef;
+use crate::lowering::{Binding, Frame, Lowering};
+use crate::place::Lval;
+use crate::storage::{Life, Store};
+use crate::value::{Root, Val};
+use crate::walk::{self, Node};
+
+/// An argument, evaluated.
+pub(crate) enum Passed {
+    Val(Val),
+    Place(Lval),
+}
+
+/// What must be written back when a callee is done.
+pub(crate) type Copies = Vec<(Store, Type, Lval)>;
+
+impl<'a> Lowering<'a> {
+    /// Lowers a call; the value, if it has one of type `ty`.
+    pub(crate) fn call(&mut self, call: &Call, ty: &Type) -> Val {
+        let outer = self.at(call.span);
+        let val = match &call.callee {
+            Callee::Function(id) => self.call_function(*id, &call.args),
+            Callee::Action(id) => self.call_action(*id, &call.args),
+            Callee::Table(id) => {
+                self.apply_table(*id, None, None);
+                Val::Absent
+            }
+            Callee::ExternFn(id, type_args) => self.call_extern_fn(*id, type_args, &call.args, ty, call.span),
+            Callee::Method { object, of, method, type_args } => {
+                self.call_method(object, *of, *method, type_args, &call.args, ty, call.span)
+            }
+            Callee::Apply(target) => {
+                match self.value(target) {
+                    Val::Object(object) => self.apply(&object, &call.args),
+                    _ => self.unsupported(call.span, "what is applied here is not known at compile time"),
+                }
+                Val::Absent
+            }
+            Callee::Builtin(builtin, base) => self.builtin(*builtin, base, ty),
+        };
+        self.at(outer);
+        val
+    }
+
+    /// Evaluates arguments from left to right.
+    pub(crate) fn pass(&mut self, params: &[(Direction, Type)], args: &[Arg]) -> Vec<Passed> {
+        let effects: Vec<bool> = args.iter().map(walk::arg_has_effects).collect();
+        let mut passed = Vec::with_capacity(args.len());
+        for (i, ((direction, ty), arg)) in params.iter().zip(args).enumerate() {
+            let later = effects[i + 1..].contains(&true);
+            passed.push(match (direction, arg) {
+                (Direction::Out | Direction::InOut, Arg::Expr(e)) => Passed::Place(self.place(e, true)),
+                (_, Arg::Expr(e)) => {
+                    let val = self.value(e);
+                    Passed::Val(if later { self.spill(val, &e.ty) } else { val })
+                }
+                (Direction::In | Direction::None, Arg::DontCare(ty)) => Passed::Val(self.default_value(ty)),
+                (_, Arg::DontCare(ty)) => Passed::Place(Lval::whole(self.temp_store(ty), ty.clone())),
+                (Direction::In | Direction::None, Arg::Absent) => Passed::Val(Val::Absent),
+                (_, Arg::Absent) => Passed::Place(Lval::whole(self.temp_store(ty), ty.clone())),
+            });
+        }
+        passed
+    }
+
+    /// Makes the parameters stand for the arguments. `captured` is what the callee can reach by other names; `own` is
+    /// the instance whose storage copies go to (the body's own otherwise), and `force` makes copies of everything.
+    pub(crate) fn bind(
+        &mut self,
+        params: &[Param],
+        passed: Vec<Passed>,
+        captured: &HashSet<Root>,
+        own: Option<InstRef>,
+        force: bool,
+    ) -> Copies {
+        let mut outs: Vec<HashSet<Root>> = Vec::new();
+        for arg in &passed {
+            let mut roots = HashSet::new();
+            if let Passed::Place(lval) = arg {
+                self.store_roots(&lval.store, &mut roots);
+            }
+            outs.push(roots);
+        }
+        let mut copies = Vec::new();
+        let mut bindings = Vec::new();
+        // Copies of `in` arguments come first: an `out` argument is cleared when all have been read.
+        let mut later: Vec<(&Param, Lval, bool)> = Vec::new();
+        for (i, (param, arg)) in params.iter().zip(passed).enumerate() {
+            match arg {
+                Passed::Val(val) => {
+                    let written = || outs.iter().chain(std::iter::once(captured));
+                    let mut read = HashSet::new();
+                    self.val_roots(&val, &mut read);
+                    let compile_time =
+                        matches!(val, Val::Object(_) | Val::Text(_) | Val::Absent | Val::Integer(_));
+                    let by_reference =
+                        !force && is_leaf(&val) && written().all(|roots| read.is_disjoint(roots));
+                    if compile_time || by_reference {
+                        bindings.push((param.var, Binding::Val(val)));
+                    } else {
+                        let ty = self.program.vars[param.var].ty.clone();
+                        let store = self.param_store(param.var, own);
+                        self.assign(&store, val, &ty);
+                        bindings.push((param.var, Binding::Store(store)));
+                    }
+                }
+                Passed::Place(lval) => {
+                    let others = outs.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, roots)| roots);
+                    let alone = others.chain(std::iter::once(captured)).all(|roots| outs[i].is_disjoint(roots));
+                    let by_reference = !force && alone && lval.slice.is_none() && lval.back.is_none();
+                    later.push((param, lval, by_reference));
+                }
+            }
+        }
+        for (param, lval, by_reference) in later {
+            let store = if by_reference {
+                lval.store.clone()
+            } else {
+                let store = self.param_store(param.var, own);
+                if param.direction == Direction::InOut {
+                    let val = lval.read(self);
+                    self.assign(&store, val, &lval.value_ty());
+                }
+                copies.push((store.clone(), lval.value_ty(), lval));
+                store
+            };
+            if param.direction == Direction::Out {
+                self.initialise(&store, true);
+            }
+            bindings.push((param.var, Binding::Store(store)));
+        }
+        self.env.extend(bindings);
+        copies
+    }
+
+    fn param_store(&mut self, var: typed::VarId, own: Option<InstRef>) -> Store {
+        match own {
+            Some(inst) => self.inst_store(inst, var),
+            None => self.local(var),
+        }
+    }
+
+    /// Lowers a callee's body in a frame of its own.
+    pub(crate) fn inline(&mut self, copies: Copies, value: Option<Store>, lower: impl FnOnce(&mut Self)) {
+        let back = self.block("return");
+        let (outer_exit, outer_copies) = match self.frames.last() {
+            Some(frame) => (frame.exit_to, frame.copies),
+            None => (back, false),
+        };
+        let exit_to = if copies.is_empty() { outer_exit } else { self.block("exit") };
+        let pending = outer_copies || !copies.is_empty();
+        self.frames.push(Frame { value, return_to: back, exit_to, copies: pending, loops: Vec::new() });
+        lower(self);
+        self.frames.pop();
+        self.goto(back);
+        self.body.start(back);
+        if copies.is_empty() {
+            return;
+        }
+        self.copy_out(&copies);
+        let after = self.block("after");
+        self.goto(after);
+        self.body.start(exit_to);
+        self.copy_out(&copies);
+        self.goto(outer_exit);
+        self.body.start(after);
+    }
+
+    fn copy_out(&mut self, copies: &Copies) {
+        for (store, _, lval) in copies {
+            self.write(lval, store.read());
+        }
+    }
+
+    fn param_types(&self, params: &[Param]) -> Vec<(Direction, Type)> {
+        params.iter().map(|param| (param.direction, self.program.vars[param.var].ty.clone())).collect()
+    }
+
+    fn call_function(&mut self, id: typed::FunctionId, args: &[Arg]) -> Val {
+        let function = &self.program.functions[id];
+        let passed = self.pass(&self.param_types(&function.params), args);
+        let copies = self.bind(&function.params, passed, &HashSet::new(), None, false);
+        if let ([only], true) = (&function.body.statements[..], copies.is_empty()) {
+            if let StmtKind::Return(Some(e)) = &only.kind {
+                if !walk::has_effects(e) {
+                    return self.value(e);
+                }
+            }
+        }
+        let value = (function.ret != Type::Void).then(|| self.temp_store(&function.ret));
+        self.inline(copies, value.clone(), |cx| cx.statements(&function.body));
+        value.map_or(Val::Absent, |store| store.read())
+    }
+
+    fn call_action(&mut self, id: typed::ActionId, args: &[Arg]) -> Val {
+        let action = &self.program.actions[id];
+        let passed = self.pass(&self.param_types(&action.params), args);
+        let captured = self.captured(id);
+        let copies = self.bind(&action.params, passed, &captured, None, false);
+        self.inline(copies, None, |cx| cx.statements(&action.body));
+        Val::Absent
+    }
+
+    /// The storage of everything that an action, and what it calls, names without having declared it.
+    pub(crate) fn captured(&self, id: typed::ActionId) -> HashSet<Root> {
+        let mut named = HashSet::new();
+        let mut declared = HashSet::new();
+        let mut seen = HashSet::new();
+        let mut actions = vec![id];
+        while let Some(id) = actions.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let action = &self.program.actions[id];
+            declared.extend(action.params.iter().map(|param| param.var));
+            walk::block(&action.body, &mut |node| match node {
+                Node::Expr(e) => {
+                    if let ExprKind::Var(var) = e.kind {
+                        named.insert(var);
+                    }
+                }
+                Node::Call(Call { callee: Callee::Action(callee), .. }) => actions.push(*callee),
+                Node::Call(_) => {}
+                Node::Stmt(stmt) => match &stmt.kind {
+                    StmtKind::Var(var, _) | StmtKind::ForRange { var, .. } | StmtKind::ForEach { var, .. } => {
+                        declared.insert(*var);
+                    }
+                    _ => {}
+                },
+            });
+        }
+        let mut roots = HashSet::new();
+        for var in named.difference(&declared) {
+            match self.env.get(var) {
+                Some(Binding::Store(store)) => self.store_roots(store, &mut roots),
+                Some(Binding::Val(val)) => self.val_roots(val, &mut roots),
+                None => {}
+            }
+        }
+        roots
+    }
+
+    /// Applies a sub-parser or sub-control.
+    fn apply(&mut self, object: &Object, args: &[Arg]) {
+        match object {
+            Object::Control(inst) => {
+                let control = self.control_of(*inst);
+                let Some(control) = control else { return };
+                let passed = self.pass(&self.param_types(&control.params), args);
+                let force = self.insts[inst.0].multi && !control.tables.is_empty();
+                self.enter(*inst, |cx| {
+                    let copies = cx.bind(&control.params, passed, &HashSet::new(), Some(*inst), force);
+                    cx.inline(copies, None, |cx| cx.control_body(*inst));
+                });
+            }
+            Object::Parser(inst) => {
+                let parser = self.parser_of(*inst);
+                let Some(parser) = parser else { return };
+                if self.body.kind != ir::BodyKind::Parser {
+                    let span = self.span;
+                    self.unsupported(span, "a parser can only be applied in a parser");
+                    return;
+                }
+                let passed = self.pass(&self.param_types(&parser.params), args);
+                self.enter(*inst, |cx| {
+                    let copies = cx.bind(&parser.params, passed, &HashSet::new(), Some(*inst), false);
+                    cx.inline(copies, None, |cx| cx.parser_body(*inst));
+                });
+            }
+            _ => {
+                let span = self.span;
+                self.unsupported(span, "this cannot be applied");
+            }
+        }
+    }
+
+    /// The storage of a variable that lives as long as an instance.
+    pub(crate) fn inst_store(&mut self, inst: InstRef, var: typed::VarId) -> Store {
+        if let Some(store) = self.insts[inst.0].stores.get(&var) {
+            return store.clone();
+        }
+        let decl = &self.program.vars[var];
+        let name = format!("{}.{}", self.insts[inst.0].path, decl.name);
+        let store = self.store(&name, &decl.ty, Life::Scoped);
+        let mut roots = HashSet::new();
+        self.store_roots(&store, &mut roots);
+        for root in roots {
+            match root {
+                Root::Slot(slot) => self.scoped.instance_slots.insert(slot),
+                Root::Header(header) => self.scoped.instance_headers.insert(header),
+            };
+        }
+        self.insts[inst.0].stores.insert(var, store.clone());
+        store
+    }
+}
+
+/// Whether using the value costs no more than using a copy of it, and nothing else can move what it names.
+fn is_leaf(val: &Val) -> bool {
+    let fixed = |header: &ir::HeaderRef| matches!(header, ir::HeaderRef::Header(_));
+    match val {
+        Val::Bits(expr) => is_leaf_expr(expr),
+        Val::Varbit(header, _) | Val::Header(header) => fixed(header),
+        Val::Union(members) => members.iter().all(fixed),
+        Val::Literal(parts) | Val::Fields(parts) | Val::Array(parts, _) => parts.iter().all(is_leaf),
+        Val::Integer(_) | Val::Text(_) | Val::Invalid | Val::Stack(_) | Val::Object(_) | Val::Absent => true,
+    }
+}
+
+fn is_leaf_expr(expr: &ir::Expr) -> bool {
+    match expr {
+        ir::Expr::Const(_) | ir::Expr::Slot(_) => true,
+        ir::Expr::Field(header, _) | ir::Expr::Valid(header) => matches!(header, ir::HeaderRef::Header(_)),
+        ir::Expr::Slice(inner, _, _) => is_leaf_expr(inner),
+        _ => false,
+    }
+}

@@ -1,0 +1,247 @@
+//! Instances: what is instantiated once and has state or a place in the control plane's names.
+
+use std::collections::HashMap;
+
+use p4::typed::{self, Arg, Call, Callee, ExprKind, InstanceId, Local, Type, VarId};
+
+use crate::arch::{ExternInstance, Object};
+use crate::lowering::{Binding, Lowering};
+use crate::storage::Store;
+use crate::table::TableRecord;
+use crate::value::Val;
+use crate::walk::{self, Node};
+
+/// A parser or control instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct InstRef(pub(crate) usize);
+
+#[derive(Clone, Copy)]
+pub(crate) enum InstKind {
+    Parser(typed::ParserId),
+    Control(typed::ControlId),
+}
+
+/// What is known of a parser or control instance.
+pub(crate) struct Inst {
+    pub(crate) kind: InstKind,
+    /// What the control plane's names of its parts begin with.
+    pub(crate) path: String,
+    /// Constructor parameters and what they stand for.
+    pub(crate) statics: Vec<(VarId, Val)>,
+    /// Instances declared in it.
+    pub(crate) objects: HashMap<InstanceId, Object>,
+    /// Storage of its variables and parameters.
+    pub(crate) stores: HashMap<VarId, Store>,
+    pub(crate) tables: HashMap<typed::TableId, TableRecord>,
+    pub(crate) value_sets: HashMap<typed::ValueSetId, ir::ValueSetId>,
+    /// Whether it may be applied in several places. Its tables and actions exist once, so its parameters must then
+    /// have storage that is the same everywhere.
+    pub(crate) multi: bool,
+    /// Whether its own instances have been made.
+    ready: bool,
+}
+
+/// How many parser and control instances a program may come to.
+const MAX_INSTANCES: usize = 20_000;
+
+impl<'a> Lowering<'a> {
+    /// What an instance declared where we are, or at top level, stands for.
+    pub(crate) fn object(&mut self, id: InstanceId) -> Object {
+        if let Some(inst) = self.inst {
+            if let Some(object) = self.insts[inst.0].objects.get(&id) {
+                return object.clone();
+            }
+        }
+        if let Some(object) = self.globals.get(&id) {
+            return object.clone();
+        }
+        let object = self.instantiate(id, None);
+        self.globals.insert(id, object.clone());
+        object
+    }
+
+    fn instantiate(&mut self, id: InstanceId, parent: Option<InstRef>) -> Object {
+        let decl = &self.program.instances[id];
+        let outer = self.at(decl.span);
+        let mut args = Vec::new();
+        for arg in &decl.args {
+            args.push(match arg {
+                Arg::Expr(e) => self.aside(|cx| cx.value(e)),
+                Arg::DontCare(_) | Arg::Absent => Val::Absent,
+            });
+        }
+        let is_package = matches!(decl.ty, Type::Package(_));
+        for arg in &args {
+            if let (Val::Object(Object::Control(inst)), false) = (arg, is_package) {
+                self.insts[inst.0].multi = true;
+            }
+        }
+        let path = self.path_of(&decl.name, parent);
+        let object = match &decl.ty {
+            Type::Extern(extern_id) => {
+                let arch = self.arch;
+                let instance = ExternInstance {
+                    decl: &self.program.externs[*extern_id],
+                    name: path,
+                    args,
+                    param_names: &decl.param_names,
+                    annotations: self.annotations(&decl.annotations),
+                    span: decl.span,
+                };
+                arch.extern_instance(self, &instance)
+            }
+            Type::Parser(parser) => {
+                let decl = &self.program.parsers[*parser];
+                let path = if parent.is_none() { own_prefix(&decl.name, &decl.annotations) } else { path };
+                let params = &decl.ctor_params;
+                Object::Parser(self.new_inst(InstKind::Parser(*parser), path, params, args, false))
+            }
+            Type::Control(control) => {
+                let multi = match parent {
+                    Some(parent) => self.insts[parent.0].multi || self.applications(id) != 1,
+                    None => false,
+                };
+                let decl = &self.program.controls[*control];
+                let path = if parent.is_none() { own_prefix(&decl.name, &decl.annotations) } else { path };
+                let params = &decl.ctor_params;
+                Object::Control(self.new_inst(InstKind::Control(*control), path, params, args, multi))
+            }
+            _ => Object::Package(args),
+        };
+        self.at(outer);
+        object
+    }
+
+    fn path_of(&self, name: &str, parent: Option<InstRef>) -> String {
+        match (name.strip_prefix('.'), parent) {
+            (Some(absolute), _) => absolute.to_owned(),
+            (None, Some(parent)) => format!("{}.{name}", self.insts[parent.0].path),
+            (None, None) => name.to_owned(),
+        }
+    }
+
+    fn new_inst(
+        &mut self,
+        kind: InstKind,
+        path: String,
+        params: &[typed::Param],
+        args: Vec<Val>,
+        multi: bool,
+    ) -> InstRef {
+        if self.insts.len() >= MAX_INSTANCES && !self.failed {
+            self.too_large("the program has too many parser and control instances");
+        }
+        let statics = params.iter().map(|param| param.var).zip(args).collect();
+        self.insts.push(Inst {
+            kind,
+            path,
+            statics,
+            objects: HashMap::new(),
+            stores: HashMap::new(),
+            tables: HashMap::new(),
+            value_sets: HashMap::new(),
+            multi,
+            ready: false,
+        });
+        InstRef(self.insts.len() - 1)
+    }
+
+    /// In how many places an instance is applied.
+    fn applications(&self, id: InstanceId) -> usize {
+        let mut count = 0;
+        for control in self.program.controls.values() {
+            if !control.locals.iter().any(|local| matches!(local, Local::Instance(local) if *local == id)) {
+                continue;
+            }
+            walk::block(&control.body, &mut |node| {
+                if let Node::Call(Call { callee: Callee::Apply(target), .. }) = node {
+                    count += usize::from(matches!(target.kind, ExprKind::Instance(target) if target == id));
+                }
+            });
+        }
+        count
+    }
+
+    pub(crate) fn control_of(&self, inst: InstRef) -> Option<&'a typed::Control> {
+        match self.insts[inst.0].kind {
+            InstKind::Control(id) => Some(&self.program.controls[id]),
+            InstKind::Parser(_) => None,
+        }
+    }
+
+    pub(crate) fn parser_of(&self, inst: InstRef) -> Option<&'a typed::Parser> {
+        match self.insts[inst.0].kind {
+            InstKind::Parser(id) => Some(&self.program.parsers[id]),
+            InstKind::Control(_) => None,
+        }
+    }
+
+    /// Lowers something inside an instance, with its constructor parameters known.
+    pub(crate) fn enter(&mut self, inst: InstRef, lower: impl FnOnce(&mut Self)) {
+        let outer = self.inst.replace(inst);
+        for (var, val) in self.insts[inst.0].statics.clone() {
+            self.env.insert(var, Binding::Val(val));
+        }
+        self.deeper(lower);
+        self.inst = outer;
+    }
+
+    /// Lowers the declarations of the current instance: makes its instances (once) and runs its variables'
+    /// initialisers (whenever it is applied).
+    pub(crate) fn declarations(&mut self, inst: InstRef, locals: &[Local]) {
+        let first = !std::mem::replace(&mut self.insts[inst.0].ready, true);
+        for local in locals {
+            match local {
+                Local::Var(var, init) => {
+                    let val = init.as_ref().map(|init| (self.value(init), init.ty.clone()));
+                    let store = self.inst_store(inst, *var);
+                    self.env.insert(*var, Binding::Store(store.clone()));
+                    let outer = self.at(self.program.vars[*var].span);
+                    match val {
+                        Some((val, ty)) => self.assign(&store, val, &ty),
+                        None => self.initialise(&store, false),
+                    }
+                    self.at(outer);
+                }
+                Local::Instance(id) if first => {
+                    let object = self.instantiate(*id, Some(inst));
+                    self.insts[inst.0].objects.insert(*id, object);
+                }
+                Local::Instance(_) | Local::ValueSet(_) => {}
+            }
+        }
+    }
+
+    /// The control plane's name of something in the current instance, given the name it has in its declaration.
+    pub(crate) fn qualified(&self, name: &str) -> String {
+        let Some(inst) = self.inst else { return name.to_owned() };
+        let own = match self.insts[inst.0].kind {
+            InstKind::Control(id) => {
+                own_prefix(&self.program.controls[id].name, &self.program.controls[id].annotations)
+            }
+            InstKind::Parser(id) => own_prefix(&self.program.parsers[id].name, &self.program.parsers[id].annotations),
+        };
+        match name.strip_prefix(own.as_str()).and_then(|rest| rest.strip_prefix('.')) {
+            Some(rest) => format!("{}.{rest}", self.insts[inst.0].path),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// What the names of a parser's or control's parts begin with in its declaration: its own name, or what `@name` says.
+fn own_prefix(name: &str, annotations: &typed::Annotations) -> String {
+    let given = annotations.iter().find(|annotation| &*annotation.name == "name").and_then(|annotation| {
+        match &annotation.body {
+            typed::AnnotationBody::Unstructured(_, tokens) => tokens.iter().find_map(|token| match &token.kind {
+                p4::lex::TokenKind::String(text) => Some(text.to_string()),
+                _ => None,
+            }),
+            typed::AnnotationBody::Expressions(values) => values.iter().find_map(|value| match value {
+                typed::Value::String(text) => Some(text.to_string()),
+                _ => None,
+            }),
+            _ => None,
+        }
+    });
+    given.map_or_else(|| name.to_owned(), |given| given.trim_start_matches('.').to_owned())
+}

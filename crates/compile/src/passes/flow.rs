@@ -1,0 +1,169 @@
+//! Control flow made small: decided branches, empty blocks, unreachable blocks and straight lines in pieces go.
+//!
+//! ```text
+//! b0: branch 1, b1, b2                   b0: x = 1
+//! b1: x = 1; goto b3                         y = 2
+//! b2: x = 2; goto b3                         return
+//! b3: goto b4
+//! b4: y = 2; return
+//! ```
+//!
+//! Blocks that begin a parser state stay blocks, so that a trace can say where the parser is.
+
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
+use ir::{Block, BlockId, Body, Match, Terminator};
+
+use crate::fold;
+
+/// Simplifies a body's control flow; the first block stays first.
+pub fn simplify(body: &mut Body) {
+    for block in body.blocks.values_mut() {
+        decide(&mut block.terminator);
+    }
+    thread(body);
+    merge(body);
+    remove_unreachable(body);
+}
+
+/// Calls `visit` with every block a terminator leads to.
+fn targets(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut BlockId)) {
+    match terminator {
+        Terminator::Goto(to) => visit(to),
+        Terminator::Branch { then, otherwise, .. } => {
+            visit(then);
+            visit(otherwise);
+        }
+        Terminator::Switch { cases, default, .. } => {
+            cases.iter_mut().for_each(|(_, to)| visit(to));
+            visit(default);
+        }
+        Terminator::Select { cases, .. } => cases.iter_mut().for_each(|case| visit(&mut case.target)),
+        Terminator::Return | Terminator::Reject | Terminator::Exit => {}
+    }
+}
+
+/// A terminator whose outcome is known leads there at once.
+fn decide(terminator: &mut Terminator) {
+    let to = match terminator {
+        Terminator::Branch { condition, then, otherwise } => match fold::known(condition) {
+            Some(bits) if bits.is_true() => *then,
+            Some(_) => *otherwise,
+            None if then == otherwise => *then,
+            None => return,
+        },
+        Terminator::Switch { subject, cases, default } => match fold::known(subject) {
+            Some(value) => cases.iter().find(|(label, _)| label == value).map_or(*default, |(_, to)| *to),
+            None if cases.iter().all(|(_, to)| to == default) => *default,
+            None => return,
+        },
+        Terminator::Select { cases, .. } => match &cases[..] {
+            [first, ..] if first.matches.iter().all(|m| *m == Match::Any) => first.target,
+            _ => return,
+        },
+        _ => return,
+    };
+    *terminator = Terminator::Goto(to);
+}
+
+/// Whoever leads to an empty block leads to where that leads.
+fn thread(body: &mut Body) {
+    let mut ends: SecondaryMap<BlockId, Option<BlockId>> = SecondaryMap::new();
+    let first = BlockId::new(0);
+    for id in body.blocks.keys() {
+        let mut at = id;
+        let mut steps = 0;
+        // A loop of empty blocks has no end: stay where we are after so many steps.
+        while steps <= body.blocks.len() {
+            let block = &body.blocks[at];
+            match block.terminator {
+                Terminator::Goto(to) if block.instrs.is_empty() && !block.is_state && at != first => {
+                    if let Some(end) = ends[to] {
+                        at = end;
+                        break;
+                    }
+                    at = to;
+                }
+                _ => break,
+            }
+            steps += 1;
+        }
+        ends[id] = Some(at);
+    }
+    let ends_of = |id: BlockId| ends[id].unwrap_or(id);
+    let mut leaving = Vec::new();
+    for (id, block) in body.blocks.iter_mut() {
+        targets(&mut block.terminator, &mut |to| *to = ends_of(*to));
+        decide(&mut block.terminator);
+        if let Terminator::Goto(to) = block.terminator {
+            leaving.push((id, to));
+        }
+    }
+    // A jump to a block that only ends the body ends the body.
+    for (id, to) in leaving {
+        let target = &body.blocks[to];
+        if target.instrs.is_empty()
+            && !target.is_state
+            && matches!(target.terminator, Terminator::Return | Terminator::Exit | Terminator::Reject)
+        {
+            body.blocks[id].terminator = target.terminator.clone();
+        }
+    }
+}
+
+/// A block with one way in becomes part of where that comes from, if nothing else is reached from there.
+fn merge(body: &mut Body) {
+    let mut ways: SecondaryMap<BlockId, u32> = SecondaryMap::new();
+    for id in reachable(body) {
+        let mut terminator = body.blocks[id].terminator.clone();
+        targets(&mut terminator, &mut |to| ways[*to] += 1);
+    }
+    for id in body.blocks.keys().collect::<Vec<_>>() {
+        while let Terminator::Goto(to) = body.blocks[id].terminator {
+            if to == id || ways[to] != 1 || body.blocks[to].is_state || to == BlockId::new(0) {
+                break;
+            }
+            let tail = &mut body.blocks[to];
+            let instrs = std::mem::take(&mut tail.instrs);
+            let terminator = std::mem::replace(&mut tail.terminator, Terminator::Return);
+            let loc = tail.loc;
+            let head = &mut body.blocks[id];
+            head.instrs.extend(instrs);
+            head.terminator = terminator;
+            head.loc = loc;
+            ways[to] = 0;
+        }
+    }
+}
+
+fn reachable(body: &Body) -> Vec<BlockId> {
+    let mut seen: SecondaryMap<BlockId, bool> = SecondaryMap::new();
+    let mut order = Vec::new();
+    let mut todo = vec![BlockId::new(0)];
+    while let Some(id) = todo.pop() {
+        if std::mem::replace(&mut seen[id], true) {
+            continue;
+        }
+        order.push(id);
+        let mut next = Vec::new();
+        let mut terminator = body.blocks[id].terminator.clone();
+        targets(&mut terminator, &mut |to| next.push(*to));
+        todo.extend(next.into_iter().rev());
+    }
+    order
+}
+
+fn remove_unreachable(body: &mut Body) {
+    let mut kept = reachable(body);
+    kept.sort();
+    let mut numbers: SecondaryMap<BlockId, Option<BlockId>> = SecondaryMap::new();
+    for (number, id) in kept.iter().enumerate() {
+        numbers[*id] = Some(BlockId::new(number));
+    }
+    let old = std::mem::replace(&mut body.blocks, PrimaryMap::new());
+    for (id, mut block) in old {
+        if numbers[id].is_some() {
+            targets(&mut block.terminator, &mut |to| *to = numbers[*to].unwrap_or(*to));
+            body.blocks.push(Block { ..block });
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Assignments to temporaries that nobody reads go.
+//!
+//! ```text
+//! $tmp = hdr.ipv4.ttl        (nothing)
+//! apply t, hit $tmp$1        apply t
+//! ```
+
+use std::collections::HashSet;
+
+use ir::{Op, Place, Program, SlotId};
+
+use super::Scoped;
+use super::uses::{Use, Uses};
+
+/// How often to look again: an assignment that goes may have been the only reader of another.
+const ROUNDS: usize = 4;
+
+/// Removes what writes scoped slots that are never read.
+pub(super) fn remove_unread(program: &mut Program, scoped: &Scoped) {
+    for _ in 0..ROUNDS {
+        let mut read: HashSet<SlotId> = HashSet::new();
+        let mut visit = |used| {
+            if let Use::Read(slot) = used {
+                read.insert(slot);
+            }
+        };
+        let mut uses = Uses { program, visit: &mut visit };
+        program.bodies.values().for_each(|body| uses.body(body));
+        program.tables.values().flat_map(|table| &table.keys).for_each(|key| uses.expr(&key.expr));
+        let unread = |slot: &SlotId| scoped.slots.contains(slot) && !read.contains(slot);
+        let mut changed = false;
+        for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
+            let before = block.instrs.len();
+            block.instrs.retain(|instr| !matches!(&instr.op, Op::Assign(Place::Slot(slot), _) if unread(slot)));
+            changed |= block.instrs.len() != before;
+            for instr in &mut block.instrs {
+                if let Op::Apply { hit, action, .. } = &mut instr.op {
+                    for slot in [hit, action] {
+                        if slot.as_ref().is_some_and(unread) {
+                            *slot = None;
+                        }
+                    }
+                }
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Left-values: where an assignment, an `out` argument or a method of a header takes effect.
+
+use ir::{Expr, HeaderRef, Op, SlotId, Terminator};
+use p4::ast::StructKind;
+use p4::typed::{self, ExprKind, Type};
+
+use crate::fold;
+use crate::lowering::{Binding, Lowering};
+use crate::storage::{Life, Store, resolve};
+use crate::value::Val;
+use crate::walk;
+
+/// A left-value.
+#[derive(Clone, Debug)]
+pub struct Lval {
+    /// Its storage.
+    pub store: Store,
+    /// Bits `high` to `low` of it only.
+    pub(crate) slice: Option<(u32, u32)>,
+    /// Its type, without the slice.
+    pub(crate) ty: Type,
+    /// Where it has to be written once it is done with.
+    pub(crate) back: Option<Box<Back>>,
+}
+
+/// An element of a stack of header unions at an index known at run time only. The IR has no name for it: it is worked
+/// on in a copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Back {
+    copy: Store,
+    ty: Type,
+    elements: Vec<Store>,
+    index: Expr,
+}
+
+impl Lval {
+    pub(crate) fn whole(store: Store, ty: Type) -> Self {
+        Lval { store, slice: None, ty, back: None }
+    }
+
+    /// What is there now.
+    pub(crate) fn read(&self, cx: &Lowering<'_>) -> Val {
+        match (self.slice, self.store.read()) {
+            (Some((high, low)), Val::Bits(expr)) => {
+                let width = cx.scalar_width(&self.ty).unwrap_or(0);
+                if high < width { Val::Bits(fold::slice(expr, width, high, low)) } else { Val::Bits(expr) }
+            }
+            (_, val) => val,
+        }
+    }
+
+    /// The type of what is read and written.
+    pub(crate) fn value_ty(&self) -> Type {
+        match self.slice {
+            Some((high, low)) => Type::Bit(high - low + 1),
+            None => self.ty.clone(),
+        }
+    }
+}
+
+impl<'a> Lowering<'a> {
+    /// The storage an expression names. With `stable`, it stays the same even if variables in the expression change
+    /// before it is used.
+    pub(crate) fn place(&mut self, e: &typed::Expr, stable: bool) -> Lval {
+        self.deeper(|cx| cx.place_inner(e, stable))
+            .unwrap_or_else(|| Lval::whole(Store::Fields(Vec::new()), e.ty.clone()))
+    }
+
+    fn place_inner(&mut self, e: &typed::Expr, stable: bool) -> Lval {
+        match &e.kind {
+            ExprKind::Var(var) => match self.env.get(var) {
+                Some(Binding::Store(store)) => Lval::whole(store.clone(), e.ty.clone()),
+                _ => self.copy_of(e),
+            },
+            ExprKind::Field(base, index) => {
+                let base_lval = self.place(base, stable);
+                let store = match (&base_lval.store, self.struct_kind(&base.ty)) {
+                    (Store::Fields(parts), _) if *index < parts.len() => parts[*index].clone(),
+                    (Store::Union(members), _) if *index < members.len() => Store::Member(members.clone(), *index),
+                    (store, Some((id, StructKind::Header))) => match store.as_header() {
+                        Some(header) => self.header_field(header, id, *index),
+                        None => Store::Fields(Vec::new()),
+                    },
+                    _ => Store::Fields(Vec::new()),
+                };
+                Lval { store, slice: None, ty: e.ty.clone(), back: base_lval.back }
+            }
+            ExprKind::Element(base, index) => {
+                let base_lval = self.place(base, stable || walk::has_effects(index));
+                let index = self.index(index);
+                let index = if stable { self.keep(index) } else { index };
+                self.element_place(base_lval.store, index, &e.ty)
+            }
+            ExprKind::Next(base) => {
+                let base_lval = self.place(base, stable);
+                let Some((next, _)) = self.verify_next(&base_lval.store) else {
+                    return Lval::whole(Store::Fields(Vec::new()), e.ty.clone());
+                };
+                self.element_place(base_lval.store, Expr::Slot(next), &e.ty)
+            }
+            ExprKind::Last(base) => {
+                let base_lval = self.place(base, stable);
+                let Some(last) = self.verify_last(&base_lval.store) else {
+                    return Lval::whole(Store::Fields(Vec::new()), e.ty.clone());
+                };
+                self.element_place(base_lval.store, last, &e.ty)
+            }
+            ExprKind::Slice(base, high, low) => {
+                let base_lval = self.place(base, stable);
+                let offset = base_lval.slice.map_or(0, |(_, low)| low);
+                Lval { slice: Some((high + offset, low + offset)), ..base_lval }
+            }
+            _ => self.copy_of(e),
+        }
+    }
+
+    /// A copy, for methods of what is no left-value (`f().isValid()`).
+    fn copy_of(&mut self, e: &typed::Expr) -> Lval {
+        let val = self.value(e);
+        let store = match val {
+            Val::Header(header) => Store::Header(header),
+            Val::Union(members) => Store::Union(members),
+            Val::Stack(stack) => Store::Stack(stack),
+            other => self.materialise(other, &e.ty),
+        };
+        Lval::whole(store, e.ty.clone())
+    }
+
+    /// An index expression as a bit vector.
+    pub(crate) fn index(&mut self, e: &typed::Expr) -> Expr {
+        let val = self.value(e);
+        match val {
+            Val::Integer(_) => self.bits(val, &Type::Bit(32)),
+            other => {
+                let width = self.scalar_width(&e.ty).unwrap_or(32);
+                let bits = self.bits(other, &e.ty);
+                if width < 32 { fold::resize(bits, width, 32) } else { bits }
+            }
+        }
+    }
+
+    /// The value of now, whatever happens to what it was computed from.
+    pub(crate) fn keep(&mut self, expr: Expr) -> Expr {
+        if fold::known(&expr).is_some() {
+            return expr;
+        }
+        let width = self.width_of(&expr);
+        let slot = self.temp(width);
+        self.emit(Op::Assign(ir::Place::Slot(slot), expr));
+        Expr::Slot(slot)
+    }
+
+    fn element_place(&mut self, base: Store, index: Expr, ty: &Type) -> Lval {
+        match base {
+            Store::Stack(stack) => {
+                Lval::whole(Store::Header(self.element_at(stack, index)), ty.clone())
+            }
+            Store::Array(elements, _) => {
+                if let Some(at) = fold::known(&index).and_then(bits::Bits::to_u64) {
+                    return match elements.get(at as usize) {
+                        Some(store) => Lval::whole(store.clone(), ty.clone()),
+                        None => Lval::whole(self.store("$beyond", ty, Life::Scoped), ty.clone()),
+                    };
+                }
+                let index = self.keep(index);
+                let copy = self.store("$element", ty, Life::Scoped);
+                self.initialise(&copy, false);
+                let back = Back { copy: copy.clone(), ty: ty.clone(), elements, index };
+                self.each_element(&back, |cx, element| cx.assign(&back.copy, element.read(), &back.ty));
+                Lval { store: copy, slice: None, ty: ty.clone(), back: Some(Box::new(back)) }
+            }
+            _ => Lval::whole(Store::Fields(Vec::new()), ty.clone()),
+        }
+    }
+
+    /// Writes `lower` once for each element, so that only the indexed one's runs.
+    fn each_element(&mut self, back: &Back, mut lower: impl FnMut(&mut Self, &Store)) {
+        let join = self.block("join");
+        let width = self.width_of(&back.index);
+        let blocks: Vec<ir::BlockId> = back.elements.iter().map(|_| self.block("element")).collect();
+        let fits = |i: usize| width >= 64 || (i as u64) < 1 << width;
+        let cases = blocks.iter().enumerate().filter(|(i, _)| fits(*i));
+        let cases = cases.map(|(i, block)| (bits::Bits::new(i as u128, width), *block)).collect();
+        self.terminate(Terminator::Switch { subject: back.index.clone(), cases, default: join });
+        for (block, element) in blocks.into_iter().zip(&back.elements) {
+            self.body.start(block);
+            lower(self, element);
+            self.goto(join);
+        }
+        self.body.start(join);
+    }
+
+    /// Must be called when a left-value has been written to.
+    pub(crate) fn finish(&mut self, lval: &Lval) {
+        if let Some(back) = &lval.back {
+            self.each_element(back, |cx, element| cx.assign(element, back.copy.read(), &back.ty));
+        }
+    }
+
+    /// Writes a value to a left-value.
+    pub(crate) fn write(&mut self, lval: &Lval, val: Val) {
+        match lval.slice {
+            None => self.assign(&lval.store, val, &lval.ty),
+            Some((high, low)) => {
+                let width = self.scalar_width(&lval.ty).unwrap_or(0);
+                if let (Some(place), Val::Bits(old), true) = (lval.store.place(), lval.store.read(), high < width) {
+                    let part = self.bits(val, &Type::Bit(high - low + 1));
+                    let mut value = part;
+                    if high + 1 < width {
+                        value = fold::concat(fold::slice(old.clone(), width, width - 1, high + 1), value);
+                    }
+                    if low > 0 {
+                        value = fold::concat(value, fold::slice(old, width, low - 1, 0));
+                    }
+                    self.set(place, value);
+                }
+            }
+        }
+        self.finish(lval);
+    }
+
+    /// The slot with a stack's next index, and the stack's size.
+    pub(crate) fn next_of(&self, store: &Store) -> Option<(SlotId, u32)> {
+        match store {
+            Store::Stack(stack) => Some((self.ir.stacks[*stack].next, self.ir.stacks[*stack].size)),
+            Store::Array(elements, next) => Some((*next, elements.len() as u32)),
+            _ => None,
+        }
+    }
+
+    /// Raises `StackOutOfBounds` if a stack has no next element.
+    fn verify_next(&mut self, stack: &Store) -> Option<(SlotId, u32)> {
+        let (next, size) = self.next_of(stack)?;
+        let fits = fold::binary(ir::BinaryOp::Lt, Expr::Slot(next), fold::constant(u128::from(size), 32));
+        self.verify(fits, "StackOutOfBounds");
+        Some((next, size))
+    }
+
+    /// The index of a stack's last element; raises `StackOutOfBounds` if it has none.
+    fn verify_last(&mut self, stack: &Store) -> Option<Expr> {
+        let (next, _) = self.next_of(stack)?;
+        let any = fold::binary(ir::BinaryOp::Ne, Expr::Slot(next), fold::constant(0, 32));
+        self.verify(any, "StackOutOfBounds");
+        Some(fold::binary(ir::BinaryOp::Sub, Expr::Slot(next), fold::constant(1, 32)))
+    }
+
+    fn verify(&mut self, condition: Expr, error: &str) {
+        if self.body.kind != ir::BodyKind::Parser {
+            let span = self.span;
+            self.unsupported(span, "`next` and `last` of a header stack belong in parsers");
+            return;
+        }
+        let code = self.error_code(error);
+        self.emit(Op::Verify(condition, code));
+    }
+
+    /// A member of `error` as a value; 0 if `core.p4` did not declare it.
+    pub fn error_code(&self, name: &str) -> Expr {
+        let index = self.ir.errors.iter().position(|error| error == name).unwrap_or(0);
+        fold::constant(index as u128, 32)
+    }
+
+    /// The width of an expression in bits.
+    pub fn width_of(&self, expr: &Expr) -> u32 {
+        match expr {
+            Expr::Const(bits) => bits.width(),
+            Expr::Slot(slot) => self.ir.slots[*slot].width,
+            Expr::Field(header, field) => self.field_width(header, *field),
+            Expr::Valid(_) | Expr::VarbitEq(_) => 1,
+            Expr::VarbitWidth(..) | Expr::PacketLength => 32,
+            Expr::Unary(_, a) => self.width_of(a),
+            Expr::Binary(op, a, _) => match op {
+                ir::BinaryOp::Eq
+                | ir::BinaryOp::Ne
+                | ir::BinaryOp::Lt
+                | ir::BinaryOp::Le
+                | ir::BinaryOp::LtSigned
+                | ir::BinaryOp::LeSigned => 1,
+                _ => self.width_of(a),
+            },
+            Expr::Slice(_, high, low) => high - low + 1,
+            Expr::Concat(a, b) => self.width_of(a) + self.width_of(b),
+            Expr::ZeroExtend(_, width) | Expr::SignExtend(_, width) => *width,
+            Expr::Choose(_, a, _) => self.width_of(a),
+        }
+    }
+
+    fn field_width(&self, header: &HeaderRef, field: u32) -> u32 {
+        self.ir.header_types[self.layout_of(header)].fields[field as usize].width
+    }
+
+    /// The stack's element type.
+    pub(crate) fn element_type(&self, ty: &Type) -> Type {
+        match resolve(self.program, ty) {
+            Type::Stack(element, _) | Type::List(element) => (**element).clone(),
+            _ => Type::Void,
+        }
+    }
+}

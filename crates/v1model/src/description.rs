@@ -1,0 +1,161 @@
+//! What the compiler has to know of v1model: its blocks, its externs, its metadata.
+//!
+//! The declarations that programs include are in `v1model.p4` beside this file; what they mean is written in terms of
+//! pipeline IR in the `lower_*` modules, by group: drops and copies, checksums and hashes, objects.
+
+use compile::{
+    Architecture, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val,
+};
+use p4::typed::{self, Type};
+use source::{Diagnostic, Span};
+
+use crate::{lower_hash, lower_object, lower_packet};
+
+/// The value of `egress_spec` that drops a packet.
+pub const DROP_SPEC: u128 = 511;
+
+/// The name of the metadata struct's storage.
+pub(crate) const STANDARD_METADATA: &str = "standard_metadata";
+
+/// The slot that says which place in the source dropped a packet ([`ir::LocId`] as a number), 32 bits.
+pub const DROP_SITE: &str = "$drop_site";
+
+/// v1model, as the compiler sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct V1Model;
+
+/// The files that programs for v1model include: names and texts.
+pub const INCLUDES: &[(&str, &str)] = &[("v1model.p4", include_str!("v1model.p4"))];
+
+/// The blocks in the order of the package's parameters, each with what its parameters are.
+const BLOCKS: [(&str, &[Role]); 6] = [
+    ("parser", &[Role::PacketIn, Role::Headers, Role::Metadata, Role::Standard]),
+    ("verify_checksum", &[Role::Headers, Role::Metadata]),
+    ("ingress", &[Role::Headers, Role::Metadata, Role::Standard]),
+    ("egress", &[Role::Headers, Role::Metadata, Role::Standard]),
+    ("compute_checksum", &[Role::Headers, Role::Metadata]),
+    ("deparser", &[Role::PacketOut, Role::Headers]),
+];
+
+/// Where the ingress control stands in [`BLOCKS`]: its parameters name the storage.
+const INGRESS: usize = 2;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    PacketIn,
+    PacketOut,
+    Headers,
+    Metadata,
+    Standard,
+}
+
+impl Architecture for V1Model {
+    fn name(&self) -> &str {
+        "v1model"
+    }
+
+    fn includes(&self) -> &'static [(&'static str, &'static str)] {
+        INCLUDES
+    }
+
+    fn bind(&self, cx: &mut Lowering<'_>, package: &str, args: &[Val], span: Span) -> Option<Vec<Block>> {
+        if package != "V1Switch" || args.len() != BLOCKS.len() {
+            cx.error(
+                Diagnostic::error("package", span, format!("`{package}` is not a package of v1model"))
+                    .help("instantiate `V1Switch` as `main`"),
+            );
+            return None;
+        }
+        let ingress = cx.params_of(args.get(INGRESS)?);
+        let [headers, metadata, _] = &ingress[..] else { return None };
+        let (headers, metadata) = (headers.name.to_string(), metadata.name.to_string());
+        // Standard metadata is there even if no block names it: the switch fills it in.
+        let standard = cx.params_of(args.get(INGRESS)?).get(2)?.ty.clone();
+        cx.shared(STANDARD_METADATA, &standard);
+        let mut blocks = Vec::new();
+        for ((role, params), arg) in BLOCKS.into_iter().zip(args) {
+            let Val::Object(object) = arg else { return None };
+            let params = params.iter().map(|role| match role {
+                Role::PacketIn => BlockParam::Object(Object::PacketIn),
+                Role::PacketOut => BlockParam::Object(Object::PacketOut),
+                Role::Headers => BlockParam::Shared(headers.clone()),
+                // A program may call its metadata as the standard metadata is called here.
+                Role::Metadata if metadata == STANDARD_METADATA => BlockParam::Shared(format!("user.{metadata}")),
+                Role::Metadata => BlockParam::Shared(metadata.clone()),
+                Role::Standard => BlockParam::Shared(STANDARD_METADATA.to_owned()),
+            });
+            blocks.push(Block { role, object: object.clone(), params: params.collect() });
+        }
+        lower_packet::field_lists(cx, args.get(INGRESS)?, &blocks[INGRESS]);
+        Some(blocks)
+    }
+
+    fn extern_fn(&self, cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) -> Val {
+        match call.name {
+            "mark_to_drop" => lower_packet::mark_to_drop(cx, call),
+            "clone" | "clone3" | "clone_preserving_field_list" => lower_packet::clone(cx, call),
+            "resubmit" | "resubmit_preserving_field_list" => lower_packet::again(cx, call, ir::Request::Resubmit),
+            "recirculate" | "recirculate_preserving_field_list" => {
+                lower_packet::again(cx, call, ir::Request::Recirculate);
+            }
+            "truncate" => lower_packet::truncate(cx, call),
+            "digest" => lower_packet::digest(cx, call),
+            "log_msg" => lower_packet::log_msg(cx, call),
+            "assert" | "assume" => lower_packet::assert(cx, call),
+            "random" => lower_hash::random(cx, call),
+            "hash" => lower_hash::hash(cx, call),
+            "verify_checksum" | "verify_checksum_with_payload" => lower_hash::verify_checksum(cx, call),
+            "update_checksum" | "update_checksum_with_payload" => lower_hash::update_checksum(cx, call),
+            other => {
+                cx.unsupported(call.span, format!("v1model has no extern function `{other}`"));
+                return cx.default_value(call.ret);
+            }
+        }
+        Val::Absent
+    }
+
+    fn extern_method(&self, cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCall<'_>) -> Val {
+        lower_object::method(cx, object, call)
+    }
+
+    fn extern_instance(&self, cx: &mut Lowering<'_>, instance: &ExternInstance<'_>) -> Object {
+        lower_object::instance(cx, instance)
+    }
+
+    fn table_property(&self, cx: &mut Lowering<'_>, table: &mut ir::Table, name: &str, value: &Val, span: Span) {
+        lower_object::table_property(cx, table, name, value, span);
+    }
+
+    fn match_kind(&self, name: &str) -> Option<ir::MatchKind> {
+        match name {
+            "range" => Some(ir::MatchKind::Range),
+            "optional" => Some(ir::MatchKind::Optional),
+            "selector" => Some(ir::MatchKind::Selector),
+            _ => None,
+        }
+    }
+
+    fn finish(&self, _cx: &mut Lowering<'_>) {}
+}
+
+/// The storage of a field of the standard metadata, with its type.
+pub(crate) fn standard_field(cx: &mut Lowering<'_>, field: &str) -> Option<(Store, Type)> {
+    let id = cx.program.structs.iter().find(|(_, decl)| &*decl.name == "standard_metadata_t").map(|(id, _)| id)?;
+    let store = cx.shared(STANDARD_METADATA, &Type::Struct(id));
+    part(cx.program, &store, id, field)
+}
+
+/// A field of a struct's storage, with its type.
+pub(crate) fn part(
+    program: &typed::Program,
+    store: &Store,
+    id: typed::StructId,
+    field: &str,
+) -> Option<(Store, Type)> {
+    let fields = &program.structs[id].fields;
+    let index = fields.iter().position(|declared| &*declared.name == field)?;
+    match store {
+        Store::Fields(parts) => Some((parts.get(index)?.clone(), fields[index].ty.clone())),
+        _ => None,
+    }
+}
