@@ -107,8 +107,23 @@ fn reasonable_nesting_is_accepted() {
 
 #[test]
 fn deep_brackets_without_an_end_are_refused() {
-    for left in ["(", "{", "[", "a(", "a<", "a.b<c<", "tuple<", "@a(", "@a[", "if (", "{ a = ", "switch (a) { b: {", "control c() {"] {
-        for before in ["", "const bit<8> x = ", "action a() { x = ", "action a() {", "control c() { table t { key = {"] {
+    for left in [
+        "(",
+        "{",
+        "[",
+        "a(",
+        "a<",
+        "a.b<c<",
+        "tuple<",
+        "@a(",
+        "@a[",
+        "if (",
+        "{ a = ",
+        "switch (a) { b: {",
+        "control c() {",
+    ] {
+        for before in ["", "const bit<8> x = ", "action a() { x = ", "action a() {", "control c() { table t { key = {"]
+        {
             assert!(!codes(nest(before, left, "", "", "")).is_empty(), "{before}{left}");
         }
     }
@@ -141,7 +156,9 @@ fn exploding_macros_are_refused() {
 #[test]
 fn long_texts_take_linear_time() {
     // Each of these was quadratic in some design of the scanner or parser; the suite would stand still.
-    for piece in ["\\\"\n", "/*", "a < ", "f(a < b, ", "a<bit<(", "x y ", "#if 1\n", "#else\n", "@a ", "}", "{#}", ">>=", "é"] {
+    for piece in
+        ["\\\"\n", "/*", "a < ", "f(a < b, ", "a<bit<(", "x y ", "#if 1\n", "#else\n", "@a ", "}", "{#}", ">>=", "é"]
+    {
         let text = piece.repeat((1 << 18) / piece.len());
         assert!(!codes(text.clone()).is_empty(), "{piece:?}");
         codes(format!("action a() {{ {text}"));
@@ -153,6 +170,9 @@ fn conditions_are_limited() {
     let deep = format!("#if {}1\n#endif\n", "(".repeat(100_000));
     assert_eq!(codes(deep), ["bad-condition"]);
     assert_eq!(codes(format!("#if {}1\n#endif\n", "!".repeat(100_000))), [""; 0]);
-    assert_eq!(codes("#if 1 << 1000 || 1 / 0 || 99999999999999999999999999999999999999999999\n#endif".to_owned()), ["bad-condition"]);
+    assert_eq!(
+        codes("#if 1 << 1000 || 1 / 0 || 99999999999999999999999999999999999999999999\n#endif".to_owned()),
+        ["bad-condition"]
+    );
     assert_eq!(codes("#if 0 && 1 / 0\n#endif".to_owned()), [""; 0]);
 }

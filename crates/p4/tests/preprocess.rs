@@ -136,22 +136,38 @@ fn shipped_files_give_way_to_those_of_the_user() {
 #[test]
 fn definitions_from_the_command_line() {
     let define = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let options = Options { defines: vec![define("A", "1"), define("F(x)", "x x"), define("E", "")], ..Options::default() };
+    let options =
+        Options { defines: vec![define("A", "1"), define("F(x)", "x x"), define("E", "")], ..Options::default() };
     assert_eq!(run_with("A F(2) E B", &[], &options), "1 2 2 B");
     assert_eq!(run("__TRIPLANE__ __P4_16__"), "1 1");
 }
 
 #[test]
 fn macro_mistakes() {
-    assert_eq!(run("#define F(x) x\nF(1, 2) F("), "!macro-arguments !macro-arguments");
+    assert_eq!(run("#define F(x) x\nF(1, 2) F("), "F F !macro-arguments !macro-arguments");
     assert_eq!(run("#define A 1\n#define A 2\n#define A 2\nA"), "2 !macro-redefined");
-    for bad in ["#define", "#define 1", "#define F(", "#define F(x", "#define F(x,x)", "#define F(1)", "#define F(x) #y",
-                "#define A ## b", "#define A b ##", "#define defined", "#undef", "#line x"] {
+    for bad in [
+        "#define",
+        "#define 1",
+        "#define F(",
+        "#define F(x",
+        "#define F(x,x)",
+        "#define F(1)",
+        "#define F(x) #y",
+        "#define A ## b",
+        "#define A b ##",
+        "#define defined",
+        "#undef",
+        "#line x",
+    ] {
         let found = run(bad);
         assert!(found == "!bad-directive", "{bad}: {found}");
     }
     assert_eq!(run("#frob\n# /"), "!unknown-directive !unknown-directive");
-    assert_eq!(run("#error \"no\"\n#warning don't\n#pragma pack\nx"), "x !error-directive !warning-directive !ignored-pragma");
+    assert_eq!(
+        run("#error \"no\"\n#warning don't\n#pragma pack\nx"),
+        "x !error-directive !warning-directive !ignored-pragma"
+    );
 }
 
 #[test]
@@ -166,7 +182,10 @@ fn pragmas_become_annotations() {
 #[test]
 fn lines_and_files() {
     assert_eq!(run("__LINE__ __FILE__\n\n__LINE__"), r#"1 "dir/main.p4" 3"#);
-    assert_eq!(run("# 40 \"orig.p4\" 1 3\n__LINE__ __FILE__\n#line 7\n__LINE__ __FILE__"), r#"40 "orig.p4" 7 "orig.p4""#);
+    assert_eq!(
+        run("# 40 \"orig.p4\" 1 3\n__LINE__ __FILE__\n#line 7\n__LINE__ __FILE__"),
+        r#"40 "orig.p4" 7 "orig.p4""#
+    );
 }
 
 #[test]

@@ -46,10 +46,10 @@ impl Parser<'_> {
                 TokenKind::Punct(")") if depth == 0 => break,
                 TokenKind::Punct(")") => depth -= 1,
                 TokenKind::End => {
-                    self.missing_close(")", open, "at the end of the annotation");
                     // What the annotation swallowed is most likely the program.
                     self.at = start;
-                    return self.skip();
+                    let message = "the `(` of this annotation has no `)`";
+                    return Err(self.mistaken("unexpected-token", open, message, "write `)` behind its arguments"));
                 }
                 _ => {}
             }

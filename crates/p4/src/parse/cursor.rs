@@ -192,7 +192,8 @@ impl Parser<'_> {
         };
         let word: Arc<str> = word.clone();
         if is_reserved(&word) {
-            let goes_on = ["{", "(", ")", ";", "=", ",", "<", "[", ":", "}", ">"].iter().any(|sign| self.nth_is(1, sign));
+            let goes_on =
+                ["{", "(", ")", ";", "=", ",", "<", "[", ":", "}", ">"].iter().any(|sign| self.nth_is(1, sign));
             if !goes_on {
                 return Err(self.unexpected(&format!("the name of {what}"), ""));
             }

@@ -68,7 +68,7 @@ impl Parser<'_> {
                     "const" | "extern" | "action" | "parser" | "control" | "package" | "header" | "header_union"
                 )
                 || matches!(word, "struct" | "enum" | "typedef" | "error" | "match_kind")
-                || self.names.meaning(word, true) == Some(Meaning::Type))
+                || self.begins_type())
     }
 
     /// One top-level declaration. A `typedef` of a type that is declared on the spot makes two.
@@ -175,7 +175,8 @@ impl Parser<'_> {
             let name = self.name("a constructor")?;
             if name.name != object.name {
                 let message = format!("the method `{}` has no result type", name.name);
-                let help = format!("write `void {}(...)`; only a constructor, `{}(...)`, has none", name.name, object.name);
+                let help =
+                    format!("write `void {}(...)`; only a constructor, `{}(...)`, has none", name.name, object.name);
                 self.diagnostics.push(Diagnostic::error("missing-type", span, message).help(help));
             }
             let is_constructor = name.name == object.name;
@@ -284,9 +285,8 @@ impl Parser<'_> {
     fn match_kinds(&mut self) -> Parsed<DeclKind> {
         self.bump();
         let open = self.expect("{", "behind `match_kind`")?;
-        let kinds = self.list(open, "}", "at the end of the match kinds", |p| {
-            Ok((p.annotations()?, p.name("a match kind")?))
-        })?;
+        let kinds =
+            self.list(open, "}", "at the end of the match kinds", |p| Ok((p.annotations()?, p.name("a match kind")?)))?;
         Ok(DeclKind::MatchKinds(kinds))
     }
 
@@ -340,7 +340,12 @@ impl Parser<'_> {
         if self.nth_is_name(0) && (self.nth_is(1, ";") || self.nth_is(1, "=")) {
             let span = self.span();
             let message = "a variable cannot be declared at top level";
-            self.mistaken("top-level-variable", span, message, "make it a constant with `const`, or move it into a control");
+            self.mistaken(
+                "top-level-variable",
+                span,
+                message,
+                "make it a constant with `const`, or move it into a control",
+            );
             let (name, ty) = self.declarator("a variable", ty)?;
             self.names.declare(&name.name, Meaning::Value);
             let init = if self.eat("=") { Some(self.expr()?) } else { None };

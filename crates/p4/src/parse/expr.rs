@@ -147,9 +147,7 @@ impl Parser<'_> {
             && match &self.peek(close + 1).kind {
                 TokenKind::Int(_) | TokenKind::String(_) => true,
                 TokenKind::Punct(sign) => matches!(*sign, "!" | "~" | "{" | "{#}"),
-                TokenKind::Ident(word) => {
-                    matches!(&**word, "true" | "false" | "this") || self.nth_is_name(close + 1)
-                }
+                TokenKind::Ident(word) => matches!(&**word, "true" | "false" | "this") || self.nth_is_name(close + 1),
                 TokenKind::Unknown(_) | TokenKind::End => false,
             }
     }

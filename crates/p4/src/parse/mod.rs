@@ -58,6 +58,10 @@ struct Parser<'a> {
     angle_ends: bool,
     /// The token at which the last mistake was reported.
     reported_at: Option<usize>,
+    /// Set by whoever gives up an item but has found where the next one begins.
+    settled: bool,
+    /// The token behind the last statement that stood where only declarations may: more of them there are one mistake.
+    stray_end: Option<usize>,
     /// Set when parsing stops for good: what follows is not worth a message.
     stopped: bool,
     /// Declarations that stood where they may not, and are kept because others need them.
@@ -91,6 +95,8 @@ pub fn parse_tokens(map: &SourceMap, tokens: &[Token], diagnostics: &mut Diagnos
         height: 0,
         angle_ends: false,
         reported_at: None,
+        settled: false,
+        stray_end: None,
         stopped: false,
         hoisted: Vec::new(),
     };

@@ -85,7 +85,8 @@ impl Parser<'_> {
             let kind = self.value_set()?;
             return Ok(ParserItem::Local(Box::new(Decl { annotations, kind, span: self.since(start) })));
         }
-        if matches!(self.word(), Some("action" | "table" | "apply")) && (self.nth_is(2, "{") || !self.is_word("apply")) {
+        if matches!(self.word(), Some("action" | "table" | "apply")) && (self.nth_is(2, "{") || !self.is_word("apply"))
+        {
             let word = self.word().unwrap_or("").to_owned();
             let message = format!("`{word}` cannot stand in a parser");
             return Err(self.mistaken("misplaced-declaration", self.span(), &message, "it belongs into a control"));
@@ -101,19 +102,25 @@ impl Parser<'_> {
         if self.nth_is_name(0)
             || matches!(self.word(), Some("if" | "switch" | "return" | "exit" | "transition" | "for" | "select"))
         {
-            let message = format!("a statement cannot stand directly in {owner}");
-            return Err(self.mistaken("misplaced-statement", self.span(), &message, &format!("it belongs into {code}")));
+            if self.stray_end != Some(self.at) {
+                let message = format!("a statement cannot stand directly in {owner}");
+                let help = format!("it belongs into {code}; is there a `}}` too many before it?");
+                self.mistaken("misplaced-statement", self.span(), &message, &help);
+            }
+            self.skip_item();
+            self.stray_end = Some(self.at);
+            self.settled = true;
+            return self.skip();
         }
         let rest = if owner == "a parser" { "a state or a local declaration" } else { "a declaration or `apply`" };
         Err(self.unexpected(rest, &format!("in {owner}")))
     }
 
-    /// Whether a type that need not be known, `(args)` and a name come next.
+    /// Whether a type, `(args)` and a name come next. The name may be missing if the type is known to be one.
     fn begins_instance(&self) -> bool {
         let Some(end) = self.scan_type() else { return false };
-        let behind = self.behind_parens(end).and_then(|end| self.distance(end));
-        self.is_at(end, "(") && behind.is_some_and(|n| self.nth_is_name(n) || self.nth_is(n, ";"))
-            && !(behind.is_some_and(|n| self.nth_is(n, ";")) && !self.begins_type())
+        let Some(n) = self.behind_parens(end).and_then(|end| self.distance(end)) else { return false };
+        self.nth_is_name(n) || self.nth_is(n, ";") && self.begins_type()
     }
 
     fn state(&mut self, annotations: Annotations) -> Parsed<State> {
@@ -134,14 +141,24 @@ impl Parser<'_> {
                 return Ok(None);
             }
             if p.is_word("select") && p.nth_is(1, "(") {
-                p.mistaken("missing-transition", p.span(), "`select` without `transition`", "write `transition select(...)`");
+                p.mistaken(
+                    "missing-transition",
+                    p.span(),
+                    "`select` without `transition`",
+                    "write `transition select(...)`",
+                );
                 transition = Some(p.select()?);
                 return Ok(None);
             }
             if p.nth_is_name(0) && p.nth_is(1, ";") {
                 let target = p.word().unwrap_or("").to_owned();
                 let message = format!("expected a statement, found the name `{target}`");
-                p.mistaken("missing-transition", p.span(), &message, &format!("write `transition {target};` to go there"));
+                p.mistaken(
+                    "missing-transition",
+                    p.span(),
+                    &message,
+                    &format!("write `transition {target};` to go there"),
+                );
                 transition = Some(Transition::Direct(p.name("a state")?));
                 p.bump();
                 return Ok(None);

@@ -232,7 +232,7 @@ impl Parser<'_> {
         self.angle_ends = false;
         // What was given up may have ended already, and the mistake be in what comes next.
         let ended = self.at > before && matches!(self.tokens[self.at - 1].kind, TokenKind::Punct(";"));
-        if !ended {
+        if !std::mem::take(&mut self.settled) && !ended {
             self.skip_item();
         }
         if self.at == before {

@@ -220,9 +220,31 @@ impl Parser<'_> {
         self.bump();
         let open = self.expect("(", "behind `for`")?;
         self.names.open();
-        let kind = self.for_head(annotations, open)?;
+        let start = self.at;
+        let result = self.for_head(annotations, open);
+        if result.is_err() && !self.settled {
+            self.skip_for(start)?;
+        }
+        let kind = result?;
         self.names.close();
         Ok(kind)
+    }
+
+    /// Skips a loop whose head, from token `start` on, could not be understood, so that its clauses are not taken for
+    /// statements.
+    fn skip_for(&mut self, start: usize) -> Parsed<()> {
+        let mistake = self.at;
+        self.at = start;
+        self.half = None;
+        while !self.at_end() && (self.at < mistake || !(self.is(")") || self.is("{") || self.is("}"))) {
+            self.bump();
+        }
+        self.eat(")");
+        if self.is("{") {
+            self.block("the body of `for`")?;
+        }
+        self.settled = self.at > mistake;
+        self.skip()
     }
 
     fn for_head(&mut self, own: &mut Annotations, open: Span) -> Parsed<StmtKind> {

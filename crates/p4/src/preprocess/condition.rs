@@ -47,7 +47,7 @@ impl Preprocessor<'_> {
         let end = tokens.last().map_or(directive, |tok| tok.span).after();
         let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, end };
         let result = match tokens.is_empty() {
-            true => Err(Diagnostic::error("bad-condition", directive, "this conditional has no condition")),
+            true => Err(bad(directive, "this conditional has no condition")),
             false => reader.ternary(true).and_then(|value| match tokens.get(reader.at) {
                 None => Ok(value),
                 Some(tok) => Err(reader.unexpected(tok, "an operator or the end of the line")),
@@ -56,7 +56,7 @@ impl Preprocessor<'_> {
         match result {
             Ok(value) => value != 0,
             Err(diagnostic) => {
-                self.diagnostics.push(diagnostic);
+                self.diagnostics.push(*diagnostic);
                 false
             }
         }
@@ -72,7 +72,8 @@ struct Reader<'a> {
     end: Span,
 }
 
-type Value = Result<i128, Diagnostic>;
+/// The diagnostic is boxed to keep the values small.
+type Value = Result<i128, Box<Diagnostic>>;
 
 /// Binary operators, loosest first.
 const LEVELS: [&[&str]; 10] = [
@@ -89,9 +90,9 @@ const LEVELS: [&[&str]; 10] = [
 ];
 
 impl Reader<'_> {
-    fn unexpected(&self, tok: &Tok, expected: &str) -> Diagnostic {
+    fn unexpected(&self, tok: &Tok, expected: &str) -> Box<Diagnostic> {
         let message = format!("expected {expected} in the condition, found `{}`", tok.kind);
-        Diagnostic::error("bad-condition", tok.span, message)
+        bad(tok.span, message)
     }
 
     fn eat(&mut self, signs: &[&'static str]) -> Option<(&'static str, Span)> {
@@ -101,20 +102,18 @@ impl Reader<'_> {
         Some((sign, tok.span))
     }
 
-    fn expect(&mut self, sign: &'static str) -> Result<(), Diagnostic> {
+    fn expect(&mut self, sign: &'static str) -> Result<(), Box<Diagnostic>> {
         match (self.eat(&[sign]), self.tokens.get(self.at)) {
             (Some(_), _) => Ok(()),
             (None, Some(tok)) => Err(self.unexpected(tok, &format!("`{sign}`"))),
-            (None, None) => {
-                Err(Diagnostic::error("bad-condition", self.end, format!("expected `{sign}` in the condition")))
-            }
+            (None, None) => Err(bad(self.end, format!("expected `{sign}` in the condition"))),
         }
     }
 
     fn ternary(&mut self, live: bool) -> Value {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Diagnostic::error("bad-condition", self.end, "the condition is nested too deeply"));
+            return Err(bad(self.end, "the condition is nested too deeply"));
         }
         let condition = self.binary(0, live)?;
         let value = if self.eat(&["?"]).is_some() {
@@ -140,7 +139,7 @@ impl Reader<'_> {
             };
             let right = self.binary(level + 1, live && needed)?;
             let zero = |live: bool| match live {
-                true => Err(Diagnostic::error("bad-condition", span, "the condition divides by zero")),
+                true => Err(bad(span, "the condition divides by zero")),
                 false => Ok(0),
             };
             left = match sign {
@@ -188,7 +187,7 @@ impl Reader<'_> {
 
     fn primary(&mut self, live: bool) -> Value {
         let Some(tok) = self.tokens.get(self.at) else {
-            return Err(Diagnostic::error("bad-condition", self.end, "expected a value in the condition"));
+            return Err(bad(self.end, "expected a value in the condition"));
         };
         self.at += 1;
         match &tok.kind {
@@ -208,4 +207,8 @@ impl Reader<'_> {
 
 fn shifted(value: i128, by: i128, shift: fn(i128, u32) -> i128) -> i128 {
     shift(value, u32::try_from(by.clamp(0, 200)).unwrap_or(200))
+}
+
+fn bad(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error("bad-condition", span, message))
 }

@@ -118,7 +118,8 @@ impl Preprocessor<'_> {
                 if !self.arguments_follow() {
                     return false;
                 }
-                let Some((args, end)) = self.arguments(found, tok) else { return true };
+                // The name then stands for the call, so that the parser finds something there.
+                let Some((args, end)) = self.arguments(found, tok) else { return false };
                 (self.substitute(found, &args, tok.span.to(end)).into(), None)
             }
         };

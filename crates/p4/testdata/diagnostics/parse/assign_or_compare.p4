@@ -1,0 +1,9 @@
+control c(inout bit<8> x) {
+    apply {
+        if (x = 1) { x == 2; }
+        x++;
+        x;
+        x = (x = 2) + 1;
+        switch (x = 1) { 1: { } }
+    }
+}

@@ -1,0 +1,4 @@
+control c(inout bit<8> x) {
+    apply {
+        if (x == 1) {
+            x = f(1,

@@ -1,0 +1,3 @@
+header from_include {
+    bit<8> f
+}
