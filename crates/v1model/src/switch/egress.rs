@@ -139,13 +139,14 @@ impl Switch {
         recorder.sent(packet.pass, port.0, to_controller, &data, &self.program, &packet.state);
         self.recycle(packet);
         if to_controller {
-            self.to_controller(data, leaving.at);
+            self.hand_up(data, leaving.at);
         } else {
             output.push(Frame { port, data });
         }
     }
 
-    fn to_controller(&mut self, data: Vec<u8>, time: Time) {
+    /// Gives a packet to the control plane.
+    fn hand_up(&mut self, data: Vec<u8>, time: Time) {
         if let Some(port) = self.config.cpu_port {
             self.registry.add(self.stats.packets_in, 1);
             self.notify(Notification::PacketIn { port, data, time });

@@ -69,6 +69,7 @@ pub struct Switch {
     /// Passes the current frame may still cause.
     work_left: u32,
     /// Packets to use again.
+    #[expect(clippy::vec_box, reason = "a packet moves from queue to queue by its address, not by its bytes")]
     spare: Vec<Box<Packet>>,
     /// Which trace is being recorded; packets remember the one they belong to.
     trace_number: u64,

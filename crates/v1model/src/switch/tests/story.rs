@@ -277,6 +277,12 @@ fn the_same_frames_give_the_same_output() {
 }
 
 #[test]
+fn a_switch_can_be_handed_to_a_thread() {
+    fn is_send<T: Send>(_: &T) {}
+    is_send(&probe());
+}
+
+#[test]
 fn programs_that_are_not_v1model_are_refused() {
     let refuse = |change: &dyn Fn(&mut ir::Program), ports: &[u32]| {
         let mut program = program();

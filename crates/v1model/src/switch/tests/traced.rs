@@ -26,10 +26,10 @@ fn expect(name: &str, text: &str) {
     assert!(expected == text, "{} is not what was traced:\n{text}", path.display());
 }
 
-/// The router of `router.ir`: each statement that sets `$drop_site` names its own place.
-fn router() -> Switch {
+/// The router of `router.ir`, its text changed before it is read. Each statement that sets `$drop_site` names its own place.
+pub fn router(change: impl Fn(String) -> String) -> Switch {
     let mut map = SourceMap::new();
-    let text = std::fs::read_to_string(path("router.ir")).expect("the program can be read");
+    let text = change(std::fs::read_to_string(path("router.ir")).expect("the program can be read"));
     let file = map.add("router.ir", text);
     let mut diagnostics = Diagnostics::new();
     let program = ir::parse(&map, file, &mut diagnostics);
@@ -48,8 +48,13 @@ fn router() -> Switch {
     Switch::new(Arc::new(program), Config::with_ports(4)).expect("the router fits the switch")
 }
 
+/// Changes nothing.
+fn same(text: String) -> String {
+    text
+}
+
 /// An Ethernet frame with an IPv4 header (checksum left at 0) to 10.0.`net`.1, and four bytes.
-fn packet(net: u8) -> Vec<u8> {
+pub fn packet(net: u8) -> Vec<u8> {
     let mut data = vec![0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 2, 2, 8, 0];
     data.extend([0x45, 0, 0, 24, 0, 1, 0, 0, 64, 17, 0, 0, 10, 9, 8, 7, 10, 0, net, 1]);
     data.extend([1, 2, 3, 4]);
@@ -62,19 +67,19 @@ fn trace(switch: &mut Switch, data: Vec<u8>) -> Trace {
 
 #[test]
 fn a_routed_packet() {
-    let routed = trace(&mut router(), packet(1));
+    let routed = trace(&mut router(same), packet(1));
     expect("routed.txt", &routed.render());
     expect("routed.json", &format!("{:#}\n", routed.to_json()));
 }
 
 #[test]
 fn a_dropped_packet() {
-    expect("dropped.txt", &trace(&mut router(), packet(2)).render());
+    expect("dropped.txt", &trace(&mut router(same), packet(2)).render());
 }
 
 #[test]
 fn a_packet_that_ends_within_a_header() {
-    expect("short.txt", &trace(&mut router(), packet(1)[..20].to_vec()).render());
+    expect("short.txt", &trace(&mut router(same), packet(1)[..20].to_vec()).render());
 }
 
 #[test]
@@ -89,7 +94,7 @@ fn clones_and_copies_are_passes() {
 
 #[test]
 fn a_trace_does_what_a_step_does() {
-    let (mut traced, mut stepped) = (router(), router());
+    let (mut traced, mut stepped) = (router(same), router(same));
     for net in [1, 2, 1] {
         let mut from_trace = Vec::new();
         traced.trace(Time::ZERO, Frame::new(3, packet(net)), &mut from_trace);
