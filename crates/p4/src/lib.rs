@@ -10,7 +10,7 @@
 //! typed program is only handed out when there was none.
 //!
 //! This crate refuses to know any switch: `core.p4` is part of the language and ships here, architectures
-//! (`v1model.p4`) are files like any other and are handed in as [`Options::builtin`].
+//! (`v1model.p4`) are files like any other and are handed in with [`Options`].
 
 pub mod ast;
 mod check;

@@ -1,12 +1,12 @@
 //! The parser: tokens in, a syntax tree out, with recovery from mistakes.
 //!
 //! It is a recursive descent over the grammar of specification appendix G. That grammar needs to know which names are
-//! types; like the reference compiler we keep scopes of declared names for that ([`names`]), but ask them only where the
-//! tokens alone leave it open (`(T) - 1`, `f<T>(x)`), so that a program whose types are missing still parses.
+//! types; like the reference compiler we keep scopes of declared names for that (module `names`), but ask them only
+//! where the tokens alone leave it open (`(T) - 1`, `f<T>(x)`), so that a program whose types are missing still parses.
 //!
 //! A function that meets a mistake reports it and either goes on as if what is missing were there (`;`, `)`), or gives
-//! up with [`Skip`]; the list it is an item of then [synchronises](recover) and goes on with the next item. Nothing is
-//! reported twice at one token.
+//! up with `Skip`; the list it is an item of then synchronises (module `recover`) and goes on with the next item.
+//! Nothing is reported twice at one token.
 //!
 //! Trees are no higher than [`MAX_DEPTH`], whatever the input: nesting and long chains of operators count alike, so that
 //! everyone may walk (and drop) a tree by recursion.
