@@ -74,10 +74,13 @@ impl Reader<'_, '_> {
                 }
                 "state" | "block" => return self.no_end(&name),
                 _ if self.is("}") || self.peek() == Kind::End => return self.no_end(&name),
-                _ => match self.instr() {
-                    Some(instr) => instrs.push(instr),
-                    None => self.skip_line(),
-                },
+                _ => {
+                    let start = self.at;
+                    match self.instr() {
+                        Some(instr) => instrs.push(instr),
+                        None => self.skip_line(start),
+                    }
+                }
             }
         }
     }
@@ -89,8 +92,8 @@ impl Reader<'_, '_> {
 
     fn target(&mut self, labels: &Labels) -> Option<BlockId> {
         let span = self.span();
-        let name = if self.peek() == Kind::Tag { None } else { Some(self.name("a block")?) };
-        if let Some(id) = self.tag(labels.count)? {
+        let name = if self.peek() == Kind::Nameless { None } else { Some(self.name("a block")?) };
+        if let Some(id) = self.tag(name.is_none(), labels.count)? {
             return Some(id);
         }
         match name.as_ref().and_then(|name| labels.names.get(name)) {
@@ -182,6 +185,11 @@ impl Reader<'_, '_> {
     fn op(&mut self) -> Option<Op> {
         let word = self.keyword();
         if word.is_empty() {
+            if self.is_no_assignment() {
+                let help = "an instruction begins with its keyword, or is `PLACE = VALUE`";
+                let message = format!("`{}` is no instruction", self.text_of(self.at));
+                return self.error_with(self.span(), message, help);
+            }
             let place = self.place()?;
             self.expect("=")?;
             return Some(Op::Assign(place, self.expr()?));
@@ -277,6 +285,11 @@ impl Reader<'_, '_> {
                 return self.request().map(Op::Request);
             }
         })
+    }
+
+    /// Whether a word that is no keyword is followed by what cannot follow a place.
+    fn is_no_assignment(&self) -> bool {
+        self.peek() == Kind::Word && ["=", "[", "."].iter().all(|next| !self.is_ahead(1, next)) && !self.is_tagged()
     }
 
     fn request(&mut self) -> Option<Request> {

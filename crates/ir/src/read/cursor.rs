@@ -104,13 +104,12 @@ impl<'s> Reader<'s, '_> {
         if self.take(text) { Some(()) } else { self.expected(&format!("`{text}`")) }
     }
 
-    /// Moves to the next token that is the first of its line or a closing brace, by one token at least.
-    pub(super) fn skip_line(&mut self) {
-        while self.at < self.end {
+    /// Moves on to the next token that is the first of its line or a closing brace, by one token from `start` at
+    /// least: what began there could not be read.
+    pub(super) fn skip_line(&mut self, start: usize) {
+        self.at = self.at.max(start + 1);
+        while self.at < self.end && !self.token(self.at).first && !self.is("}") {
             self.at += 1;
-            if self.token(self.at).first || self.is("}") {
-                return;
-            }
         }
     }
 
@@ -159,8 +158,9 @@ impl<'s> Reader<'s, '_> {
 
     /// The name in a declaration. Its number, if given, must be the one it gets.
     pub(super) fn declared<K: EntityRef + Display>(&mut self, next: K, what: &str) -> Option<String> {
-        let name = if self.peek() == Kind::Tag { String::new() } else { self.name(&format!("the name of a {what}"))? };
-        if self.peek() == Kind::Tag {
+        let nameless = self.peek() == Kind::Nameless;
+        let name = if nameless { String::new() } else { self.name(&format!("the name of a {what}"))? };
+        if nameless || self.peek() == Kind::Tag {
             if self.text_of(self.at)[1..] != next.to_string() {
                 return self.error(self.span(), format!("this is {next}: numbers follow the order of declaration"));
             }
@@ -169,9 +169,9 @@ impl<'s> Reader<'s, '_> {
         Some(name)
     }
 
-    /// The number behind a `#`, if that is what comes next.
-    pub(super) fn tag<K: EntityRef + Display>(&mut self, len: usize) -> Option<Option<K>> {
-        if self.peek() != Kind::Tag {
+    /// The number behind a `#`, if that is what comes next: behind a name, or instead of one.
+    pub(super) fn tag<K: EntityRef + Display>(&mut self, nameless: bool, len: usize) -> Option<Option<K>> {
+        if self.peek() != (if nameless { Kind::Nameless } else { Kind::Tag }) {
             return Some(None);
         }
         let text = &self.text_of(self.at)[1..];
@@ -193,8 +193,9 @@ impl<'s> Reader<'s, '_> {
         name_of: impl Fn(&V) -> &String,
     ) -> Option<K> {
         let start = self.at;
-        let name = if self.peek() == Kind::Tag { None } else { Some(self.name(&format!("a {what}"))?) };
-        match (name, self.tag(map(&self.program).len())?) {
+        let name = if self.peek() == Kind::Nameless { None } else { Some(self.name(&format!("a {what}"))?) };
+        let id = self.tag(name.is_none(), map(&self.program).len())?;
+        match (name, id) {
             (None, Some(id)) => Some(id),
             (Some(name), Some(id)) => {
                 let real = name_of(&map(&self.program)[id]);

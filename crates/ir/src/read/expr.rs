@@ -203,8 +203,16 @@ impl Reader<'_, '_> {
 
     /// The number of the reference that comes next, if it has one.
     fn tag_ahead(&self) -> Option<&str> {
-        let ahead = usize::from(self.peek() != Kind::Tag);
-        (self.token_kind(ahead) == Kind::Tag).then(|| self.text_of(self.at + ahead))
+        match (self.peek(), self.token_kind(1)) {
+            (Kind::Nameless, _) => Some(self.text_of(self.at)),
+            (_, Kind::Tag) => Some(self.text_of(self.at + 1)),
+            _ => None,
+        }
+    }
+
+    /// Whether the next token is a name with a number.
+    pub(super) fn is_tagged(&self) -> bool {
+        self.tag_ahead().is_some()
     }
 
     /// A field of a header, fixed or variable.
@@ -232,13 +240,14 @@ impl Reader<'_, '_> {
             _ => {
                 self.expect(".")?;
                 match self.peek() {
-                    Kind::Tag => None,
+                    Kind::Nameless => None,
                     _ => Some(self.label("the name of a field")?),
                 }
             }
         };
         let fields = &self.program.header_types[ty].fields;
-        if self.peek() == Kind::Tag {
+        let wanted = if name.is_none() { Kind::Nameless } else { Kind::Tag };
+        if self.peek() == wanted {
             let number = self.text_of(self.at).strip_prefix("#field").and_then(|number| number.parse::<u32>().ok());
             let found = number.filter(|number| fields.get(*number as usize).is_some());
             let named = |field: &u32| name.as_ref().is_none_or(|name| fields[*field as usize].name == *name);

@@ -16,8 +16,10 @@ pub(super) enum Kind {
     Quoted,
     /// Digits, possibly hexadecimal.
     Number,
-    /// `#` and what follows: an entity's number.
+    /// `#` and what follows, right behind a name: the number of the entity of that name.
     Tag,
+    /// The same without a name in front.
+    Nameless,
     /// `;` and the rest of the line.
     Place,
     /// Anything of [`PUNCTUATION`].
@@ -58,7 +60,12 @@ pub(super) fn tokens(file: FileId, text: &str, diagnostics: &mut Diagnostics) ->
             continue;
         }
         let start = lexer.at;
-        if let Some(kind) = lexer.token(c) {
+        if let Some(mut kind) = lexer.token(c) {
+            let behind_name =
+                |last: &Token| matches!(last.kind, Kind::Word | Kind::Quoted) && last.end as usize == start;
+            if kind == Kind::Tag && !tokens.last().is_some_and(behind_name) {
+                kind = Kind::Nameless;
+            }
             // Callers bound the text to less than 4 GiB.
             tokens.push(Token { kind, first, start: start as u32, end: lexer.at as u32 });
             first = false;

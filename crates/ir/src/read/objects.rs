@@ -164,7 +164,7 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn table(&mut self, id: TableId) -> Option<()> {
-        let start = self.span_of(self.at.saturating_sub(1));
+        let name = self.span_of(self.at.saturating_sub(1));
         self.expect("{")?;
         let mut table = empty_table(self.program.tables[id].name.clone());
         table.loc = self.loc()?;
@@ -176,12 +176,13 @@ impl Reader<'_, '_> {
                 return self.expected("`}`");
             }
             default |= self.is("default");
+            let start = self.at;
             if self.table_line(&mut table, &mut actions).is_none() {
-                self.skip_line();
+                self.skip_line(start);
             }
         }
         if !default {
-            return self.error_with(start, "this table has no `default`".to_owned(), "write `default ACTION(...)`");
+            return self.error_with(name, "this table has no `default`".to_owned(), "write `default ACTION(...)`");
         }
         self.program.tables[id] = table;
         Some(())
@@ -286,7 +287,7 @@ impl Reader<'_, '_> {
     /// One of a table's actions, and arguments for it.
     fn call(&mut self, actions: &crate::text::Index<TableActionId>, count: usize) -> Option<(u32, Vec<Bits>)> {
         let span = self.span();
-        let action = if self.peek() == Kind::Tag {
+        let action = if self.peek() == Kind::Nameless {
             let number = self.text_of(self.at)[1..].parse::<u32>().ok().filter(|number| (*number as usize) < count);
             self.at += 1;
             match number {

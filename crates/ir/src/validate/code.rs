@@ -79,8 +79,11 @@ impl<'p> Checker<'p> {
                 }
             }
             Op::CopyVarbit(to, to_field, from, from_field) => {
-                self.varbit(body, to, *to_field);
-                self.varbit(body, from, *from_field);
+                let to = self.varbit(body, to, *to_field);
+                let from = self.varbit(body, from, *from_field);
+                self.require(to.is_none() || from.is_none() || to == from, Rule::EqualLayouts, || {
+                    format!("up to {} bits into up to {}", from.unwrap_or(0), to.unwrap_or(0))
+                });
             }
             Op::SetValid(header) | Op::SetInvalid(header) | Op::Emit(header) => {
                 self.header(body, header);
@@ -154,7 +157,9 @@ impl<'p> Checker<'p> {
                         Data::Value(value) => {
                             self.expr(body, value);
                         }
-                        Data::Varbit(header, field) => self.varbit(body, header, *field),
+                        Data::Varbit(header, field) => {
+                            self.varbit(body, header, *field);
+                        }
                         Data::Payload => {}
                     }
                 }

@@ -234,9 +234,10 @@ impl Checker<'_> {
         ty
     }
 
-    pub(super) fn varbit(&mut self, body: Option<BodyId>, header: &HeaderRef, field: u32) {
-        self.widths(|widths| widths.field(header, field, true, 1));
+    pub(super) fn varbit(&mut self, body: Option<BodyId>, header: &HeaderRef, field: u32) -> Option<u32> {
+        let width = self.widths(|widths| widths.field(header, field, true, 1));
         self.index_slots(body, header);
+        width
     }
 
     fn index_slots(&mut self, body: Option<BodyId>, header: &HeaderRef) {

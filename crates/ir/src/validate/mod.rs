@@ -26,7 +26,7 @@
 //! 18. Actions do not apply tables.
 //! 19. An extraction gives a variable field's width exactly if the layout has a variable field.
 //! 20. A constant error that is raised is a member of the errors.
-//! 21. A header is copied only from a header of equal layout.
+//! 21. A header is copied only from a header of equal layout, a variable field only from one that is as wide at most.
 //! 22. A digest gets one value for each field, of the field's width.
 //! 23. Arrays are counted and metered by index, direct meters read; a table's counter and meter are direct and of that
 //!     table alone.
@@ -99,18 +99,25 @@ impl<'p> Checker<'p> {
         }
         let (place, loc) = match self.at {
             Where::Program => ("program".to_owned(), None),
-            Where::Object(kind, name) => (format!("{kind} {name}"), None),
+            Where::Object(kind, name) => (format!("{kind} {}", shortened(name)), None),
             Where::Instr(body, block, instr) => (
                 format!(
                     "body {}, block {}, \"{}\"",
                     body.name,
                     self.program.display_block(body, block),
-                    shortened(self.program.display_op(&instr.op).to_string())
+                    shortened(&self.program.display_op(&instr.op).to_string())
                 ),
                 Some(instr.loc),
             ),
             Where::Terminator(body, block) => (
-                format!("body {}, block {}, its end", body.name, self.program.display_block(body, block)),
+                match body.blocks.get(block) {
+                    Some(found) => {
+                        let end = self.program.display_terminator(body, &found.terminator).to_string();
+                        let line = shortened(end.lines().next().unwrap_or_default());
+                        format!("body {}, block {}, \"{line}\"", body.name, self.program.display_block(body, block))
+                    }
+                    None => format!("body {}, {block}", body.name),
+                },
                 body.blocks.get(block).map(|block| block.loc),
             ),
         };
@@ -158,11 +165,11 @@ impl<'p> Checker<'p> {
 }
 
 /// Enough of a long text to recognise it.
-fn shortened(text: String) -> String {
+fn shortened(text: &str) -> String {
     const ENOUGH: usize = 200;
     match text.char_indices().nth(ENOUGH) {
         Some((at, _)) => format!("{}...", &text[..at]),
-        None => text,
+        None => text.to_owned(),
     }
 }
 

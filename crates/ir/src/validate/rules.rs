@@ -76,7 +76,8 @@ rules! {
     ActionApplies "Actions do not apply tables.";
     ExtractWidth "An extraction gives a variable field's width exactly if the layout has a variable field.";
     ErrorIndex "A constant error that is raised is a member of the errors.";
-    EqualLayouts "A header is copied only from a header of equal layout.";
+    EqualLayouts "A header is copied only from a header of equal layout, a variable field only from one that is as wide \
+                  at most.";
     DigestValues "A digest gets one value for each field, of the field's width.";
     DirectObjects "Arrays are counted and metered by index, direct meters read; a table's counter and meter are direct \
                    and of that table alone.";

@@ -101,7 +101,10 @@ impl<'p> Checker<'p> {
             total += u64::from(slot.width);
             let new = slot.kind == SlotKind::Argument && self.owners.insert(param.slot, action.body).is_none();
             self.require(new, Rule::Arguments, || {
-                format!("parameter {} is the slot {}, a {} or another parameter's", param.name, slot.name, slot.kind)
+                format!(
+                    "the slot {1} of parameter {0} is of kind {2}, or another parameter's",
+                    param.name, slot.name, slot.kind
+                )
             });
         }
         self.require(total <= MAX_HEADER_BITS, Rule::WidthLimit, || format!("{total} bits of parameters"));
