@@ -59,6 +59,15 @@ impl Checker<'_> {
                         );
                     }
                 }
+                if &*annotation.name.name == "match" {
+                    let is_kind = matches!(&tokens[..], [only] if matches!(&only.kind, TokenKind::Ident(name) if self.out.match_kinds.contains(name)));
+                    if !is_kind {
+                        self.error(
+                            Diagnostic::error("annotation", annotation.span, "`@match` takes a match kind")
+                                .help("write `@match(ternary)`"),
+                        );
+                    }
+                }
                 typed::AnnotationBody::Unstructured(text.into(), tokens.clone())
             }
             AnnotationBody::Expressions(list) => {

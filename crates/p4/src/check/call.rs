@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use source::{Diagnostic, Span};
 
-use super::infer::{Unknowns, is_vague, mentions};
+use super::infer::{Unknowns, has_wildcard, is_vague, mentions};
 use super::{Checker, Context, bad, is_error};
 use crate::ast::{self, Direction, TypeRef, TypeRefKind};
 use crate::typed::{self, Expr, Type};
@@ -36,11 +36,14 @@ pub(super) struct Signature<'a> {
 }
 
 /// A parameter with its type known.
+#[derive(Clone)]
 pub(super) struct Formal {
     pub(super) name: Arc<str>,
     pub(super) span: Span,
     pub(super) direction: Direction,
     pub(super) ty: Type,
+    /// What an omitted argument is, for actions.
+    pub(super) default: Option<Expr>,
 }
 
 /// A call whose arguments have been matched.
@@ -72,6 +75,26 @@ pub(super) fn applicable(args: &[ast::Arg], params: &[ast::Param]) -> bool {
     } else {
         args.len() <= params.len() && params[args.len()..].iter().all(may_be_absent)
     }
+}
+
+/// Whether a type parameter without a value does no harm.
+fn is_left_open(signature: &Signature<'_>, written: &[TypeRef], slots: &[Option<usize>], name: &Arc<str>) -> bool {
+    let names = std::slice::from_ref(name);
+    if signature.ret.is_some_and(|ret| mentions(ret, names)) {
+        return false;
+    }
+    let at = signature.type_params.iter().position(|param| param.name == *name);
+    if at.and_then(|at| written.get(at)).is_some_and(|written| matches!(written.kind, TypeRefKind::DontCare)) {
+        return true;
+    }
+    let mut mentioned = false;
+    for (param, slot) in signature.params.iter().zip(slots).filter(|(param, _)| mentions(&param.ty, names)) {
+        mentioned = true;
+        if slot.is_some() || param.default.is_some() {
+            return false;
+        }
+    }
+    mentioned
 }
 
 impl<'a> Checker<'a> {
@@ -193,15 +216,27 @@ impl<'a> Checker<'a> {
         if wrong {
             return None;
         }
-        let open = unknowns.open();
-        let in_result = signature.ret.is_none_or(|ret| mentions(ret, &open));
-        let in_params = |c: &Self| c.mentioned_by_given(signature, &slots, &open);
-        if !open.is_empty() && (in_result || in_params(self)) {
+        // A type written `_`, or one that only absent arguments would have told, may stay open.
+        let open: Vec<_> = unknowns.open().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
+        if !open.is_empty() {
             self.error(
                 Diagnostic::error("type-arguments", span, format!("the type `{}` cannot be inferred", open[0]))
                     .also(signature.span, format!("type parameter of `{}`", signature.name))
                     .help(format!("give it: `{}<...>(...)`", signature.name)),
             );
+            return None;
+        }
+        let anonymous = unknowns
+            .list
+            .iter()
+            .find(|(_, ty)| matches!(ty, Some(Type::Struct(id)) if self.anonymous_ids.contains(id)));
+        if let Some((name, _)) = anonymous {
+            let at = checked.iter().flatten().find(|arg| matches!(&arg.ty, Type::Struct(id) if self.anonymous_ids.contains(id)));
+            let diagnostic =
+                Diagnostic::error("type-arguments", at.map_or(span, |at| at.span), format!("the type `{name}` cannot be inferred"))
+                    .label("which struct this is to be is not known")
+                    .help("write a cast, `(S) { ... }`, or give the type argument");
+            self.error(diagnostic);
             return None;
         }
         for (_, ty) in &mut unknowns.list {
@@ -210,7 +245,7 @@ impl<'a> Checker<'a> {
             }
         }
         let vague = unknowns.list.iter().any(|(_, ty)| ty.as_ref().is_some_and(is_vague));
-        if vague && signature.kind == CallKind::Extern && self.passes_vague(signature, &slots, &checked) {
+        if vague && matches!(signature.kind, CallKind::Extern | CallKind::Function) && self.passes_vague(signature, &slots, &checked) {
             let at = checked.iter().flatten().find(|arg| is_vague(&arg.ty)).map_or(span, |arg| arg.span);
             self.error(
                 Diagnostic::error("unknown-width", at, "the width of this number is not known")
@@ -221,7 +256,7 @@ impl<'a> Checker<'a> {
         }
         let mut bindings = signature.bindings.clone();
         bindings.extend(unknowns.known());
-        let formals = self.formals(signature, &bindings, span)?;
+        let formals = self.formals(signature, &bindings, &checked);
         let mut out = Vec::new();
         for (at, formal) in formals.iter().enumerate() {
             let param = &signature.params[at];
@@ -236,7 +271,8 @@ impl<'a> Checker<'a> {
                 None => match &param.default {
                     Some(default) => {
                         let (visible, ty) = (signature.visible, formal.ty.clone());
-                        let value = self.within(visible, &bindings, Context::top_level(), |c| c.check_as(default, &ty));
+                        let value =
+                            self.within(visible, &bindings, Context::top_level(), |c| c.default_argument(default, &ty));
                         typed::Arg::Expr(value)
                     }
                     None => typed::Arg::Absent,
@@ -248,10 +284,6 @@ impl<'a> Checker<'a> {
             return None;
         }
         Some(Matched { args: out, type_args: unknowns.list.into_iter().filter_map(|(_, ty)| ty).collect(), bindings })
-    }
-
-    fn mentioned_by_given(&self, signature: &Signature<'a>, slots: &[Option<usize>], open: &[Arc<str>]) -> bool {
-        signature.params.iter().zip(slots).any(|(param, _)| mentions(&param.ty, open))
     }
 
     /// Whether a number without a width goes where a value exists at run time.
@@ -304,7 +336,7 @@ impl<'a> Checker<'a> {
 
     /// The type of a parameter, if all type parameters in it are known.
     fn param_type(&mut self, signature: &Signature<'a>, ty: &'a TypeRef, unknowns: &Unknowns) -> Option<Type> {
-        if mentions(ty, &unknowns.open()) {
+        if mentions(ty, &unknowns.open()) || has_wildcard(ty) {
             return None;
         }
         let mut bindings = signature.bindings.clone();
@@ -318,22 +350,40 @@ impl<'a> Checker<'a> {
         &mut self,
         signature: &Signature<'a>,
         bindings: &[(Arc<str>, Type)],
-        span: Span,
-    ) -> Option<Vec<Formal>> {
-        let _ = span;
+        found: &[Option<Expr>],
+    ) -> Vec<Formal> {
         let params = signature.params;
         let formals: Vec<Formal> = self.within(signature.visible, bindings, Context::top_level(), |c| {
             params
                 .iter()
-                .map(|param| Formal {
+                .zip(found)
+                .map(|(param, found)| Formal {
                     name: param.name.name.clone(),
                     span: param.name.span,
                     direction: param.direction,
-                    ty: c.resolve(&param.ty),
+                    // `_` in the parameter's type stands for whatever the argument has there.
+                    ty: match found {
+                        Some(found) if has_wildcard(&param.ty) => found.ty.clone(),
+                        None if has_wildcard(&param.ty) => Type::Absent,
+                        _ => c.resolve(&param.ty),
+                    },
+                    default: None,
                 })
                 .collect()
         });
-        Some(formals)
+        formals
+    }
+
+    /// The value of an omitted argument; a parser or control fits where its signature is wanted.
+    pub(super) fn default_argument(&mut self, default: &ast::Expr, ty: &Type) -> Expr {
+        let e = self.check(default, (!is_error(ty)).then_some(ty));
+        match self.convert_instance(e, ty) {
+            Ok(e) => e,
+            Err(e) => {
+                self.mismatch(&e, ty);
+                bad(default.span)
+            }
+        }
     }
 
     fn dont_care(&mut self, formal: &Formal, span: Span, kind: CallKind) -> typed::Arg {
@@ -354,6 +404,15 @@ impl<'a> Checker<'a> {
             return typed::Arg::Expr(bad(e.span));
         }
         let span = e.span;
+        let is_instance = matches!(e.ty, Type::Parser(_) | Type::Control(_) | Type::Package(_));
+        if is_instance && kind != CallKind::Constructor || formal.direction != Direction::None && matches!(formal.ty, Type::String) {
+            let found = self.describe(&e.ty);
+            self.error(
+                Diagnostic::error("argument-type", span, format!("an argument of `{callee}` cannot be {found}"))
+                    .also(formal.span, format!("parameter `{}`", formal.name)),
+            );
+            return typed::Arg::Expr(bad(span));
+        }
         match formal.direction {
             Direction::Out | Direction::InOut => {
                 if e.ty != formal.ty {
@@ -417,7 +476,6 @@ impl<'a> Checker<'a> {
                     );
                     return typed::Arg::Expr(bad(span));
                 }
-                let _ = kind;
                 typed::Arg::Expr(e)
             }
         }
@@ -426,8 +484,8 @@ impl<'a> Checker<'a> {
     /// Converts implicitly; a parser or control also fits where its signature is wanted.
     fn convert_instance(&mut self, e: Expr, to: &Type) -> Result<Expr, Box<Expr>> {
         match (&e.ty, to) {
-            (Type::Parser(_), Type::ParserType(name, args)) | (Type::Control(_), Type::ControlType(name, args)) => {
-                if self.has_signature(&e.ty, name, args) {
+            (Type::Parser(_), Type::ParserType(..)) | (Type::Control(_), Type::ControlType(..)) => {
+                if self.has_signature(&e.ty, to) {
                     Ok(e)
                 } else {
                     Err(Box::new(e))
@@ -437,26 +495,29 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a parser or control has the parameters that the `parser` or `control` type `name<args>` asks for.
-    fn has_signature(&mut self, ty: &Type, name: &Arc<str>, args: &[Type]) -> bool {
-        let Some(super::scope::Symbol::Decl(index)) = self.globals.get(name).map(|binding| binding.symbol.clone())
-        else {
-            return false;
-        };
-        let decl = &self.program.decls[index];
-        let (ast::DeclKind::ParserType(wanted) | ast::DeclKind::ControlType(wanted)) = &decl.kind else { return false };
-        let bindings: Vec<_> =
-            wanted.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
-        let wanted: Vec<(Type, Direction, bool)> = self.within(index + 1, &bindings, Context::top_level(), |c| {
-            wanted.params.iter().map(|param| (c.resolve(&param.ty), param.direction, is_optional(param))).collect()
-        });
+    /// Whether a parser or control has the parameters that the `parser` or `control` type `wanted` asks for.
+    fn has_signature(&mut self, ty: &Type, wanted: &Type) -> bool {
+        let Some(wanted) = self.signature_params(wanted) else { return false };
         let found = self.pipeline_params(ty);
         let fits = |(want, found): (&(Type, Direction, bool), &(Arc<str>, Type, Direction))| {
-            (want.0 == found.1 || is_error(&want.0) || is_error(&found.1)) && want.1 == found.2
+            (want.0 == found.1 || is_error(&want.0) || is_error(&found.1) || matches!(want.0, Type::Void)) && want.1 == found.2
         };
         found.len() <= wanted.len()
             && wanted[found.len()..].iter().all(|(_, _, optional)| *optional)
             && wanted.iter().zip(&found).all(fits)
+    }
+
+    /// The parameters a `parser` or `control` type asks for: type, direction, and whether they may be missing.
+    pub(super) fn signature_params(&mut self, ty: &Type) -> Option<Vec<(Type, Direction, bool)>> {
+        let (Type::ParserType(name, args) | Type::ControlType(name, args)) = ty else { return None };
+        let super::scope::Symbol::Decl(index) = self.globals.get(name)?.symbol else { return None };
+        let decl = &self.program.decls[index];
+        let (ast::DeclKind::ParserType(wanted) | ast::DeclKind::ControlType(wanted)) = &decl.kind else { return None };
+        let bindings: Vec<_> =
+            wanted.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
+        Some(self.within(index + 1, &bindings, Context::top_level(), |c| {
+            wanted.params.iter().map(|param| (c.resolve(&param.ty), param.direction, may_be_absent(param))).collect()
+        }))
     }
 
     /// The type of the result of a matched call.

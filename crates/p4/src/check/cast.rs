@@ -100,7 +100,7 @@ impl Checker<'_> {
                 } else if matches!(e.ty, Type::Integer) && matches!(below, Type::Bit(_) | Type::Int(_)) {
                     self.give_width(e.clone(), &below)
                 } else {
-                    self.explicit(e, &below, span)?
+                    return None;
                 };
                 self.retype(inner, to)
             }

@@ -49,10 +49,12 @@ impl<'a> Checker<'a> {
                     let ctor_params = c.params(&control.ctor_params, "constructor");
                     c.out.controls[id].params = params;
                     c.out.controls[id].ctor_params = ctor_params;
+                    c.scopes.push(super::scope::Scope::default());
                     let mut locals = c.control_locals(&control.locals);
                     c.cx.place = Place::Apply;
                     let (body, _) = c.scoped(|c| c.body(&control.body));
                     locals.append(&mut c.cx.locals);
+                    c.scopes.pop();
                     let (actions, tables) = (std::mem::take(&mut c.local_actions), std::mem::take(&mut c.local_tables));
                     let out = &mut c.out.controls[id];
                     out.locals = locals;

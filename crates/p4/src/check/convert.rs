@@ -69,6 +69,14 @@ impl Checker<'_> {
             (Type::Enum(_), Type::Bit(_) | Type::Int(_)) if self.underlying_of_enum(&e.ty).as_ref() == Some(to) => {
                 Ok(self.recast(e, to))
             }
+            (Type::Bit(_) | Type::Int(_), Type::Integer) => {
+                match value_of(&e).and_then(|value| fold::as_integer(&value, &e.ty)) {
+                    Some(value) => Ok(constant(Value::Integer(value), Type::Integer, e.span)),
+                    // What is known when the program runs at the latest keeps its width.
+                    None if self.is_static(&e) => Ok(e),
+                    None => Err(Box::new(e)),
+                }
+            }
             (Type::Tuple(_), Type::Tuple(_) | Type::Struct(_) | Type::Stack(..) | Type::List(_)) => {
                 match self.parts(&e) {
                     Some(parts) => self.list_to(e, parts, to),

@@ -17,6 +17,18 @@ impl<'a> Checker<'a> {
         let decl: &'a ast::Decl = &self.program.decls[index];
         self.distinct(type_params(decl));
         match &decl.kind {
+            DeclKind::Parser(ast::ParserDecl { ty, ctor_params, .. })
+            | DeclKind::Control(ast::ControlDecl { ty, ctor_params, .. }) => {
+                let params = ty.params.iter().chain(ctor_params).map(|param| &param.name);
+                self.distinct(ty.type_params.iter().chain(params));
+            }
+            // These keep no annotations, but what is wrong in them is reported all the same.
+            DeclKind::Const { .. } | DeclKind::Typedef { .. } | DeclKind::Function { .. } => {
+                self.annotations(&decl.annotations);
+            }
+            _ => {}
+        }
+        match &decl.kind {
             DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
             DeclKind::Errors(names) => {
                 for name in names {
@@ -218,6 +230,8 @@ impl<'a> Checker<'a> {
             span: name.span,
         });
         self.enums.insert(index, id);
+        // Members are known to the values of those behind them.
+        self.scopes.push(super::scope::Scope::default());
         for (at, (annotations, member, value)) in members.iter().enumerate() {
             let annotations = self.annotations(annotations);
             let bits = match (&below, value) {
@@ -249,9 +263,21 @@ impl<'a> Checker<'a> {
                 }
                 (None, None) => bits::Bits::new(at as u128, 32),
             };
+            if let Some(below) = &below {
+                let value = super::constant(Value::Bits(bits.clone()), below.clone(), member.span);
+                let binding = super::scope::Binding {
+                    symbol: Symbol::Const(Arc::new(value)),
+                    span: member.span,
+                    index,
+                };
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.names.insert(member.name.clone(), binding);
+                }
+            }
             let member = typed::EnumMember { name: member.name.clone(), value: bits, annotations };
             self.out.enums[id].members.push(member);
         }
+        self.scopes.pop();
     }
 
     pub(super) fn not_constant(&mut self, span: Span, what: &str) {
@@ -288,7 +314,12 @@ impl<'a> Checker<'a> {
         let mut out = Vec::new();
         let mut data: Option<Span> = None;
         for param in params {
-            let ty = self.resolve(&param.ty);
+            // `_` in a signature stands for any type, which the argument brings along.
+            let ty = if super::infer::has_wildcard(&param.ty) && !matches!(what, "function" | "action" | "parser" | "control") {
+                error_type()
+            } else {
+                self.resolve(&param.ty)
+            };
             self.check_param_type(param, &ty, what);
             let optional = super::call::is_optional(param);
             if what == "action" {
@@ -302,7 +333,7 @@ impl<'a> Checker<'a> {
                     ),
                 }
             }
-            if matches!(what, "constructor" | "package") && param.direction != Direction::None {
+            if matches!(what, "constructor" | "extern constructor" | "package") && param.direction != Direction::None {
                 self.error(
                     Diagnostic::error("param-direction", param.span, "constructor parameters have no direction")
                         .help("remove it"),
@@ -311,7 +342,7 @@ impl<'a> Checker<'a> {
             if optional
                 && !matches!(
                     what,
-                    "extern" | "package" | "parser type" | "control type" | "parser" | "control" | "constructor"
+                    "extern" | "package" | "parser type" | "control type" | "parser" | "control" | "extern constructor"
                 )
             {
                 self.error(Diagnostic::error(
@@ -320,6 +351,7 @@ impl<'a> Checker<'a> {
                     format!("parameters of a {what} cannot be optional"),
                 ));
             }
+            let mut default_value = None;
             if let Some(default) = &param.default {
                 match param.direction {
                     Direction::Out | Direction::InOut => self.error(
@@ -336,19 +368,24 @@ impl<'a> Checker<'a> {
                         "an optional parameter cannot have a default value",
                     )),
                     _ => {
-                        let e = self.check_as(default, &ty);
+                        let e = self.default_argument(default, &ty);
                         if !is_error(&e.ty) && !self.is_static(&e) {
                             self.not_constant(default.span, "a default value");
+                        } else if what == "action" && !is_error(&e.ty) {
+                            default_value = Some(e);
                         }
                     }
                 }
             }
             let kind = match (what, param.direction) {
                 ("action", Direction::None) => VarKind::ActionData,
-                ("constructor" | "package", _) => VarKind::Constructor,
+                ("constructor" | "extern constructor" | "package", _) => VarKind::Constructor,
                 (_, direction) => VarKind::Param(direction),
             };
             let var = self.new_var(&param.name, ty, kind, &param.annotations);
+            if let Some(value) = default_value {
+                self.action_defaults.insert(var, value);
+            }
             self.declare(&param.name, Symbol::Var(var));
             out.push(typed::Param { var, direction: param.direction, optional });
         }
@@ -486,6 +523,7 @@ impl<'a> Checker<'a> {
     /// Checks parameters and results of what has no body.
     fn signature(&mut self, index: usize, decl: &'a ast::Decl, args: Vec<Type>) {
         let bindings: Vec<_> = type_params(decl).iter().map(|param| param.name.clone()).zip(args).collect();
+        self.in_progress.insert(index);
         self.within(index + 1, &bindings, Context::top_level(), |c| match &decl.kind {
             DeclKind::ParserType(ty) => {
                 c.params(&ty.params, "parser type");
@@ -522,7 +560,7 @@ impl<'a> Checker<'a> {
                     }
                     seen.push(method);
                     if method.is_constructor {
-                        c.scoped(|c| c.params(&method.proto.params, "constructor"));
+                        c.scoped(|c| c.params(&method.proto.params, "extern constructor"));
                     } else {
                         c.prototype(&method.proto);
                     }
@@ -530,6 +568,7 @@ impl<'a> Checker<'a> {
             }
             _ => {}
         });
+        self.in_progress.remove(&index);
     }
 
     fn prototype(&mut self, proto: &ast::FunctionProto) {
@@ -572,10 +611,7 @@ impl<'a> Checker<'a> {
                     );
                 }
             }
-            Some((Symbol::Wrong, _)) | None => {}
-            Some((_, span)) => {
-                self.error(Diagnostic::error("main", span, "`main` is the name of the program's package instance"));
-            }
+            _ => {}
         }
     }
 }

@@ -20,9 +20,12 @@ impl<'a> Checker<'a> {
         let has_key =
             table.properties.iter().any(|p| matches!(&p.kind, ast::TablePropertyKind::Key(list) if !list.is_empty()));
         if !has_key {
+            if entries.is_empty() {
+                return;
+            }
             self.error(
-                Diagnostic::error("entries", property.span, "a table without a key has no entries")
-                    .also(table.name.span, "the table")
+                Diagnostic::error("entries", table.name.span, "a table without a key has no entries")
+                    .also(property.span, "the entries")
                     .help("use `default_action`"),
             );
             return;
@@ -43,7 +46,8 @@ impl<'a> Checker<'a> {
         let written_keys = self.key_count(id);
         let keys = self.out.tables[id].keys.clone();
         let mut typed_keys = Some(Vec::new());
-        if entry.keys.len() != written_keys {
+        let written: Vec<&ast::Expr> = flatten(&entry.keys);
+        if written.len() != written_keys {
             self.error(
                 Diagnostic::error(
                     "wrong-count",
@@ -54,7 +58,7 @@ impl<'a> Checker<'a> {
             );
             typed_keys = None;
         } else {
-            for (written, key) in entry.keys.iter().zip(&keys) {
+            for (written, key) in written.into_iter().zip(&keys) {
                 let keyset = self.keyset(written, &key.expr.ty);
                 let keyset = keyset.filter(|keyset| self.fits_kind(keyset, &key.match_kind, &key.expr.ty, written));
                 match (keyset, &mut typed_keys) {
@@ -175,13 +179,21 @@ impl<'a> Checker<'a> {
             if let Some(given) = given {
                 self.error(
                     Diagnostic::error("priority", given.span, "entries of this table have no priorities")
+                        .also(self.out.tables[id].span, "the table")
                         .help("only ternary, range and optional keys need them"),
                 );
             }
             return;
         }
-        if all_const && let Some(given) = given {
-            let _ = given;
+        if let (Some(given), Some(first)) = (given, written.first())
+            && first.priority.is_none()
+            && !all_const
+        {
+            self.error(
+                Diagnostic::error("priority", first.span, "the first entry needs a priority")
+                    .also(given.span, "because this one has one"),
+            );
+            return;
         }
         let mut last: Option<i64> = None;
         let count = out.len() as i64;
@@ -203,11 +215,20 @@ impl<'a> Checker<'a> {
                 None => {
                     self.error(
                         Diagnostic::error("priority", entry.span, "the priority of this entry runs out of range")
+                            .also(self.out.tables[id].span, "the table")
                             .help("give it a priority of its own"),
                     );
                     return;
                 }
             }
         }
+    }
+}
+
+/// The keysets of an entry; a list in braces is as good as one in parentheses.
+fn flatten(keys: &[ast::Expr]) -> Vec<&ast::Expr> {
+    match keys {
+        [ast::Expr { kind: ast::ExprKind::List(inner), .. }] => inner.iter().collect(),
+        _ => keys.iter().collect(),
     }
 }

@@ -102,6 +102,11 @@ impl Checker<'_> {
     }
 
     fn name(&mut self, absolute: bool, name: &ast::Ident, span: Span) -> Expr {
+        if self.find(&name.name, absolute).is_none()
+            && let Some(at) = self.out.match_kinds.iter().position(|kind| *kind == name.name)
+        {
+            return constant(Value::MatchKind(at), Type::MatchKind, span);
+        }
         let Some(binding) = self.lookup(name, absolute) else { return bad(span) };
         match binding.symbol {
             Symbol::Var(var) => expr(ExprKind::Var(var), self.out.vars[var].ty.clone(), span),
@@ -193,7 +198,7 @@ impl Checker<'_> {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::Instance(_) | ExprKind::Invalid | ExprKind::ValueSet(_) => true,
             ExprKind::Var(var) => {
-                matches!(self.var_kinds.get(var), Some(VarKind::Constructor | VarKind::Param(Direction::None)))
+                matches!(self.var_kinds.get(var), Some(VarKind::Constructor | VarKind::ActionData | VarKind::Param(Direction::None)))
             }
             ExprKind::Field(base, _) | ExprKind::Unary(_, base) | ExprKind::Cast(base) | ExprKind::Slice(base, ..) => {
                 self.is_static(base)
@@ -212,7 +217,7 @@ impl Checker<'_> {
                 self.var_kinds.get(var),
                 Some(VarKind::Local | VarKind::Loop | VarKind::Param(Direction::Out | Direction::InOut))
             ),
-            ExprKind::Field(base, _) => self.is_lvalue(base) && !matches!(base.ty, Type::Tuple(_)),
+            ExprKind::Field(base, _) => self.is_lvalue(base),
             ExprKind::Element(base, _) | ExprKind::Slice(base, ..) => self.is_lvalue(base),
             ExprKind::Next(base) | ExprKind::Last(base) => self.is_lvalue(base),
             _ => false,

@@ -45,6 +45,16 @@ pub(super) fn mentions(ty: &TypeRef, names: &[Arc<str>]) -> bool {
         }
         TypeRefKind::Stack(element, _) | TypeRefKind::List(element) => mentions(element, names),
         TypeRefKind::Tuple(elements) => elements.iter().any(|element| mentions(element, names)),
+        _ => false,
+    }
+}
+
+/// Whether a type as written has `_` in it.
+pub(super) fn has_wildcard(ty: &TypeRef) -> bool {
+    match &ty.kind {
+        TypeRefKind::Named { args, .. } => args.iter().any(has_wildcard),
+        TypeRefKind::Stack(element, _) | TypeRefKind::List(element) => has_wildcard(element),
+        TypeRefKind::Tuple(elements) => elements.iter().any(has_wildcard),
         TypeRefKind::DontCare => true,
         _ => false,
     }

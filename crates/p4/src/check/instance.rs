@@ -152,6 +152,9 @@ impl<'a> Checker<'a> {
             Type::Extern(id) if written.is_empty() => {
                 self.extern_origins.get(id).filter(|(of, _)| *of == index).map(|(_, types)| types.clone())
             }
+            Type::ParserType(..) | Type::ControlType(..) if written.is_empty() && !own.is_empty() => {
+                self.from_signature(index, expected?)
+            }
             _ => None,
         });
         let name = name_of(decl)?;
@@ -268,6 +271,22 @@ impl<'a> Checker<'a> {
         origin.map(|(index, types)| (index, Vec::new(), Some(types)))
     }
 
+    /// Type arguments of a parser or control that the signature it is wanted for tells.
+    fn from_signature(&mut self, index: usize, wanted: &Type) -> Option<Vec<Type>> {
+        let decl: &'a ast::Decl = &self.program.decls[index];
+        let (DeclKind::Parser(ast::ParserDecl { ty, .. }) | DeclKind::Control(ast::ControlDecl { ty, .. })) = &decl.kind else {
+            return None;
+        };
+        let wanted = self.signature_params(wanted)?;
+        let mut unknowns = super::infer::Unknowns::new(&ty.type_params);
+        self.within(index + 1, &[], Context::top_level(), |c| {
+            for (param, (wanted, ..)) in ty.params.iter().zip(&wanted) {
+                c.infer(&param.ty, wanted, &mut unknowns);
+            }
+        });
+        unknowns.list.into_iter().map(|(_, ty)| ty).collect()
+    }
+
     fn has_abstract_methods(&self, ty: &Type) -> bool {
         match ty {
             Type::Extern(id) => self.out.externs[*id].methods.iter().any(|method| method.is_abstract),
@@ -278,6 +297,9 @@ impl<'a> Checker<'a> {
     /// The implementations in the braces behind an instance.
     fn implementations(&mut self, decl: &'a ast::InstanceDecl, ty: &Type) -> Vec<(Arc<str>, FunctionId)> {
         let program = self.program;
+        for member in decl.body.iter().flatten() {
+            self.distinct(type_params(member));
+        }
         let Some(body) = &decl.body else {
             if self.has_abstract_methods(ty) {
                 let found = self.describe(ty);
@@ -316,7 +338,8 @@ impl<'a> Checker<'a> {
                         let wanted = methods.iter().find(|method| {
                             method.is_abstract
                                 && method.proto.name.name == proto.name.name
-                                && method.proto.params.len() == proto.params.len()
+                                && method.proto.params.len() >= proto.params.len()
+                                && method.proto.params[proto.params.len()..].iter().all(super::call::is_optional)
                         });
                         let Some(wanted) = wanted else {
                             c.error(
@@ -356,7 +379,9 @@ impl<'a> Checker<'a> {
         self.cx.locals = locals;
         for method in methods.iter().filter(|method| method.is_abstract) {
             let name = &method.proto.name;
-            if !out.iter().any(|(implemented, _)| *implemented == name.name)
+            let is_optional = method.annotations.iter().any(|annotation| &*annotation.name.name == "optional");
+            if !is_optional
+                && !out.iter().any(|(implemented, _)| *implemented == name.name)
                 && !body.iter().any(|member| name_of(member).is_some_and(|member| member.name == name.name))
             {
                 self.error(

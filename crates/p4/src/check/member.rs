@@ -169,6 +169,14 @@ impl Checker<'_> {
     }
 
     fn stack_member(&mut self, base: Expr, element: Type, size: u32, name: &ast::Ident, span: Span) -> Expr {
+        if !self.is_header(&element) && !self.is_union(&element) && &*name.name != "size" {
+            let found = self.describe(&base.ty);
+            self.error(
+                Diagnostic::error("unknown-field", name.span, format!("{found} has no member `{}`", name.name))
+                    .help("only stacks of headers have more than a `size`"),
+            );
+            return bad(span);
+        }
         let parser_only = |c: &mut Self| {
             if c.cx.in_parser {
                 return true;

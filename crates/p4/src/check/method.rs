@@ -254,7 +254,8 @@ impl<'a> Checker<'a> {
             return Called::Wrong;
         }
         let params = self.action_formals(id);
-        let names: Vec<_> = params.iter().map(|formal| (formal.name.clone(), false)).collect();
+        let names: Vec<_> =
+            params.iter().map(|formal| (formal.name.clone(), formal.default.is_some())).collect();
         let at = self.out.actions[id].span;
         let Some(slots) = self.assign(args, &names, &name, at, span) else {
             self.check_stray(args);
@@ -262,7 +263,10 @@ impl<'a> Checker<'a> {
         };
         let mut out = Vec::new();
         for (formal, slot) in params.iter().zip(slots) {
-            let Some(arg) = slot.map(|position| &args[position]) else { return Called::Wrong };
+            let Some(arg) = slot.map(|position| &args[position]) else {
+                out.extend(formal.default.clone().map(Arg::Expr));
+                continue;
+            };
             if matches!(arg.value.kind, ast::ExprKind::DontCare) && formal.direction == ast::Direction::Out {
                 out.push(Arg::DontCare(formal.ty.clone()));
                 continue;
@@ -273,7 +277,7 @@ impl<'a> Checker<'a> {
                 ast::Direction::None => ast::Direction::In,
                 direction => direction,
             };
-            let formal = Formal { name: formal.name.clone(), span: formal.span, direction, ty: formal.ty.clone() };
+            let formal = Formal { direction, ..formal.clone() };
             out.push(self.pass(e, &formal, CallKind::Function, &name));
         }
         if out.iter().any(|arg| matches!(arg, Arg::Expr(e) if is_error(&e.ty))) {
@@ -286,7 +290,13 @@ impl<'a> Checker<'a> {
     pub(super) fn action_formals(&self, id: typed::ActionId) -> Vec<Formal> {
         let formal = |param: &typed::Param| {
             let var = &self.out.vars[param.var];
-            Formal { name: var.name.clone(), span: var.span, direction: param.direction, ty: var.ty.clone() }
+            Formal {
+                name: var.name.clone(),
+                span: var.span,
+                direction: param.direction,
+                ty: var.ty.clone(),
+                default: self.action_defaults.get(&param.var).cloned(),
+            }
         };
         self.out.actions[id].params.iter().map(formal).collect()
     }
@@ -313,7 +323,9 @@ impl<'a> Checker<'a> {
             self.check_stray(args);
             return Called::Wrong;
         }
-        if let Some(value) = self.size_method(&object.ty, name, args, span) {
+        if !matches!(object.kind, ExprKind::Const(_))
+            && let Some(value) = self.size_method(&object.ty, name, args, span)
+        {
             return value;
         }
         match object.ty.clone() {
@@ -326,7 +338,10 @@ impl<'a> Checker<'a> {
             Type::Struct(_) if self.is_header(&object.ty) || self.is_union(&object.ty) => {
                 self.header_method(object, name, args, span)
             }
-            Type::Stack(..) if matches!(&*name.name, "push_front" | "pop_front") => {
+            Type::Stack(element, _)
+                if matches!(&*name.name, "push_front" | "pop_front")
+                    && (self.is_header(&element) || self.is_union(&element)) =>
+            {
                 self.stack_method(object, name, args, span)
             }
             ty => {
@@ -351,7 +366,7 @@ impl<'a> Checker<'a> {
         if !matches!(&*name.name, "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes") {
             return None;
         }
-        if !matches!(ty, Type::Struct(_) | Type::Stack(..) | Type::Enum(_)) {
+        if matches!(ty, Type::Extern(_)) {
             return None;
         }
         let Some((low, high)) = self.size_in_bits(ty) else {
@@ -425,10 +440,9 @@ impl<'a> Checker<'a> {
             self.error(Diagnostic::error("argument-count", span, "a table is applied without arguments"));
             return Called::Wrong;
         }
-        if self.cx.place != Place::Apply {
+        if !matches!(self.cx.place, Place::Apply | Place::Table) {
             let what = match self.cx.place {
                 Place::Action => "an action",
-                Place::Table => "a table",
                 _ => "here",
             };
             self.error(
@@ -563,6 +577,8 @@ impl<'a> Checker<'a> {
                     .is_some_and(|decl| decl.fields.iter().any(|field| matches!(field.ty, Type::Varbit(_))));
                 if is_error(ty) || self.is_opaque(ty) {
                     None
+                } else if !self.check_varbits(&ty.clone()) {
+                    return false;
                 } else if !self.is_header(ty) {
                     Some(format!("a header is extracted, not {}", self.describe(ty)))
                 } else if args.len() == 1 && has_varbit {

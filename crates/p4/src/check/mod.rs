@@ -176,8 +176,11 @@ struct Checker<'a> {
     generic_decls: Vec<usize>,
     var_kinds: HashMap<typed::VarId, VarKind>,
     specialised: usize,
-    /// Where each top-level instance, action and so on is an error to name twice for the control plane.
+    /// Default values of actions' parameters.
+    action_defaults: HashMap<typed::VarId, Expr>,
+    /// Names the control plane knows actions by, and where they are declared; likewise for tables.
     action_names: HashMap<Arc<str>, Span>,
+    table_names: HashMap<Arc<str>, Span>,
     /// Actions of the parser or control that is being checked.
     local_actions: Vec<typed::ActionId>,
     local_tables: Vec<typed::TableId>,
@@ -217,7 +220,9 @@ impl<'a> Checker<'a> {
             generic_decls: Vec::new(),
             var_kinds: HashMap::new(),
             specialised: 0,
+            action_defaults: HashMap::new(),
             action_names: HashMap::new(),
+            table_names: HashMap::new(),
             local_actions: Vec::new(),
             local_tables: Vec::new(),
         }

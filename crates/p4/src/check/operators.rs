@@ -180,18 +180,6 @@ impl Checker<'_> {
                 );
                 return bad(span);
             }
-            if !self.is_static(&left) || !self.is_static(&right) {
-                self.error(
-                    Diagnostic::error(
-                        "not-constant",
-                        span,
-                        format!("`{}` must be evaluated at compile time", sign(op)),
-                    )
-                    .label("its operands are not constants")
-                    .help("a switch cannot divide; shift or slice instead"),
-                );
-                return bad(span);
-            }
         }
         let ty = if compares { Type::Bool } else { left.ty.clone() };
         if matches!(left.ty, Type::Integer) && !(self.is_static(&left) && self.is_static(&right)) {

@@ -52,9 +52,11 @@ impl<'a> Checker<'a> {
                     let ctor_params = c.params(&parser.ctor_params, "constructor");
                     c.out.parsers[id].params = params;
                     c.out.parsers[id].ctor_params = ctor_params;
+                    c.scopes.push(super::scope::Scope::default());
                     let locals = c.parser_locals(&parser.locals);
                     let (states, start) = c.states(parser);
                     let made = std::mem::take(&mut c.cx.locals);
+                    c.scopes.pop();
                     let out = &mut c.out.parsers[id];
                     out.locals = locals;
                     out.locals.extend(made);

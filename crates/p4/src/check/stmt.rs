@@ -143,6 +143,16 @@ impl<'a> Checker<'a> {
                 None
             }
             DeclKind::Variable { ty, name, init } => {
+                if let Some(binding) = self.find(&name.name, false)
+                    && let Symbol::Var(var) = binding.symbol
+                    && !matches!(self.var_kinds.get(&var), Some(VarKind::Local | VarKind::Loop))
+                {
+                    self.error(
+                        Diagnostic::error("shadow", name.span, format!("`{}` hides a parameter", name.name))
+                            .also(binding.span, "the parameter")
+                            .help("choose another name"),
+                    );
+                }
                 let (var, init) = self.variable(ty, name, init.as_ref(), &decl.annotations);
                 Some(stmt(typed::StmtKind::Var(var, init), decl.span))
             }

@@ -12,6 +12,19 @@ impl<'a> Checker<'a> {
     pub(super) fn table(&mut self, table: &'a ast::TableDecl, annotations: &'a ast::Annotations) {
         let place = std::mem::replace(&mut self.cx.place, Place::Table);
         let name = self.control_plane_name(&table.name, annotations);
+        match self.table_names.get(&name) {
+            Some(first) if *first != table.name.span => {
+                let first = *first;
+                self.error(
+                    Diagnostic::error("control-plane-name", table.name.span, format!("two tables are called `{name}` by the control plane"))
+                        .also(first, "the other")
+                        .help("give one of them another `@name`"),
+                );
+            }
+            _ => {
+                self.table_names.insert(name.clone(), table.name.span);
+            }
+        }
         let typed_annotations = self.annotations(annotations);
         let id = self.out.tables.push(typed::Table {
             name,
@@ -208,6 +221,7 @@ impl<'a> Checker<'a> {
                     );
                     fine = false;
                 }
+                (_, None) if formal.default.is_some() => out.extend(formal.default.clone().map(Arg::Expr)),
                 (_, None) => {
                     self.error(
                         Diagnostic::error("action-data", reference.span, format!("`{}` must be bound here", formal.name))
@@ -283,7 +297,7 @@ impl<'a> Checker<'a> {
             return None;
         };
         let formals = self.action_formals(action);
-        let names: Vec<_> = formals.iter().map(|formal| (formal.name.clone(), false)).collect();
+        let names: Vec<_> = formals.iter().map(|formal| (formal.name.clone(), formal.default.is_some())).collect();
         let declared = self.out.actions[action].span;
         let local_name = self.out.actions[action].local_name.clone();
         let slots = self.assign(args, &names, &local_name, declared, span)?;
@@ -292,7 +306,15 @@ impl<'a> Checker<'a> {
         let mut out = Vec::new();
         let mut fine = true;
         for (formal, slot) in formals.iter().zip(slots) {
-            let arg = &args[slot?];
+            let Some(arg) = slot.map(|position| &args[position]) else {
+                match formal.direction {
+                    Direction::None => out.extend(formal.default.clone()),
+                    _ => {
+                        bound.next();
+                    }
+                }
+                continue;
+            };
             let e = self.check(&arg.value, Some(&formal.ty));
             if formal.direction != Direction::None {
                 let given = self.pass(e, formal, CallKind::Function, &local_name);
@@ -313,12 +335,7 @@ impl<'a> Checker<'a> {
                 }
                 continue;
             }
-            let formal = Formal {
-                direction: Direction::In,
-                name: formal.name.clone(),
-                ty: formal.ty.clone(),
-                span: formal.span,
-            };
+            let formal = Formal { direction: Direction::In, ..formal.clone() };
             let Arg::Expr(value) = self.pass(e, &formal, CallKind::Function, &local_name) else { continue };
             if !is_error(&value.ty) && !self.is_static(&value) {
                 self.not_constant(arg.value.span, "an argument for the control plane's parameter");
@@ -335,14 +352,18 @@ impl<'a> Checker<'a> {
         let id = match self.globals.get("NoAction").map(|binding| binding.symbol.clone()) {
             Some(Symbol::Action(id)) if self.out.actions[id].params.is_empty() => id,
             found => {
-                let span = self.out.tables[table].span;
+                let table_span = self.out.tables[table].span;
+                let span = match &found {
+                    Some(_) => self.globals.get("NoAction").map_or(table_span, |binding| binding.span),
+                    None => table_span,
+                };
                 let message = match found {
                     Some(_) => "`NoAction` is not an action without parameters",
                     None => "`NoAction` is not declared",
                 };
                 self.error(
                     Diagnostic::error("no-default-action", span, message)
-                        .label("this table has no `default_action`, so `NoAction` is needed")
+                        .also(table_span, "this table has no `default_action`, so `NoAction` is needed")
                         .help("write `#include <core.p4>`, or give a `default_action`"),
                 );
                 return;
@@ -368,24 +389,19 @@ impl<'a> Checker<'a> {
             "size" => {
                 let number = self.constant_integer(&e);
                 match number.and_then(|number| u64::try_from(number).ok()) {
-                    Some(size) => self.out.tables[table].size = Some(size),
-                    None if self.is_static(&e)
-                        && matches!(e.ty, Type::Integer | Type::Bit(_) | Type::Int(_))
-                        && self.constant_integer(&e).is_none() =>
-                    {
-                        self.error(Diagnostic::error(
-                            "unsupported",
-                            value.span,
-                            "a size that depends on constructor parameters is not supported",
-                        ));
+                    Some(size) => {
+                        self.out.tables[table].size = Some(size);
+                        return;
                     }
-                    None => self.error(Diagnostic::error(
-                        "table-size",
-                        value.span,
-                        "the size of a table must be a constant number",
-                    )),
+                    // A size over constructor parameters is known at instantiation: it stays a property.
+                    None if !matches!(e.kind, ExprKind::Const(_))
+                        && self.is_static(&e)
+                        && matches!(e.ty, Type::Integer | Type::Bit(_) | Type::Int(_)) => {}
+                    None => {
+                        self.error(Diagnostic::error("table-size", value.span, "the size of a table must be a constant number"));
+                        return;
+                    }
                 }
-                return;
             }
             "largest_priority_wins" => {
                 match &e.kind {

@@ -23,7 +23,16 @@ impl Checker<'_> {
     fn resolve_inner(&mut self, ty: &TypeRef) -> Type {
         match &ty.kind {
             TypeRefKind::Bool => Type::Bool,
-            TypeRefKind::Error => Type::Error,
+            TypeRefKind::Error => {
+                if self.out.errors.is_empty() {
+                    self.error(
+                        Diagnostic::error("unknown-name", ty.span, "`error` is not declared")
+                            .help("write `#include <core.p4>`, or `error { ... }`"),
+                    );
+                    return error_type();
+                }
+                Type::Error
+            }
             TypeRefKind::MatchKind => Type::MatchKind,
             TypeRefKind::String => Type::String,
             TypeRefKind::Void => Type::Void,
@@ -39,12 +48,15 @@ impl Checker<'_> {
                 if is_error(&element_ty) {
                     return element_ty;
                 }
-                if !self.is_header(&element_ty) && !self.is_union(&element_ty) && !self.is_opaque(&element_ty) {
+                if matches!(element_ty, Type::Extern(_)) {
+                    self.error(Diagnostic::error("unsupported", element.span, "arrays of instances are not supported"));
+                    return error_type();
+                }
+                if !self.is_runtime(&element_ty) {
                     let found = self.describe(&element_ty);
                     self.error(
-                        Diagnostic::error("stack-element", element.span, format!("there is no stack of {found}"))
-                            .label("not a header")
-                            .help("stacks hold headers or header unions"),
+                        Diagnostic::error("array-element", element.span, format!("there is no array of {found}"))
+                            .help("arrays hold values that exist while packets are processed"),
                     );
                     return error_type();
                 }
@@ -152,6 +164,14 @@ impl Checker<'_> {
         if args.iter().any(is_error) {
             return error_type();
         }
+        if args.iter().any(|arg| self.comes_from(arg, index)) {
+            let found = self.describe(&args[0]);
+            self.error(
+                Diagnostic::error("type-arguments", span, "a generic type cannot have itself as type argument")
+                    .label(format!("here is {found}")),
+            );
+            return error_type();
+        }
         let decl = &self.program.decls[index];
         match &decl.kind {
             DeclKind::Typedef { .. } => self.typedefs.get(&index).cloned().unwrap_or_else(error_type),
@@ -159,6 +179,10 @@ impl Checker<'_> {
             DeclKind::NewType { .. } => self.new_types.get(&index).map_or_else(error_type, |id| Type::New(*id)),
             DeclKind::Struct { .. } => self.struct_type(index, args, span),
             DeclKind::ExternObject { name, methods, .. } => {
+                if self.in_progress.contains(&index) {
+                    self.recursive_type(name, span);
+                    return error_type();
+                }
                 let origin = (index, args);
                 if let Some(id) = self.externs.get(&origin) {
                     return Type::Extern(*id);
@@ -273,8 +297,17 @@ impl Checker<'_> {
         });
         self.in_progress.remove(&index);
         self.out.structs[id].fields = typed_fields;
-        self.check_struct(id);
         Type::Struct(id)
+    }
+
+    /// Whether a type is, or has inside its type arguments, one that declaration `index` makes.
+    fn comes_from(&self, ty: &Type, index: usize) -> bool {
+        let origin = match ty {
+            Type::Struct(id) => self.struct_origins.get(id),
+            Type::Extern(id) => self.extern_origins.get(id),
+            _ => None,
+        };
+        origin.is_some_and(|(of, args)| *of == index || args.iter().any(|arg| self.comes_from(arg, index)))
     }
 
     fn recursive_type(&mut self, name: &ast::Ident, span: Span) {

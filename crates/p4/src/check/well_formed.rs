@@ -4,7 +4,7 @@ use source::{Diagnostic, Span};
 
 use super::{Checker, is_error};
 use crate::ast::{self, Direction, StructKind};
-use crate::typed::{self, Type};
+use crate::typed::Type;
 
 impl Checker<'_> {
     /// Whether values of this type exist at run time.
@@ -86,6 +86,7 @@ impl Checker<'_> {
             Type::Bit(_) | Type::Int(_) | Type::Varbit(_) | Type::Bool => true,
             Type::Enum(_) => self.underlying_of_enum(ty).is_some(),
             Type::New(_) => self.underlying_of_new(ty).is_none_or(|inner| self.allowed_in_header(&inner)),
+            Type::Stack(element, _) => !self.is_header(element) && !self.is_union(element) && self.allowed_in_header(element),
             Type::Struct(id) => {
                 let decl = &self.out.structs[*id];
                 decl.kind == StructKind::Struct
@@ -98,19 +99,18 @@ impl Checker<'_> {
         }
     }
 
-    /// What can be said of a struct once all its fields are known.
-    pub(super) fn check_struct(&mut self, id: typed::StructId) {
-        let decl = &self.out.structs[id];
-        if decl.kind != StructKind::Header {
-            return;
-        }
+    /// Reports a header with several varbit fields, where headers of that type are parsed.
+    pub(super) fn check_varbits(&mut self, ty: &Type) -> bool {
+        let Some(decl) = self.struct_decl(ty) else { return true };
         let mut varbits = decl.fields.iter().filter(|field| matches!(field.ty, Type::Varbit(_)));
         if let (Some(first), Some(second)) = (varbits.next(), varbits.next()) {
-            let diagnostic = Diagnostic::error("varbits", second.span, "a header can have only one varbit field")
-                .label("the second")
-                .also(first.span, "the first");
+            let diagnostic = Diagnostic::error("varbits", first.span, "a header that is extracted can have only one varbit field")
+                .label("the first")
+                .also(second.span, "the second");
             self.error(diagnostic);
+            return false;
         }
+        true
     }
 
     /// Reports a parameter of a type that it cannot have with its direction.
@@ -138,7 +138,10 @@ impl Checker<'_> {
         let refused = match (what, ty) {
             (_, Type::Package(_)) => what != "package",
             ("action", Type::Extern(_) | Type::Integer | Type::String) => true,
-            ("package" | "constructor", _) => false,
+            ("package", _) => false,
+            ("constructor", Type::Parser(_) | Type::Control(_)) => true,
+            ("constructor", Type::ParserType(..)) => !self.cx.in_parser,
+            ("constructor", Type::ControlType(..)) => self.cx.in_parser,
             (_, Type::Parser(_) | Type::Control(_) | Type::ParserType(..) | Type::ControlType(..)) => true,
             _ => false,
         };
