@@ -86,7 +86,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
                 let step = Step::cargo("doc", &["doc", "--workspace", "--no-deps"]);
                 step.env("RUSTDOCFLAGS", "-D warnings").run()
             }
-            "build" => Step::cargo("build", &["build", "--release", "--workspace"]).run(),
+            "build" => Step::cargo("build", &["build", "--release"]).run(),
             "demo" => Step::cargo("demo", &["run", "--release", "--", "demo"]).run(),
             "fuzz" => fuzz(&options),
             other => unreachable!("step `{other}` is listed and not implemented"),
@@ -124,7 +124,7 @@ fn fuzz(options: &Options) -> Outcome {
     let (seed, seconds) = (options.fuzz_seed.to_string(), options.fuzz_seconds.to_string());
     let mut whole = Outcome::empty("fuzz");
     for target in FUZZ_TARGETS {
-        let arguments = ["run", "--release", "-p", "fuzz", "--", target, "--seed", &seed, "--seconds", &seconds];
+        let arguments = ["run", "--profile", "fuzz", "-p", "fuzz", "--", target, "--seed", &seed, "--seconds", &seconds];
         whole.join(Step::cargo(&format!("fuzz {target}"), &arguments).run());
     }
     whole

@@ -1,0 +1,58 @@
+//! Makes a failing input smaller while it fails in the same way.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::Options;
+use crate::supervise::{Failure, run_once};
+
+/// How long an input is worked on.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The smallest input found that fails as `failure` does.
+pub fn shrink(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> Result<Vec<u8>> {
+    let mut best = input.to_vec();
+    let deadline = Instant::now() + PATIENCE;
+    let fails = |candidate: &[u8]| -> Result<bool> {
+        std::fs::write(scratch, candidate).with_context(|| format!("cannot write {}", scratch.display()))?;
+        Ok(run_once(target, scratch)?.is_some_and(|found| found.kind == failure.kind))
+    };
+    // Lines first, then tokens, then bytes: large pieces go while there are few of them to try.
+    let by_line = |data: &[u8]| data.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let by_token = |data: &[u8]| crate::mutate::split(data).into_iter().map(<[u8]>::to_vec).collect();
+    let by_byte = |data: &[u8]| data.chunks(1).map(<[u8]>::to_vec).collect();
+    let splits: [&dyn Fn(&[u8]) -> Vec<Vec<u8>>; 3] = [&by_line, &by_token, &by_byte];
+    for split in splits {
+        let mut pieces = split(&best);
+        let mut size = pieces.len().div_ceil(2);
+        while size > 0 && Instant::now() < deadline {
+            let mut at = 0;
+            while at < pieces.len() && Instant::now() < deadline {
+                let end = (at + size).min(pieces.len());
+                let without = [&pieces[..at], &pieces[end..]].concat();
+                if fails(&without.concat())? {
+                    pieces = without;
+                } else {
+                    at = end;
+                }
+            }
+            size /= 2;
+        }
+        best = pieces.concat();
+    }
+    Ok(best)
+}
+
+/// `--shrink FILE`
+pub fn run(options: &Options, file: &Path) -> Result<bool> {
+    let input = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let Some(failure) = run_once(&options.target, file)? else { bail!("{} does not fail", file.display()) };
+    let small = shrink(&options.target, &input, &failure, &file.with_extension("shrinking"))?;
+    let _ = std::fs::remove_file(file.with_extension("shrinking"));
+    let path = file.with_extension("small");
+    std::fs::write(&path, &small).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("{} bytes -> {} bytes: {}", input.len(), small.len(), path.display());
+    Ok(true)
+}

@@ -1,0 +1,122 @@
+//! P4 text through everything that reads it: preprocessor, parser, checker, compiler, and the IR's own validator.
+
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+use compile::Architecture;
+use source::{Diagnostics, SourceMap};
+
+use super::{Reached, Target};
+use crate::random::Random;
+use crate::{corpus, program, worker};
+
+/// Files that are included come with the input or not at all: an input means the same on every machine.
+struct NoFiles;
+
+impl p4::Loader for NoFiles {
+    fn load(&self, _path: &Path) -> Result<String, Error> {
+        Err(ErrorKind::NotFound.into())
+    }
+}
+
+/// What became of a program.
+pub struct Compiled {
+    /// The IR, if there was no mistake.
+    pub program: Option<::ir::Program>,
+    /// What was found.
+    pub diagnostics: Diagnostics,
+    /// Its text.
+    pub map: SourceMap,
+    /// How far it came: 0 for syntax, 1 for types, 2 for the compiler, 3 for all of it.
+    pub stage: u32,
+}
+
+/// Compiles a program, and checks what each stage promises about findings.
+pub fn compile(text: &str) -> Compiled {
+    let architecture = v1model::description::V1Model;
+    let options = p4::Options { builtin: architecture.includes().to_vec(), ..p4::Options::default() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, "fuzz.p4", text, &options, &NoFiles, &mut diagnostics);
+    let syntax = diagnostics.error_count();
+    // Even what is not right is checked: the checker has to live with what the parser could understand.
+    let typed = p4::check(&ast, &map, &mut diagnostics);
+    let types = diagnostics.error_count();
+    assert!(typed.is_some() || types > 0, "the checker gave no program and no reason");
+    let typed = typed.filter(|_| types == 0);
+    let program = typed.and_then(|typed| {
+        let program = compile::compile(&typed, &architecture, &map, &mut diagnostics);
+        assert!(program.is_some() || diagnostics.has_errors(), "the compiler gave no program and no reason");
+        program.filter(|_| !diagnostics.has_errors())
+    });
+    let stage = match (syntax, types, &program) {
+        (1.., _, _) => 0,
+        (_, 1.., _) => 1,
+        (_, _, None) => 2,
+        _ => 3,
+    };
+    Compiled { program, diagnostics, map, stage }
+}
+
+/// P4 text.
+pub struct Frontend {
+    inputs: Vec<Vec<u8>>,
+}
+
+impl Frontend {
+    pub fn new() -> Frontend {
+        Frontend { inputs: corpus::contents(".p4") }
+    }
+}
+
+impl Target for Frontend {
+    fn generate(&mut self, random: &mut Random) -> Vec<u8> {
+        match random.below(4) {
+            0 => program::generate(random.next()).into_bytes(),
+            1 => {
+                let (one, other) = (program::generate(random.next()), program::generate(random.next()));
+                crate::mutate::any(one.as_bytes(), other.as_bytes(), random)
+            }
+            _ => worker::mutated(&self.inputs, random),
+        }
+    }
+
+    fn run(&mut self, input: &[u8]) -> Vec<u64> {
+        let mut reached = Reached::default();
+        let compiled = compile(&String::from_utf8_lossy(input));
+        reached.add(compiled.stage);
+        reached.findings(&compiled.map, &compiled.diagnostics);
+        if let Some(program) = compiled.program {
+            let broken = ::ir::validate(&program).err().unwrap_or_default();
+            assert!(broken.is_empty(), "the compiler broke rules of the IR: {broken:#?}");
+            let text = program.to_string();
+            reached.instructions(&text);
+            super::ir::reads_back(&text, &program);
+        }
+        reached.list()
+    }
+
+    fn keep(&mut self, input: Vec<u8>) {
+        worker::remember(&mut self.inputs, input);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_generated_programs_are_right() {
+        let mut wrong = String::new();
+        let right = (0..100).filter(|seed| {
+            let compiled = compile(&program::generate(*seed));
+            if compiled.program.is_none() {
+                let shown = compiled.diagnostics.render(&compiled.map, false);
+                let first: Vec<&str> = shown.lines().take(8).collect();
+                wrong += &format!("seed {seed}\n{}\n\n", first.join("\n"));
+            }
+            compiled.program.is_some()
+        });
+        let right = right.count();
+        assert!(right >= 90, "{right} of 100 compile; these do not:\n{wrong}");
+    }
+}

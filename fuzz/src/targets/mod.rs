@@ -1,0 +1,80 @@
+//! What can be fuzzed: how inputs are made, and what must hold for every one.
+
+mod entries;
+mod frontend;
+mod ir;
+mod packets;
+mod pcap;
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use source::{Diagnostics, SourceMap};
+
+use crate::random::Random;
+
+/// The names of all targets.
+pub const NAMES: [&str; 5] = ["frontend", "ir", "packets", "entries", "pcap"];
+
+/// A target.
+pub trait Target {
+    /// An input.
+    fn generate(&mut self, random: &mut Random) -> Vec<u8>;
+
+    /// Runs one input, and panics if anything does not hold. What it reached comes back as numbers that mean nothing
+    /// but themselves: an input that reached a new one is worth mutating further.
+    fn run(&mut self, input: &[u8]) -> Vec<u64>;
+
+    /// Takes an input that reached something new into the corpus.
+    fn keep(&mut self, input: Vec<u8>);
+}
+
+/// The target with this name, one of [`NAMES`].
+pub fn open(name: &str) -> Box<dyn Target> {
+    match name {
+        "frontend" => Box::new(frontend::Frontend::new()),
+        "ir" => Box::new(ir::Ir::new()),
+        "packets" => Box::new(packets::Packets::new()),
+        "entries" => Box::new(entries::EntriesFile::new()),
+        "pcap" => Box::new(pcap::Captures::new()),
+        other => unreachable!("`{other}` is listed and not implemented"),
+    }
+}
+
+/// What an input reached, collected.
+#[derive(Default)]
+struct Reached(BTreeSet<u64>);
+
+impl Reached {
+    /// It reached this.
+    fn add(&mut self, what: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        what.hash(&mut hasher);
+        self.0.insert(hasher.finish());
+    }
+
+    /// It led to these findings. They can be shown: every place in them exists.
+    fn findings(&mut self, map: &SourceMap, diagnostics: &Diagnostics) {
+        let shown = diagnostics.render(map, false);
+        assert!(diagnostics.is_empty() || !shown.is_empty(), "findings are shown");
+        diagnostics.render(map, true);
+        for diagnostic in diagnostics.iter() {
+            // Messages differ in names and numbers; which sentence it is, the words without those tell.
+            let words =
+                diagnostic.message.split_whitespace().filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+            self.add((diagnostic.code, words.collect::<Vec<_>>()));
+        }
+    }
+
+    /// The lines of an IR program without names and numbers: which instructions and operators it has.
+    fn instructions(&mut self, text: &str) {
+        for line in text.lines() {
+            let words = line.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 1).take(3);
+            self.add(words.collect::<Vec<_>>());
+        }
+    }
+
+    fn list(self) -> Vec<u64> {
+        self.0.into_iter().collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! The child: makes inputs and runs them, one after the other, and watches that none takes too long.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::random::Random;
+use crate::targets;
+use crate::{Options, Until, corpus};
+
+/// The stack a round has: what a thread gets by default. Whatever recurses too deeply for it is a finding.
+const STACK_BYTES: usize = 2 << 20;
+/// How long one round may take.
+const ROUND_LIMIT: Duration = Duration::from_secs(5);
+/// Exit code of a worker whose round hangs.
+const HUNG: i32 = 70;
+
+/// What a worker's two threads tell each other.
+#[derive(Default)]
+struct Clock {
+    /// The round that runs; it changes with each.
+    round: AtomicU64,
+    /// Inputs that reached something new.
+    kept: AtomicU64,
+}
+
+/// Runs rounds until it is time to stop. Fails by dying.
+pub fn run(options: &Options, current: &Path) -> Result<bool> {
+    let mut file = File::create(current).with_context(|| format!("cannot write {}", current.display()))?;
+    let (name, seed, until) = (options.target.clone(), options.seed, options.until);
+    watched(true, move |clock| {
+        let mut target = targets::open(&name);
+        let mut random = Random::new(seed);
+        let mut write = |input: &[u8]| {
+            // A file that is not flushed survives the death of a process, though not of the machine. That is enough.
+            file.rewind().and_then(|()| file.write_all(input)).expect("the current input can be written");
+            file.set_len(input.len() as u64).expect("the current input can be cut");
+        };
+        let started = Instant::now();
+        let mut seen: HashSet<u64> = HashSet::new();
+        for input in corpus::regressions(&name) {
+            write(&input);
+            seen.extend(target.run(&input));
+        }
+        loop {
+            let round = clock.round.fetch_add(1, Ordering::Relaxed);
+            let enough = match until {
+                Until::Elapsed(time) => started.elapsed() >= time,
+                Until::Rounds(rounds) => round >= rounds,
+            };
+            if enough {
+                return;
+            }
+            let input = target.generate(&mut random);
+            write(&input);
+            let reached = target.run(&input);
+            if reached.iter().any(|feature| !seen.contains(feature)) {
+                seen.extend(reached);
+                target.keep(input);
+                clock.kept.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    })
+}
+
+/// Runs one input in this process.
+pub fn replay(options: &Options, file: &Path) -> Result<bool> {
+    let input = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let name = options.target.clone();
+    watched(false, move |_| {
+        let reached = targets::open(&name).run(&input);
+        println!("{name}: no failure; the input reached {} things", reached.len());
+    })
+}
+
+/// Prints one input.
+pub fn print(options: &Options) -> Result<bool> {
+    let input = targets::open(&options.target).generate(&mut Random::new(options.seed));
+    std::io::stdout().write_all(&input)?;
+    Ok(true)
+}
+
+/// Runs `work` on a thread of its own, ends the process if a round takes too long, and tells the supervisor how far
+/// the work is. A panic's message has been printed when this returns false.
+fn watched(tell: bool, work: impl FnOnce(Arc<Clock>) + Send + 'static) -> Result<bool> {
+    let clock = Arc::new(Clock::default());
+    let theirs = clock.clone();
+    let builder = std::thread::Builder::new().name("round".to_owned()).stack_size(STACK_BYTES);
+    let thread = builder.spawn(move || work(theirs)).context("cannot start a thread")?;
+    let mut last = (clock.round.load(Ordering::Relaxed), Instant::now());
+    let mut told = Instant::now();
+    while !thread.is_finished() {
+        std::thread::sleep(Duration::from_millis(5));
+        let round = clock.round.load(Ordering::Relaxed);
+        if round != last.0 {
+            last = (round, Instant::now());
+        } else if last.1.elapsed() > ROUND_LIMIT {
+            eprintln!("hang: one input takes more than {} s", ROUND_LIMIT.as_secs());
+            std::process::exit(HUNG);
+        }
+        if tell && told.elapsed() > Duration::from_millis(250) {
+            report(&clock);
+            told = Instant::now();
+        }
+    }
+    if tell {
+        report(&clock);
+    }
+    Ok(thread.join().is_ok())
+}
+
+fn report(clock: &Clock) {
+    let (round, kept) = (clock.round.load(Ordering::Relaxed), clock.kept.load(Ordering::Relaxed));
+    println!("rounds {} kept {kept}", round.saturating_sub(1));
+}
+
+/// Keeps `inputs` from growing without bound: an old one makes room, at random.
+pub fn remember(inputs: &mut Vec<Vec<u8>>, input: Vec<u8>) {
+    const MOST: usize = 2000;
+    if inputs.len() < MOST {
+        inputs.push(input);
+    } else {
+        let at = Random::new(input.len() as u64).below(MOST);
+        inputs[at] = input;
+    }
+}
+
+/// A mutation of one of `inputs`, with pieces of another.
+pub fn mutated(inputs: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    if inputs.is_empty() {
+        return random.bytes(64);
+    }
+    let (input, other) = (random.below(inputs.len()), random.below(inputs.len()));
+    crate::mutate::any(&inputs[input], &inputs[other], random)
+}
