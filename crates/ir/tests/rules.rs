@@ -93,7 +93,8 @@ fn every_kind_of_id_is_checked() {
     let text = include_str!("../testdata/everything.ir");
     let whole = read(text).expect("the text is well formed");
     assert_eq!(validate(&whole), Ok(()));
-    let without: [(&str, fn(&mut Program)); 14] = [
+    type Without = (&'static str, fn(&mut Program));
+    let without: [Without; 14] = [
         ("header types", |program| program.header_types.clear()),
         ("headers", |program| program.headers.clear()),
         ("stacks", |program| program.stacks.clear()),

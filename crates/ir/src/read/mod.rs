@@ -2,7 +2,7 @@
 //!
 //! A file is a list of declarations; their order matters only within a kind, where it gives the numbers. So the reader
 //! first finds where each begins and ends, then reads those first that others refer to. It checks that the text is
-//! well formed and that what it names exists; everything else is [`validate`](crate::validate)'s.
+//! well formed and that what it names exists; everything else is [`validate`](crate::validate())'s.
 
 mod code;
 mod cursor;
@@ -53,7 +53,7 @@ const DECLARATIONS: &[&str] = &[
 
 /// Reads a file in the text form. What is wrong with it goes to `diagnostics`; any error gives `None`.
 ///
-/// What is read is well formed, but not valid before [`validate`](crate::validate) says so.
+/// What is read is well formed, but not valid before [`validate`](crate::validate()) says so.
 pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Program> {
     if !map.contains(file) {
         return None;

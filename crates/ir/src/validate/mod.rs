@@ -1,6 +1,6 @@
 //! The validator: what every program that runs can be relied on to hold.
 //!
-//! Executors assume these rules and assert them at most; compilers call [`validate`] on what they made. The rules:
+//! Executors assume these rules and assert them at most; compilers call [`validate()`] on what they made. The rules:
 //!
 //! 1. Every id, field number and action number names something that exists.
 //! 2. Names are unique within a kind, in a header type, in an action's parameters and in a table's actions; local

@@ -261,7 +261,7 @@ impl Generator {
                 Op::RegisterRead(Place::Slot(place?.0), id, self.expr(width, DEPTH))
             }
             7 => {
-                let (id, register) = self.program.registers.iter().last()?;
+                let (id, register) = self.program.registers.iter().next_back()?;
                 let of = register.width;
                 Op::RegisterWrite(id, self.expr(width, DEPTH), self.expr(of, DEPTH))
             }

@@ -117,14 +117,11 @@ impl Generator {
 
     /// A name that no other of its kind has.
     fn name(&mut self, kind: &'static str) -> String {
-        loop {
-            let mut name = self.any_name();
-            while self.used.contains(&(kind, name.clone())) {
-                name.push_str(&format!("{}", self.random.below(10)));
-            }
-            self.used.insert((kind, name.clone()));
-            return name;
+        let mut name = self.any_name();
+        while !self.used.insert((kind, name.clone())) {
+            name.push_str(&format!("{}", self.random.below(10)));
         }
+        name
     }
 
     fn width(&mut self) -> u32 {
