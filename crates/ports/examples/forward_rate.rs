@@ -29,6 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         veth(host, "eth0", &router, end)?;
         host.set_up("eth0")?;
         router.set_up(end)?;
+        host.wait_for_link("eth0", Duration::from_secs(1))?;
+        router.wait_for_link(end, Duration::from_secs(1))?;
     }
     let mut from_source = source.enter(|| AfPacketPort::open("eth0"))??;
     let (mut one, mut two) = (AfPacketPort::open("r1")?, AfPacketPort::open("r2")?);

@@ -37,12 +37,22 @@ impl<'a> Interface<'a> {
         Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
     }
 
-    pub(crate) fn set_up(&self) -> io::Result<()> {
+    fn flags(&self) -> io::Result<c_short> {
         let request = self.ioctl(libc::SIOCGIFFLAGS, empty())?;
         // SAFETY: the kernel filled the union's member that belongs to this request.
-        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        Ok(unsafe { request.ifr_ifru.ifru_flags })
+    }
+
+    /// Whether it is up and connected, and the kernel has prepared it for sending.
+    pub(crate) fn has_link(&self) -> io::Result<bool> {
+        // ETHTOOL_GLINK: the kernel first finishes what it has to do about a link that just came up.
+        let connected = self.ethtool(0x0a, 0)? != 0;
+        Ok(connected && self.flags()? & libc::IFF_RUNNING as c_short != 0)
+    }
+
+    pub(crate) fn set_up(&self) -> io::Result<()> {
         let mut request = empty();
-        request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as c_short;
+        request.ifr_ifru.ifru_flags = self.flags()? | libc::IFF_UP as c_short;
         self.ioctl(libc::SIOCSIFFLAGS, request).map(drop)
     }
 

@@ -109,7 +109,9 @@ impl Port for TapPort {
             DropReason::BadLength
         } else {
             match self.file.write(frame) {
-                Ok(_) => {
+                // A device takes a frame whole or not at all.
+                Ok(len) => {
+                    debug_assert_eq!(len, frame.len());
                     self.stats.tx_packets += 1;
                     self.stats.tx_bytes += frame.len() as u64;
                     return Ok(Sent::Sent);

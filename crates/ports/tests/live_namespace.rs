@@ -4,9 +4,11 @@ mod live;
 
 use std::io::Read;
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
 
 use live::{Hosts, PATIENCE};
-use ports::namespace::{Namespace, NamespaceError, Offload, veth};
+use ports::namespace::{Answer, Namespace, NamespaceError, Offload, veth};
+use wire::icmpv4::Repr;
 
 fn main() {
     live::run(&[
@@ -36,6 +38,7 @@ fn routed(_: &Namespace) {
         middle.add_address(&end, ip([10, 0, number, 254]), 24).unwrap();
         host.set_up("eth0").unwrap();
         middle.set_up(&end).unwrap();
+        assert!(host.wait_for_link("eth0", PATIENCE).unwrap() && middle.wait_for_link(&end, PATIENCE).unwrap());
         host.add_route(ip([0, 0, 0, 0]), 0, ip([10, 0, number, 254])).unwrap();
         host.add_neighbour("eth0", ip([10, 0, number, 254]), [8, 0, 0, 0, number, 0]).unwrap();
     }
@@ -46,6 +49,11 @@ fn routed(_: &Namespace) {
     let mut buffer = [0; 10];
     let (len, sender) = to.recv_from(&mut buffer).unwrap();
     assert_eq!((&buffer[..len], sender.to_string()), (&b"hello"[..], "10.0.1.1:1000".to_owned()));
+    let ping = |last: u8| h1.ping([10, 0, 2, last].into(), 1, PATIENCE).unwrap();
+    assert!(matches!(ping(1), Answer::Reply { ttl: 63, .. }), "{:?}", ping(1));
+    let message = Repr::Unreachable { code: 1, next_mtu: 0 };
+    assert_eq!(ping(77), Answer::Complaint { from: [10, 0, 1, 254].into(), message });
+    assert!(h1.ping([127, 0, 0, 1].into(), 1, Duration::ZERO).unwrap() == Answer::Nothing);
 }
 
 fn loopback(_: &Namespace) {
@@ -99,6 +107,8 @@ fn failures(router: &Namespace) {
     let error = veth(&host, "eth0", router, "a-name-much-too-long").unwrap_err().to_string();
     assert!(error.contains("1 to 15 characters"), "{error}");
     veth(&host, "eth0", router, "r9").unwrap();
+    host.set_up("eth0").unwrap();
+    assert!(!host.wait_for_link("eth0", Duration::from_millis(2)).unwrap(), "the other end is down");
     assert!(veth(&host, "eth0", router, "r8").is_err(), "the name is taken");
     let error = host.add_route(ip([1, 2, 3, 4]), 32, ip([9, 9, 9, 9])).unwrap_err().to_string();
     assert!(error.contains("routing 1.2.3.4/32 through 9.9.9.9"), "{error}");

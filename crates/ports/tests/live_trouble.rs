@@ -66,6 +66,7 @@ fn down_and_up(router: &Namespace) {
     port.flush().unwrap();
     assert_eq!((port.stats().tx_link_down, port.stats().tx_packets), (2, 0));
     router.set_up("r1").unwrap();
+    assert!(router.wait_for_link("r1", PATIENCE).unwrap() && hosts.h1.wait_for_link("eth0", PATIENCE).unwrap());
     port.send(&[1; 60]).unwrap();
     port.flush().unwrap();
     assert_eq!((port.stats().tx_link_down, port.stats().tx_packets), (2, 1));

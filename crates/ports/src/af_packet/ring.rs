@@ -115,7 +115,7 @@ impl Ring {
         let frame_at = usize::from(header.tp_mac);
         let kept = header.tp_snaplen as usize;
         assert!(frame_at >= VnetHeader::LEN && frame_at + kept <= self.slot_len, "the kernel overran a ring slot");
-        let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| Tag {
+        let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then_some(Tag {
             protocol: if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { header.tp_vlan_tpid } else { 0x8100 },
             control: header.tp_vlan_tci,
         });

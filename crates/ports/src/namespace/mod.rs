@@ -1,7 +1,7 @@
 //! Networks without root: user and network namespaces, veth pairs, addresses and routes.
 //!
 //! ```no_run
-//! # use std::net::IpAddr;
+//! # use std::{net::IpAddr, time::Duration};
 //! # fn main() -> Result<(), ports::namespace::NamespaceError> {
 //! use ports::namespace::{Namespace, veth};
 //! let router = Namespace::new_user()?; // first of all, while the process has one thread
@@ -11,6 +11,8 @@
 //! host.add_address("eth0", IpAddr::from([10, 0, 1, 1]), 24)?;
 //! host.set_up("eth0")?;
 //! router.set_up("s1-eth1")?;
+//! host.wait_for_link("eth0", Duration::from_secs(1))?;
+//! router.wait_for_link("s1-eth1", Duration::from_secs(1))?;
 //! host.add_route(IpAddr::from([0, 0, 0, 0]), 0, IpAddr::from([10, 0, 1, 10]))?;
 //! host.add_neighbour("eth0", IpAddr::from([10, 0, 1, 10]), [8, 0, 0, 0, 1, 0])?;
 //! let listener = host.enter(|| std::net::TcpListener::bind("10.0.1.1:80"))?;
@@ -24,6 +26,7 @@
 mod netlink;
 mod network;
 mod offloads;
+mod ping;
 mod user;
 
 use std::fs::File;
@@ -35,6 +38,7 @@ use std::thread::JoinHandle;
 
 pub use network::veth;
 pub use offloads::{Offload, Offloads};
+pub use ping::Answer;
 
 /// Why a namespace, or something in it, cannot be had.
 #[derive(Debug, thiserror::Error)]

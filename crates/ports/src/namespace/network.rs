@@ -1,8 +1,9 @@
 //! Interfaces, addresses, routes and neighbours of a namespace.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
 
 use super::netlink::Request;
 use super::{Namespace, NamespaceError};
@@ -50,6 +51,28 @@ impl Namespace {
             let up = libc::IFF_UP as u32;
             Request::new(libc::RTM_NEWLINK, 0, &link(index, up, up)).send()
         })
+    }
+
+    /// Waits until an interface that is up can carry frames, at most `patience`; false if it cannot by then. The kernel
+    /// notices that the other end of a veth is up with a little delay, and until then drops what is sent. So call this on
+    /// both ends once both are up, or the first frames may be lost.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn wait_for_link(&self, interface: &str, patience: Duration) -> Result<bool, NamespaceError> {
+        let work = || {
+            let socket = any_socket()?;
+            let device = Interface::new(socket.as_fd(), interface);
+            let deadline = Instant::now() + patience;
+            while !device.has_link()? {
+                if Instant::now() >= deadline {
+                    return Ok(false);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(true)
+        };
+        self.enter(work)?.map_err(self.failed(format!("looking at the link of {interface}")))
     }
 
     /// Sets an interface down.
@@ -188,6 +211,11 @@ impl Namespace {
         };
         self.enter(work)?.map_err(self.failed(format!("{what} {interface}")))
     }
+}
+
+/// A socket to ask about interfaces through.
+fn any_socket() -> io::Result<UdpSocket> {
+    UdpSocket::bind("0.0.0.0:0")
 }
 
 /// struct ifinfomsg: family, type, index, flags, which flags to change.

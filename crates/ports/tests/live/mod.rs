@@ -61,6 +61,7 @@ impl Hosts {
             host.add_address("eth0", IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(number)]), 64).unwrap();
             host.set_up("eth0").unwrap();
             router.set_up(&end).unwrap();
+            assert!(host.wait_for_link("eth0", PATIENCE).unwrap() && router.wait_for_link(&end, PATIENCE).unwrap());
             host
         };
         Hosts { h1: host(1), h2: host(2) }
