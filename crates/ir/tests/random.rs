@@ -178,4 +178,8 @@ fn what_nests_or_repeats_without_end_is_refused() {
     }
     let text = format!("program p\n{}", "metadata x: 8\n".repeat(100_000));
     assert!(ir::validate(&read(&text).unwrap()).is_err());
+    let headers = "header h: t\n".repeat(50_000);
+    let stacks = "stack s: 50000 from h next n\n".repeat(50_000);
+    let text = format!("program p\nheader_type t {{ }}\nmetadata n: 32\n{headers}{stacks}");
+    assert!(ir::validate(&read(&text).unwrap()).is_err());
 }

@@ -90,11 +90,14 @@ impl<'p> Checker<'p> {
         };
         for (at, taken) in stacked.iter_mut().enumerate().take(end).skip(start) {
             let element = &program.headers[HeaderId::new(at)];
-            self.require(element.ty == first.ty, Rule::StackElements, || {
-                format!("{} has another type than {}", element.name, first.name)
-            });
-            self.require(!*taken, Rule::StackElements, || format!("{} is in two stacks", element.name));
-            *taken = true;
+            // The first wrong element is enough: many stacks over the same headers would take long to go through.
+            if element.ty != first.ty {
+                return self
+                    .broken(Rule::StackElements, format!("{} has another type than {}", element.name, first.name));
+            }
+            if std::mem::replace(taken, true) {
+                return self.broken(Rule::StackElements, format!("{} is in two stacks", element.name));
+            }
         }
     }
 }
