@@ -69,7 +69,6 @@ pub struct Lowering<'a> {
     pub(crate) exit_flag: Option<ir::SlotId>,
     names: HashMap<String, u32>,
     locs: HashMap<Span, LocId>,
-    pub(crate) loc: LocId,
     pub(crate) span: Span,
     depth: u32,
     pub(crate) instructions: usize,
@@ -87,7 +86,7 @@ impl<'a> Lowering<'a> {
     ) -> Self {
         let mut ir = ir::Program { arch: arch.name().to_owned(), ..ir::Program::default() };
         ir.errors = program.errors.iter().map(|name| name.to_string()).collect();
-        let nowhere = ir.locs.push(source::Place { file: String::new(), line: 0, column: 0 });
+        ir.locs.push(source::Place { file: String::new(), line: 0, column: 0 });
         Lowering {
             program,
             ir,
@@ -108,7 +107,6 @@ impl<'a> Lowering<'a> {
             exit_flag: None,
             names: HashMap::new(),
             locs: HashMap::new(),
-            loc: nowhere,
             span: Span::default(),
             depth: 0,
             instructions: 0,
@@ -128,13 +126,12 @@ impl<'a> Lowering<'a> {
     }
 
     /// The place in the source that what is emitted now belongs to.
-    pub fn here(&self) -> LocId {
-        self.loc
+    pub fn here(&mut self) -> LocId {
+        self.loc_of(self.span)
     }
 
     /// What is emitted from now on belongs to `span`; gives back what it belonged to before.
     pub(crate) fn at(&mut self, span: Span) -> Span {
-        self.loc = self.loc_of(span);
         std::mem::replace(&mut self.span, span)
     }
 
@@ -155,8 +152,10 @@ impl<'a> Lowering<'a> {
     /// Appends an instruction.
     pub fn emit(&mut self, op: Op) {
         self.spend();
-        let loc = self.loc;
-        self.body.emit(op, loc);
+        if !self.body.ended() {
+            let loc = self.here();
+            self.body.emit(op, loc);
+        }
     }
 
     /// What kind of body is being written.
@@ -165,8 +164,10 @@ impl<'a> Lowering<'a> {
     }
 
     pub(crate) fn terminate(&mut self, terminator: Terminator) {
-        let loc = self.loc;
-        self.body.terminate(terminator, loc);
+        if !self.body.ended() {
+            let loc = self.here();
+            self.body.terminate(terminator, loc);
+        }
     }
 
     pub(crate) fn goto(&mut self, block: ir::BlockId) {
@@ -251,7 +252,7 @@ impl<'a> Lowering<'a> {
     pub(crate) fn with_body(&mut self, name: String, kind: BodyKind, lower: impl FnOnce(&mut Self)) -> BodyId {
         let outer = std::mem::replace(&mut self.body, Builder::new(name, kind));
         let frames = std::mem::take(&mut self.frames);
-        let (loc, span) = (self.loc, self.span);
+        let span = self.span;
         let end = self.body.block("end");
         let exit = self.body.block("exit");
         self.body.blocks[exit].terminator = Terminator::Exit;
@@ -259,9 +260,17 @@ impl<'a> Lowering<'a> {
         lower(self);
         self.goto(end);
         self.frames = frames;
-        (self.loc, self.span) = (loc, span);
+        self.span = span;
         let built = std::mem::replace(&mut self.body, outer);
-        self.ir.bodies.push(ir::Body { name: built.name, kind: built.kind, blocks: built.blocks })
+        // One control may play two roles (an empty one for both checksum controls), and then has a body for each.
+        let same = |name: &str| self.ir.bodies.values().any(|body| body.name == name);
+        let mut name = built.name.clone();
+        let mut copies = 1;
+        while same(&name) {
+            copies += 1;
+            name = format!("{} ({copies})", built.name);
+        }
+        self.ir.bodies.push(ir::Body { name, kind: built.kind, blocks: built.blocks })
     }
 
     /// Runs `lower` where nothing it writes is kept: for values that must be known at compile time.
