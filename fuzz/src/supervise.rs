@@ -26,7 +26,8 @@ impl Failure {
     fn new(status: ExitStatus, stderr: &[u8]) -> Failure {
         let text = String::from_utf8_lossy(stderr).into_owned();
         // "thread 'round' (123) panicked at crates/p4/src/lex/scan.rs:12:5:"
-        let place = text.lines().find_map(|line| line.split_once(" panicked at ").map(|(_, place)| place.to_owned()));
+        // The last one: earlier ones were caught.
+        let place = text.lines().rev().find_map(|line| line.split_once(" panicked at ").map(|(_, place)| place.to_owned()));
         let overflow = text.contains("has overflowed its stack").then(|| "stack overflow".to_owned());
         let memory = text.contains("memory allocation of").then(|| "memory exhausted".to_owned());
         let hang = text.contains("hang: ").then(|| "hang".to_owned());
@@ -122,8 +123,9 @@ pub fn run(options: &Options) -> Result<bool> {
 
 /// Makes the input small, writes it under a name of its own, and says where.
 fn keep(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> Result<PathBuf> {
-    let alone = run_once(target, scratch)?;
+    let alone = if input.is_empty() { None } else { run_once(target, scratch)? };
     let small = match &alone {
+        _ if input.is_empty() => Vec::new(),
         Some(alone) if alone.kind == failure.kind => {
             println!("making the input of {} bytes smaller", input.len());
             shrink::shrink(target, input, failure, scratch)?

@@ -44,19 +44,22 @@ pub fn run(options: &Options, current: &Path) -> Result<bool> {
         };
         let started = Instant::now();
         let mut seen: HashSet<u64> = HashSet::new();
-        for input in corpus::regressions(&name) {
+        let mut rounds = 0;
+        for input in target.seeds().into_iter().chain(corpus::regressions(&name)) {
+            clock.round.fetch_add(1, Ordering::Relaxed);
             write(&input);
             seen.extend(target.run(&input));
         }
         loop {
-            let round = clock.round.fetch_add(1, Ordering::Relaxed);
+            clock.round.fetch_add(1, Ordering::Relaxed);
             let enough = match until {
                 Until::Elapsed(time) => started.elapsed() >= time,
-                Until::Rounds(rounds) => round >= rounds,
+                Until::Rounds(most) => rounds >= most,
             };
             if enough {
                 return;
             }
+            rounds += 1;
             let input = target.generate(&mut random);
             write(&input);
             let reached = target.run(&input);

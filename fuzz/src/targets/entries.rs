@@ -27,6 +27,10 @@ impl EntriesFile {
 }
 
 impl Target for EntriesFile {
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        self.inputs.clone()
+    }
+
     fn generate(&mut self, random: &mut Random) -> Vec<u8> {
         worker::mutated(&self.inputs, random)
     }

@@ -57,6 +57,12 @@ pub fn compile(text: &str) -> Compiled {
     Compiled { program, diagnostics, map, stage }
 }
 
+/// The program that this text is, if it is one and nothing goes wrong on the way. For targets that want to have
+/// programs; what goes wrong is the business of this one.
+pub fn program(text: &str) -> Option<::ir::Program> {
+    std::panic::catch_unwind(|| compile(text).program).ok().flatten()
+}
+
 /// P4 text.
 pub struct Frontend {
     inputs: Vec<Vec<u8>>,
@@ -69,6 +75,10 @@ impl Frontend {
 }
 
 impl Target for Frontend {
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        self.inputs.clone()
+    }
+
     fn generate(&mut self, random: &mut Random) -> Vec<u8> {
         match random.below(4) {
             0 => program::generate(random.next()).into_bytes(),

@@ -30,7 +30,7 @@ impl Ir {
         let mut inputs = corpus::contents(".ir");
         let sources = corpus::contents(".p4").into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
         for text in sources.chain((0..20).map(program::generate)) {
-            if let Some(program) = frontend::compile(&text).program {
+            if let Some(program) = frontend::program(&text) {
                 inputs.push(program.to_string().into_bytes());
             }
         }
@@ -39,6 +39,10 @@ impl Ir {
 }
 
 impl Target for Ir {
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        self.inputs.clone()
+    }
+
     fn generate(&mut self, random: &mut Random) -> Vec<u8> {
         worker::mutated(&self.inputs, random)
     }

@@ -18,6 +18,11 @@ pub const NAMES: [&str; 5] = ["frontend", "ir", "packets", "entries", "pcap"];
 
 /// A target.
 pub trait Target {
+    /// Inputs to run as they are, before any other.
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     /// An input.
     fn generate(&mut self, random: &mut Random) -> Vec<u8>;
 

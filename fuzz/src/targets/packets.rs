@@ -222,7 +222,7 @@ impl Packets {
             ("generated", seed) => program::generate(seed.parse().ok()?).into_bytes(),
             _ => return None,
         };
-        let compiled = frontend::compile(&String::from_utf8_lossy(&text)).program.map(Arc::new);
+        let compiled = frontend::program(&String::from_utf8_lossy(&text)).map(Arc::new);
         if self.compiled.len() > 500 {
             self.compiled.clear();
         }

@@ -28,6 +28,10 @@ impl Captures {
 }
 
 impl Target for Captures {
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        self.inputs.clone()
+    }
+
     fn generate(&mut self, random: &mut Random) -> Vec<u8> {
         let (input, other) = (random.below(self.inputs.len()), random.below(self.inputs.len()));
         let mut data = self.inputs[input].clone();
