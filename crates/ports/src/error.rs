@@ -44,10 +44,12 @@ pub enum PortError {
         interface: String,
     },
     /// The kernel has no TUN/TAP driver, or keeps its device out of reach.
-    #[error("cannot open /dev/net/tun for `{interface}`: {source}; load the driver with `sudo modprobe tun`")]
+    #[error("cannot open /dev/net/tun for `{interface}`: {source}; {hint}")]
     NoTunDriver {
         /// The device that was to be made.
         interface: String,
+        /// What to do about it.
+        hint: &'static str,
         /// The kernel's answer.
         source: io::Error,
     },

@@ -35,9 +35,12 @@ impl TapPort {
     pub fn open(name: &str) -> Result<Self, PortError> {
         let failed = |what| move |source| PortError::system(what, name, CAPABILITY, source);
         let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
-        let file = opened.map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => failed("opening /dev/net/tun")(source),
-            _ => PortError::NoTunDriver { interface: name.to_owned(), source },
+        let file = opened.map_err(|source| {
+            let hint = match source.kind() {
+                io::ErrorKind::PermissionDenied => "run as root, or open it to all with `sudo chmod 666 /dev/net/tun`",
+                _ => "load the driver with `sudo modprobe tun`",
+            };
+            PortError::NoTunDriver { interface: name.to_owned(), hint, source }
         })?;
         attach(&file, name).map_err(failed("making a TAP device"))?;
         let socket = control_socket().map_err(failed("opening a socket"))?;

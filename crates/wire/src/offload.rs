@@ -2,8 +2,8 @@
 //!
 //! A stack that talks to a card (or to a veth device, which promises to be one) hands over TCP and UDP frames of up to
 //! 64 KiB, to be cut into frames the medium can carry, and leaves their checksums half done. [`segment`] does the
-//! cutting, and computes the checksums as it goes; [`checksum::complete`](crate::checksum::complete) finishes the
-//! checksum of a frame that is not to be cut.
+//! cutting, and computes the checksums as it goes; [`checksum::complete`] finishes the checksum of a
+//! frame that is not to be cut.
 //!
 //! ```text
 //! Ethernet | VLAN tags | IP (length n) | TCP (seq s)       | payload .................................
