@@ -48,10 +48,8 @@ impl<'a> Lowering<'a> {
             Some(lval) => self.scalar_width(&lval.value_ty()).unwrap_or(0),
             None => self.scalar_width(&arg.ty).unwrap_or(0),
         };
-        if let Some(lval) = &arg.lval {
-            if let (None, None, Some(place)) = (lval.slice, &lval.back, lval.store.place()) {
-                return (place, width);
-            }
+        if let Some(place) = arg.lval.as_ref().and_then(crate::place::Lval::place) {
+            return (place, width);
         }
         let slot = self.temp(width);
         arg.pending = Some(slot);

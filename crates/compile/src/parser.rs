@@ -44,7 +44,8 @@ impl<'a> Lowering<'a> {
             Target::Reject => {
                 let block = self.block("reject");
                 self.body.blocks[block].terminator = Terminator::Reject;
-                self.body.blocks[block].loc = self.here();
+                let here = self.here();
+                self.body.blocks[block].loc = here;
                 block
             }
         }

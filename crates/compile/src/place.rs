@@ -38,6 +38,11 @@ impl Lval {
         Lval { store, slice: None, ty, back: None }
     }
 
+    /// The place, if it is a whole scalar that can be written to directly.
+    pub fn place(&self) -> Option<ir::Place> {
+        if self.slice.is_none() && self.back.is_none() { self.store.place() } else { None }
+    }
+
     /// What is there now.
     pub(crate) fn read(&self, cx: &Lowering<'_>) -> Val {
         match (self.slice, self.store.read()) {

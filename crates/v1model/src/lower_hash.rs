@@ -95,32 +95,32 @@ pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let wide = hash_width.max(base_width).max(max_width).max(width);
     let hash = fold::resize(Expr::Slot(hash), hash_width, wide);
     let remainder = match fold::known(&max).and_then(bits::Bits::to_u64) {
-        Some(max) if max.is_power_of_two() => fold::binary(BinaryOp::And, hash, fold::constant(u128::from(max - 1), wide)),
+        Some(max) if max.is_power_of_two() => {
+            fold::binary(BinaryOp::And, hash, fold::constant(u128::from(max - 1), wide))
+        }
         _ => fold::binary(BinaryOp::Rem, hash, fold::resize(max, max_width, wide)),
     };
     let sum = fold::binary(BinaryOp::Add, fold::resize(base, base_width, wide), remainder);
     cx.set(place, fold::resize(sum, wide, width));
 }
 
-/// The checksum of a call's data in a temporary as wide as `width`.
-fn checksum(cx: &mut Lowering<'_>, call: &ExternCall<'_>, width: u32) -> Option<Expr> {
-    let [_, input, _, algo] = &call.args[..] else { return None };
-    let chosen = algorithm(cx, &algo.val, call.span)?;
-    let sum = cx.temp(width);
+/// Computes the checksum of a call's data, `width` bits of it, into a place.
+fn checksum(cx: &mut Lowering<'_>, call: &ExternCall<'_>, place: Place, width: u32) {
+    let [_, input, _, algo] = &call.args[..] else { return };
+    let Some(chosen) = algorithm(cx, &algo.val, call.span) else { return };
     match chosen {
         Chosen::Computed(algorithm) => {
             let mut pieces = data(cx, input.val.clone(), &input.ty);
             if call.name.ends_with("_with_payload") {
                 pieces.push(Data::Payload);
             }
-            cx.emit(Op::Compute(Place::Slot(sum), algorithm, pieces));
+            cx.emit(Op::Compute(place, algorithm, pieces));
         }
         Chosen::Random => {
             let ones = Expr::Const(bits::Bits::ones(width));
-            cx.emit(Op::Random(Place::Slot(sum), fold::constant(0, width), ones));
+            cx.emit(Op::Random(place, fold::constant(0, width), ones));
         }
     }
-    Some(Expr::Slot(sum))
 }
 
 /// ```text
@@ -134,8 +134,9 @@ pub(crate) fn verify_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
     let Some((flag, ty)) = standard_field(cx, "checksum_error") else { return };
     let call = &*call;
     cx.when(condition, |cx| {
-        let Some(sum) = checksum(cx, call, width) else { return };
-        let differs = fold::binary(BinaryOp::Ne, sum, expected);
+        let sum = cx.temp(width);
+        checksum(cx, call, Place::Slot(sum), width);
+        let differs = fold::binary(BinaryOp::Ne, Expr::Slot(sum), expected);
         cx.when(differs, |cx| cx.assign(&flag, Val::Bits(fold::constant(1, 1)), &ty));
     });
 }
@@ -149,8 +150,14 @@ pub(crate) fn update_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
     let width = cx.scalar_width(&target.ty).unwrap_or(16);
     let call = &*call;
     cx.when(condition, |cx| {
-        if let (Some(sum), Some(target)) = (checksum(cx, call, width), call.args.get(2)) {
-            cx.write_out(target, Val::Bits(sum));
+        let [_, _, target, _] = &call.args[..] else { return };
+        match target.lval.as_ref().and_then(compile::Lval::place) {
+            Some(place) => checksum(cx, call, place, width),
+            None => {
+                let sum = cx.temp(width);
+                checksum(cx, call, Place::Slot(sum), width);
+                cx.write_out(target, Val::Bits(Expr::Slot(sum)));
+            }
         }
     });
 }

@@ -113,20 +113,28 @@ fn thread(body: &mut Body) {
 /// A block with one way in becomes part of where that comes from, if nothing else is reached from there.
 fn merge(body: &mut Body) {
     let mut ways: SecondaryMap<BlockId, u32> = SecondaryMap::new();
-    for id in reachable(body) {
-        let mut terminator = body.blocks[id].terminator.clone();
+    let reached = reachable(body);
+    for id in &reached {
+        let mut terminator = body.blocks[*id].terminator.clone();
         targets(&mut terminator, &mut |to| ways[*to] += 1);
     }
-    for id in body.blocks.keys().collect::<Vec<_>>() {
+    // Only what is reached: a block on a dead path must not take another one away.
+    for id in reached {
         while let Terminator::Goto(to) = body.blocks[id].terminator {
-            if to == id || ways[to] != 1 || body.blocks[to].is_state || to == BlockId::new(0) {
+            // The first block becomes the first state if that is where it leads.
+            let first_state = id == BlockId::new(0) && !body.blocks[id].is_state;
+            if to == id || ways[to] != 1 || to == BlockId::new(0) || body.blocks[to].is_state && !first_state {
                 break;
             }
             let tail = &mut body.blocks[to];
             let instrs = std::mem::take(&mut tail.instrs);
             let terminator = std::mem::replace(&mut tail.terminator, Terminator::Return);
             let loc = tail.loc;
+            let state = tail.is_state.then(|| std::mem::take(&mut tail.name));
             let head = &mut body.blocks[id];
+            if let Some(name) = state {
+                (head.name, head.is_state) = (name, true);
+            }
             head.instrs.extend(instrs);
             head.terminator = terminator;
             head.loc = loc;
