@@ -18,19 +18,41 @@ pub mod exit {
 
 const AFTER_HELP: &str = "\
 First steps:
-  triplane demo                                     two hosts, a P4 router between them, real packets
-  triplane check router.p4                          what is wrong with a program, if anything
+  triplane demo                    two hosts, a P4 router, real packets
+  triplane check router.p4         every mistake in a program
   triplane run router.p4 --entries e.json --port 1=eth1 --port 2=eth2
   triplane run router.p4 --entries e.json --port 1=in.pcap:out.pcap
   triplane trace router.p4 --entries e.json --port 1 --packet in.pcap
 
-Exit codes: 0 well, 1 a mistake in a program, entries file or packet, 2 a mistake on the command line,
-3 the environment refused (no such interface, no permission).";
+Exit codes: 0 well; 1 a mistake in a program, entries file or packet;
+2 a mistake on the command line; 3 the environment refused.";
+
+const RUN_AFTER_HELP: &str = "\
+Ports:
+  --port 1=eth1                a network interface (needs CAP_NET_RAW)
+  --port 1=tap:p4tap           a TAP device made for this run
+  --port 1=in.pcap:out.pcap    from one capture into another; either side
+                               may be left out: 1=in.pcap: or 1=:out.pcap
+
+With captures only, frames enter in the order of their times, the switch's
+clock is theirs, and the run ends with them. Otherwise Ctrl-C ends it. Either
+way a summary tells what came, left and was dropped, by reason.
+
+Entries (JSON, as in the public P4 tutorials' sN-runtime.json):
+  { \"table_entries\": [
+      { \"table\": \"MyIngress.ipv4_lpm\",
+        \"match\": { \"hdr.ipv4.dstAddr\": [\"10.0.1.1\", 32] },
+        \"action_name\": \"MyIngress.ipv4_forward\",
+        \"action_params\": { \"dstAddr\": \"08:00:00:00:01:11\", \"port\": 1 } },
+      { \"table\": \"MyIngress.ipv4_lpm\", \"default_action\": true,
+        \"action_name\": \"MyIngress.drop\" } ] }
+  exact, optional: value    lpm: [value, length]    ternary: [value, mask]
+  range: [low, high]        a larger \"priority\" wins";
 
 /// Runs P4_16 programs on Linux: check them, run them on real interfaces or packet captures, and see what happens to
 /// a packet step by step.
 #[derive(Parser, Debug)]
-#[command(name = "triplane", version, after_help = AFTER_HELP, max_term_width = 110)]
+#[command(name = "triplane", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -55,15 +77,16 @@ pub enum Color {
 /// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Show Triplane at work: a small network with a P4 router, real traffic, an account of it. Needs no privilege.
+    /// Show Triplane at work: a network, a P4 router, real traffic. Needs no privilege.
     Demo(DemoArgs),
     /// Run a program on interfaces, TAP devices or packet captures.
+    #[command(after_help = RUN_AFTER_HELP)]
     Run(RunArgs),
     /// Report every mistake in a program.
     Check(CheckArgs),
     /// Print what a program becomes: tokens, types or pipeline IR.
     Dump(DumpArgs),
-    /// Show what happens to a packet, step by step, and where it leaves or which line drops it.
+    /// Show what happens to a packet, step by step.
     Trace(TraceArgs),
     /// Print a completion script for a shell.
     Completions {
@@ -88,7 +111,7 @@ pub struct ProgramArgs {
     pub define: Vec<String>,
 
     /// Turn a kind of warning off; the kind stands in brackets in the message.
-    #[arg(short = 'W', long = "allow", value_name = "KIND")]
+    #[arg(short = 'A', long = "allow", value_name = "KIND")]
     pub allow: Vec<String>,
 }
 
