@@ -59,6 +59,15 @@ impl Checker<'_> {
                         );
                     }
                 }
+                if &*annotation.name.name == "p4runtime_translation"
+                    && let Some(TokenKind::Ident(ty)) = tokens.get(2).map(|token| &token.kind)
+                    && !matches!(&**ty, "bit" | "string" | "int")
+                {
+                    self.error(
+                        Diagnostic::error("annotation", tokens[2].span, "values are translated to bit<w> or string")
+                            .label("not a type the control plane can use"),
+                    );
+                }
                 if &*annotation.name.name == "match" {
                     let is_kind = matches!(&tokens[..], [only] if matches!(&only.kind, TokenKind::Ident(name) if self.out.match_kinds.contains(name)));
                     if !is_kind {

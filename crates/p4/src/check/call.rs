@@ -205,7 +205,15 @@ impl<'a> Checker<'a> {
             }
             return None;
         };
+        let written = unknowns.clone();
         let checked = self.check_arguments(signature, &slots, args, &mut unknowns);
+        // What is written is not inferred otherwise.
+        for (slot, written) in unknowns.list.iter_mut().zip(written.list) {
+            if written.1.is_some() {
+                *slot = written;
+            }
+        }
+        self.infer_from_defaults(signature, &slots, &mut unknowns);
         if let (Some(expected), Some(ret)) = (expected, signature.ret)
             && !unknowns.open().is_empty()
         {
@@ -217,7 +225,8 @@ impl<'a> Checker<'a> {
             return None;
         }
         // A type written `_`, or one that only absent arguments would have told, may stay open.
-        let open: Vec<_> = unknowns.open().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
+        let open: Vec<_> =
+            unknowns.open().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
         if !open.is_empty() {
             self.error(
                 Diagnostic::error("type-arguments", span, format!("the type `{}` cannot be inferred", open[0]))
@@ -231,11 +240,17 @@ impl<'a> Checker<'a> {
             .iter()
             .find(|(_, ty)| matches!(ty, Some(Type::Struct(id)) if self.anonymous_ids.contains(id)));
         if let Some((name, _)) = anonymous {
-            let at = checked.iter().flatten().find(|arg| matches!(&arg.ty, Type::Struct(id) if self.anonymous_ids.contains(id)));
-            let diagnostic =
-                Diagnostic::error("type-arguments", at.map_or(span, |at| at.span), format!("the type `{name}` cannot be inferred"))
-                    .label("which struct this is to be is not known")
-                    .help("write a cast, `(S) { ... }`, or give the type argument");
+            let at = checked
+                .iter()
+                .flatten()
+                .find(|arg| matches!(&arg.ty, Type::Struct(id) if self.anonymous_ids.contains(id)));
+            let diagnostic = Diagnostic::error(
+                "type-arguments",
+                at.map_or(span, |at| at.span),
+                format!("the type `{name}` cannot be inferred"),
+            )
+            .label("which struct this is to be is not known")
+            .help("write a cast, `(S) { ... }`, or give the type argument");
             self.error(diagnostic);
             return None;
         }
@@ -245,7 +260,10 @@ impl<'a> Checker<'a> {
             }
         }
         let vague = unknowns.list.iter().any(|(_, ty)| ty.as_ref().is_some_and(is_vague));
-        if vague && matches!(signature.kind, CallKind::Extern | CallKind::Function) && self.passes_vague(signature, &slots, &checked) {
+        if vague
+            && matches!(signature.kind, CallKind::Extern | CallKind::Function)
+            && self.passes_vague(signature, &slots, &checked)
+        {
             let at = checked.iter().flatten().find(|arg| is_vague(&arg.ty)).map_or(span, |arg| arg.span);
             self.error(
                 Diagnostic::error("unknown-width", at, "the width of this number is not known")
@@ -334,6 +352,22 @@ impl<'a> Checker<'a> {
         checked
     }
 
+    /// Type arguments that only the default value of an omitted argument tells.
+    fn infer_from_defaults(&mut self, signature: &Signature<'a>, slots: &[Option<usize>], unknowns: &mut Unknowns) {
+        for (param, slot) in signature.params.iter().zip(slots) {
+            let (None, Some(default)) = (slot, &param.default) else { continue };
+            let open = unknowns.open();
+            if !mentions(&param.ty, &open) || names_any(default, &open) {
+                continue;
+            }
+            let (visible, bindings) = (signature.visible, signature.bindings.clone());
+            self.within(visible, &bindings, Context::top_level(), |c| {
+                let e = c.check(default, None);
+                c.infer(&param.ty, &e.ty, unknowns);
+            });
+        }
+    }
+
     /// The type of a parameter, if all type parameters in it are known.
     fn param_type(&mut self, signature: &Signature<'a>, ty: &'a TypeRef, unknowns: &Unknowns) -> Option<Type> {
         if mentions(ty, &unknowns.open()) || has_wildcard(ty) {
@@ -405,7 +439,9 @@ impl<'a> Checker<'a> {
         }
         let span = e.span;
         let is_instance = matches!(e.ty, Type::Parser(_) | Type::Control(_) | Type::Package(_));
-        if is_instance && kind != CallKind::Constructor || formal.direction != Direction::None && matches!(formal.ty, Type::String) {
+        if is_instance && kind != CallKind::Constructor
+            || formal.direction != Direction::None && matches!(formal.ty, Type::String | Type::Integer)
+        {
             let found = self.describe(&e.ty);
             self.error(
                 Diagnostic::error("argument-type", span, format!("an argument of `{callee}` cannot be {found}"))
@@ -485,11 +521,7 @@ impl<'a> Checker<'a> {
     fn convert_instance(&mut self, e: Expr, to: &Type) -> Result<Expr, Box<Expr>> {
         match (&e.ty, to) {
             (Type::Parser(_), Type::ParserType(..)) | (Type::Control(_), Type::ControlType(..)) => {
-                if self.has_signature(&e.ty, to) {
-                    Ok(e)
-                } else {
-                    Err(Box::new(e))
-                }
+                if self.has_signature(&e.ty, to) { Ok(e) } else { Err(Box::new(e)) }
             }
             _ => self.try_convert(e, to),
         }
@@ -500,7 +532,8 @@ impl<'a> Checker<'a> {
         let Some(wanted) = self.signature_params(wanted) else { return false };
         let found = self.pipeline_params(ty);
         let fits = |(want, found): (&(Type, Direction, bool), &(Arc<str>, Type, Direction))| {
-            (want.0 == found.1 || is_error(&want.0) || is_error(&found.1) || matches!(want.0, Type::Void)) && want.1 == found.2
+            (want.0 == found.1 || is_error(&want.0) || is_error(&found.1) || matches!(want.0, Type::Void))
+                && want.1 == found.2
         };
         found.len() <= wanted.len()
             && wanted[found.len()..].iter().all(|(_, _, optional)| *optional)
@@ -550,5 +583,16 @@ impl<'a> Checker<'a> {
             }
         }
         bad(span)
+    }
+}
+
+/// Whether a constructor call as a default value has one of these names among its type arguments.
+fn names_any(default: &ast::Expr, names: &[Arc<str>]) -> bool {
+    match &default.kind {
+        ast::ExprKind::Call { callee, type_args, .. } => {
+            type_args.iter().any(|arg| mentions(arg, names))
+                || matches!(&callee.kind, ast::ExprKind::Type(ty) if mentions(ty, names))
+        }
+        _ => false,
     }
 }

@@ -42,6 +42,9 @@ impl Checker<'_> {
 
     fn explicit(&mut self, e: &Expr, to: &Type, span: Span) -> Option<Expr> {
         let node = |e: &Expr| expr(ExprKind::Cast(Box::new(e.clone())), to.clone(), span);
+        if self.underlying_of_new(to).as_ref() == Some(&e.ty) {
+            return Some(self.retype(e.clone(), to));
+        }
         Some(match (&e.ty, to) {
             (Type::Bit(_), Type::Bit(width)) => match &e.kind {
                 ExprKind::Const(Value::Bits(bits)) => constant(Value::Bits(bits.resize(*width)), to.clone(), span),
@@ -99,6 +102,8 @@ impl Checker<'_> {
                     e.clone()
                 } else if matches!(e.ty, Type::Integer) && matches!(below, Type::Bit(_) | Type::Int(_)) {
                     self.give_width(e.clone(), &below)
+                } else if matches!(e.ty, Type::New(_)) {
+                    self.explicit(e, &below, span)?
                 } else {
                     return None;
                 };

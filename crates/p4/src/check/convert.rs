@@ -221,6 +221,19 @@ impl Checker<'_> {
             return Ok((bad(a), bad(b)));
         }
         let (left_ty, right_ty) = (left.ty.clone(), right.ty.clone());
+        // The side with a width decides.
+        if matches!(left_ty, Type::Integer) {
+            return match self.try_convert(left, &right_ty) {
+                Ok(left) => Ok((left, right)),
+                Err(left) => Err(Box::new((*left, right))),
+            };
+        }
+        if matches!(right_ty, Type::Integer) {
+            return match self.try_convert(right, &left_ty) {
+                Ok(right) => Ok((left, right)),
+                Err(right) => Err(Box::new((left, *right))),
+            };
+        }
         match self.try_convert(right, &left_ty) {
             Ok(right) => Ok((left, right)),
             Err(right) => match self.try_convert(left, &right_ty) {

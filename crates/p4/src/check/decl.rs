@@ -265,11 +265,8 @@ impl<'a> Checker<'a> {
             };
             if let Some(below) = &below {
                 let value = super::constant(Value::Bits(bits.clone()), below.clone(), member.span);
-                let binding = super::scope::Binding {
-                    symbol: Symbol::Const(Arc::new(value)),
-                    span: member.span,
-                    index,
-                };
+                let binding =
+                    super::scope::Binding { symbol: Symbol::Const(Arc::new(value)), span: member.span, index };
                 if let Some(scope) = self.scopes.last_mut() {
                     scope.names.insert(member.name.clone(), binding);
                 }
@@ -315,7 +312,9 @@ impl<'a> Checker<'a> {
         let mut data: Option<Span> = None;
         for param in params {
             // `_` in a signature stands for any type, which the argument brings along.
-            let ty = if super::infer::has_wildcard(&param.ty) && !matches!(what, "function" | "action" | "parser" | "control") {
+            let ty = if super::infer::has_wildcard(&param.ty)
+                && !matches!(what, "function" | "action" | "parser" | "control")
+            {
                 error_type()
             } else {
                 self.resolve(&param.ty)
@@ -368,7 +367,12 @@ impl<'a> Checker<'a> {
                         "an optional parameter cannot have a default value",
                     )),
                     _ => {
-                        let e = self.default_argument(default, &ty);
+                        // The default of a parameter of an open type fits some type arguments, not all.
+                        let is_open = matches!(&ty, Type::ParserType(_, args) | Type::ControlType(_, args) if args.iter().any(|arg| self.is_opaque(arg)));
+                        if is_open {
+                            self.check(default, None);
+                        }
+                        let e = if is_open { super::bad(default.span) } else { self.default_argument(default, &ty) };
                         if !is_error(&e.ty) && !self.is_static(&e) {
                             self.not_constant(default.span, "a default value");
                         } else if what == "action" && !is_error(&e.ty) {
@@ -610,6 +614,9 @@ impl<'a> Checker<'a> {
                             .label("expected an instance of a package"),
                     );
                 }
+            }
+            Some((Symbol::Decl(_), span)) => {
+                self.error(Diagnostic::error("main", span, "`main` is the name of the program's package instance"));
             }
             _ => {}
         }

@@ -179,7 +179,7 @@ impl<'a> Checker<'a> {
             if let Some(given) = given {
                 self.error(
                     Diagnostic::error("priority", given.span, "entries of this table have no priorities")
-                        .also(self.out.tables[id].span, "the table")
+                        .also(self.out.tables[id].keys.last().map_or(given.span, |key| key.span), "the key")
                         .help("only ternary, range and optional keys need them"),
                 );
             }

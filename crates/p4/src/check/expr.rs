@@ -14,7 +14,21 @@ impl Checker<'_> {
     /// The expression, typed. `expected` helps where an expression says too little by itself (lists, `...`, `{#}`); it
     /// is not enforced.
     pub(super) fn check(&mut self, e: &ast::Expr, expected: Option<&Type>) -> Expr {
-        self.deeper(e.span, |c| c.check_inner(e, expected)).unwrap_or_else(|| bad(e.span))
+        let typed = self.deeper(e.span, |c| c.check_inner(e, expected)).unwrap_or_else(|| bad(e.span));
+        if is_error(&typed.ty) {
+            self.must_have_errors(e.span);
+        }
+        typed
+    }
+
+    /// What is given up without a word must not pass for a correct program.
+    pub(super) fn must_have_errors(&mut self, span: Span) {
+        if self.diagnostics.error_count() == self.errors_before {
+            self.error(
+                Diagnostic::error("unsupported", span, "this could not be understood")
+                    .help("types that are never fixed end here; give the type arguments"),
+            );
+        }
     }
 
     /// The expression as a value of type `ty`, implicitly converted.
@@ -198,7 +212,10 @@ impl Checker<'_> {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::Instance(_) | ExprKind::Invalid | ExprKind::ValueSet(_) => true,
             ExprKind::Var(var) => {
-                matches!(self.var_kinds.get(var), Some(VarKind::Constructor | VarKind::ActionData | VarKind::Param(Direction::None)))
+                matches!(
+                    self.var_kinds.get(var),
+                    Some(VarKind::Constructor | VarKind::ActionData | VarKind::Param(Direction::None))
+                )
             }
             ExprKind::Field(base, _) | ExprKind::Unary(_, base) | ExprKind::Cast(base) | ExprKind::Slice(base, ..) => {
                 self.is_static(base)

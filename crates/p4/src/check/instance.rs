@@ -274,7 +274,9 @@ impl<'a> Checker<'a> {
     /// Type arguments of a parser or control that the signature it is wanted for tells.
     fn from_signature(&mut self, index: usize, wanted: &Type) -> Option<Vec<Type>> {
         let decl: &'a ast::Decl = &self.program.decls[index];
-        let (DeclKind::Parser(ast::ParserDecl { ty, .. }) | DeclKind::Control(ast::ControlDecl { ty, .. })) = &decl.kind else {
+        let (DeclKind::Parser(ast::ParserDecl { ty, .. }) | DeclKind::Control(ast::ControlDecl { ty, .. })) =
+            &decl.kind
+        else {
             return None;
         };
         let wanted = self.signature_params(wanted)?;
@@ -324,6 +326,11 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("abstract", decl.name.span, format!("{found} has no abstract methods"))
                     .label("nothing can be implemented here"),
             );
+            for member in body {
+                if let DeclKind::Function { proto, body } = &member.kind {
+                    self.function_body(proto, body, Place::Method);
+                }
+            }
             return Vec::new();
         };
         let DeclKind::ExternObject { type_params, methods, .. } = &program.decls[index].kind else { return Vec::new() };

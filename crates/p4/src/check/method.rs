@@ -47,6 +47,21 @@ impl<'a> Checker<'a> {
         expected: Option<&Type>,
         span: Span,
     ) -> Called {
+        let called = self.call_inner(callee, type_args, args, expected, span);
+        if matches!(called, Called::Wrong) {
+            self.must_have_errors(span);
+        }
+        called
+    }
+
+    fn call_inner(
+        &mut self,
+        callee: &ast::Expr,
+        type_args: &[TypeRef],
+        args: &[ast::Arg],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Called {
         match &callee.kind {
             ast::ExprKind::Name { absolute, name } => {
                 let Some(binding) = self.lookup(name, *absolute) else {
@@ -254,8 +269,7 @@ impl<'a> Checker<'a> {
             return Called::Wrong;
         }
         let params = self.action_formals(id);
-        let names: Vec<_> =
-            params.iter().map(|formal| (formal.name.clone(), formal.default.is_some())).collect();
+        let names: Vec<_> = params.iter().map(|formal| (formal.name.clone(), formal.default.is_some())).collect();
         let at = self.out.actions[id].span;
         let Some(slots) = self.assign(args, &names, &name, at, span) else {
             self.check_stray(args);
@@ -440,7 +454,7 @@ impl<'a> Checker<'a> {
             self.error(Diagnostic::error("argument-count", span, "a table is applied without arguments"));
             return Called::Wrong;
         }
-        if !matches!(self.cx.place, Place::Apply | Place::Table) {
+        if !matches!(self.cx.place, Place::Apply | Place::Table) || self.cx.table == Some(id) {
             let what = match self.cx.place {
                 Place::Action => "an action",
                 _ => "here",

@@ -104,6 +104,8 @@ struct Context {
     prefix: String,
     /// Instances that expressions brought into being (direct application, constructor calls as arguments).
     locals: Vec<typed::Local>,
+    /// The table whose properties are checked.
+    table: Option<typed::TableId>,
 }
 
 impl Context {
@@ -116,6 +118,7 @@ impl Context {
             this: None,
             prefix: String::new(),
             locals: Vec::new(),
+            table: None,
         }
     }
 }
@@ -149,6 +152,8 @@ struct Checker<'a> {
     scopes: Vec<Scope>,
     cx: Context,
     depth: u32,
+    /// Errors reported before checking began.
+    errors_before: usize,
 
     typedefs: HashMap<usize, Type>,
     enums: HashMap<usize, typed::EnumId>,
@@ -188,6 +193,7 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(program: &'a ast::Program, map: &'a SourceMap, diagnostics: &'a mut Diagnostics) -> Self {
+        let errors_before = diagnostics.error_count();
         Checker {
             program,
             map,
@@ -198,6 +204,7 @@ impl<'a> Checker<'a> {
             scopes: Vec::new(),
             cx: Context::top_level(),
             depth: 0,
+            errors_before: errors_before,
             typedefs: HashMap::new(),
             enums: HashMap::new(),
             new_types: HashMap::new(),

@@ -137,6 +137,14 @@ impl Checker<'_> {
 
     fn arithmetic(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
         let (left, right) = (self.enum_to_number(left), self.enum_to_number(right));
+        if matches!(op, BinaryOp::Div | BinaryOp::Mod)
+            && [&left, &right].iter().any(|side| {
+                matches!(side.ty, Type::Integer) && self.constant_integer(side).is_some_and(|value| value.is_negative())
+            })
+        {
+            self.error(Diagnostic::error("negative-division", span, "division is not defined for negative numbers"));
+            return bad(span);
+        }
         let (left, right) = match self.unify(left, right) {
             Ok(both) => both,
             Err(both) => return self.undefined(op, &both.0, &both.1, span, None),

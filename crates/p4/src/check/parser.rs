@@ -149,8 +149,13 @@ impl<'a> Checker<'a> {
             None => Transition::Direct(Target::Reject, state.span),
             Some(ast::Transition::Direct(name)) => Transition::Direct(self.target(name, places), name.span),
             Some(ast::Transition::Select { exprs, cases, span }) => {
-                let exprs: Vec<_> = exprs
-                    .iter()
+                let mut shapes = Vec::new();
+                let mut flat = Vec::new();
+                for e in exprs {
+                    shapes.push(flatten(e, &mut flat));
+                }
+                let exprs: Vec<_> = flat
+                    .into_iter()
                     .map(|written| {
                         let e = self.check(written, None);
                         let allowed = match &e.ty {
@@ -176,7 +181,7 @@ impl<'a> Checker<'a> {
                 let mut typed_cases = Vec::new();
                 for case in cases {
                     let target = self.target(&case.state, places);
-                    if let Some(keys) = self.case_keys(&case.keys, &exprs, case.span) {
+                    if let Some(keys) = self.case_keys(&case.keys, &shapes, &exprs, case.span) {
                         typed_cases.push(typed::SelectCase { keys, target, span: case.span });
                     }
                 }
@@ -185,7 +190,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn case_keys(&mut self, keys: &'a [ast::Expr], exprs: &[typed::Expr], span: Span) -> Option<Vec<Keyset>> {
+    fn case_keys(
+        &mut self,
+        keys: &'a [ast::Expr],
+        shapes: &[Shape],
+        exprs: &[typed::Expr],
+        span: Span,
+    ) -> Option<Vec<Keyset>> {
         if let [only] = keys
             && exprs.len() != 1
         {
@@ -196,11 +207,8 @@ impl<'a> Checker<'a> {
                 && let Some(Symbol::ValueSet(id)) = self.find(&name.name, *absolute).map(|binding| binding.symbol)
             {
                 let ty = self.out.value_sets[id].ty.clone();
-                let parts = match &ty {
-                    Type::Tuple(types) => types.clone(),
-                    Type::Struct(of) => self.out.structs[*of].fields.iter().map(|field| field.ty.clone()).collect(),
-                    _ => vec![ty.clone()],
-                };
+                let mut parts = Vec::new();
+                self.scalars_of(&ty, &mut parts);
                 let same = parts.len() == exprs.len()
                     && parts.iter().zip(exprs).all(|(part, e)| *part == e.ty || is_error(&e.ty));
                 if same {
@@ -218,22 +226,43 @@ impl<'a> Checker<'a> {
                 return None;
             }
         }
-        if keys.len() != exprs.len() {
+        let mut flat = Vec::new();
+        let fits = keys.len() == shapes.len() && keys.iter().zip(shapes).all(|(key, shape)| fit(key, shape, &mut flat));
+        if !fits {
             self.error(
                 Diagnostic::error(
                     "wrong-count",
                     span,
-                    format!("{} values are selected on, this case has {}", exprs.len(), keys.len()),
+                    format!("{} values are selected on, this case has {}", shapes.len(), keys.len()),
                 )
                 .label("one keyset for each"),
             );
             return None;
         }
         let mut out = Vec::new();
-        for (key, e) in keys.iter().zip(exprs) {
-            out.push(self.keyset(key, &e.ty));
+        for (key, e) in flat.into_iter().zip(exprs) {
+            let keyset = self.keyset(key, &e.ty);
+            let is_static = match &keyset {
+                Some(Keyset::Value(a)) => !matches!(a.kind, typed::ExprKind::Call(_)),
+                Some(Keyset::Mask(a, b) | Keyset::Range(a, b)) => self.is_static(a) && self.is_static(b),
+                _ => true,
+            };
+            if !is_static {
+                self.not_constant(key.span, "a keyset");
+                return None;
+            }
+            out.push(keyset);
         }
         out.into_iter().collect()
+    }
+
+    /// The types of all fields of a struct or tuple, those of structs inside it among them.
+    fn scalars_of(&self, ty: &Type, out: &mut Vec<Type>) {
+        match ty {
+            Type::Tuple(types) => types.iter().for_each(|ty| self.scalars_of(ty, out)),
+            Type::Struct(id) => self.out.structs[*id].fields.iter().for_each(|field| self.scalars_of(&field.ty, out)),
+            _ => out.push(ty.clone()),
+        }
     }
 
     fn target(&mut self, name: &ast::Ident, places: &HashMap<Arc<str>, usize>) -> Target {
@@ -304,5 +333,39 @@ impl<'a> Checker<'a> {
                 ));
             }
         }
+    }
+}
+
+/// How a selected expression is made of others: a tuple of them, or one by itself.
+enum Shape {
+    One,
+    Tuple(Vec<Shape>),
+}
+
+/// The expressions inside a selected expression, and its shape.
+fn flatten<'e>(e: &'e ast::Expr, out: &mut Vec<&'e ast::Expr>) -> Shape {
+    match &e.kind {
+        ast::ExprKind::List(items) => Shape::Tuple(items.iter().map(|item| flatten(item, out)).collect()),
+        _ => {
+            out.push(e);
+            Shape::One
+        }
+    }
+}
+
+/// Puts the keysets inside `key` into `out`, one for each expression of `shape`; false if their numbers differ.
+fn fit<'e>(key: &'e ast::Expr, shape: &Shape, out: &mut Vec<&'e ast::Expr>) -> bool {
+    match (shape, &key.kind) {
+        (Shape::One, _) => {
+            out.push(key);
+            true
+        }
+        (Shape::Tuple(parts), ast::ExprKind::Default | ast::ExprKind::DontCare) => {
+            parts.iter().all(|part| fit(key, part, out))
+        }
+        (Shape::Tuple(parts), ast::ExprKind::List(items)) => {
+            items.len() == parts.len() && items.iter().zip(parts).all(|(item, part)| fit(item, part, out))
+        }
+        _ => false,
     }
 }

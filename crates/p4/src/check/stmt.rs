@@ -284,18 +284,11 @@ impl<'a> Checker<'a> {
                 resolved
             }
             None => {
-                let binding = self.lookup(name, false)?;
-                match binding.symbol {
-                    Symbol::Var(var) => self.out.vars[var].ty.clone(),
-                    _ => {
-                        self.error(Diagnostic::error(
-                            "not-an-lvalue",
-                            name.span,
-                            format!("`{}` is not a variable", name.name),
-                        ));
-                        return None;
-                    }
-                }
+                self.error(
+                    Diagnostic::error("loop-type", name.span, "the type of the loop variable is missing")
+                        .help(format!("write `for (bit<8> {} in ...)`", name.name)),
+                );
+                return None;
             }
         };
         enum Items {

@@ -16,9 +16,13 @@ impl<'a> Checker<'a> {
             Some(first) if *first != table.name.span => {
                 let first = *first;
                 self.error(
-                    Diagnostic::error("control-plane-name", table.name.span, format!("two tables are called `{name}` by the control plane"))
-                        .also(first, "the other")
-                        .help("give one of them another `@name`"),
+                    Diagnostic::error(
+                        "control-plane-name",
+                        table.name.span,
+                        format!("two tables are called `{name}` by the control plane"),
+                    )
+                    .also(first, "the other")
+                    .help("give one of them another `@name`"),
                 );
             }
             _ => {
@@ -41,10 +45,12 @@ impl<'a> Checker<'a> {
             annotations: typed_annotations,
             span: table.name.span,
         });
+        self.declare(&table.name, Symbol::Table(id));
+        self.cx.table = Some(id);
         self.properties(table, id);
+        self.cx.table = None;
         self.cx.place = place;
         self.local_tables.push(id);
-        self.declare(&table.name, Symbol::Table(id));
     }
 
     fn properties(&mut self, table: &'a ast::TableDecl, id: TableId) {
@@ -168,7 +174,10 @@ impl<'a> Checker<'a> {
                 self.duplicate(&reference.name, first);
                 continue;
             }
+            // Arguments are evaluated when the action runs, where no table can be applied.
+            let place = std::mem::replace(&mut self.cx.place, Place::ControlLocals);
             let args = self.bound_args(reference, action);
+            self.cx.place = place;
             let annotations = self.annotations(&reference.annotations);
             if let Some(args) = args {
                 let entry = TableAction { action, args, annotations, span: reference.span };
@@ -398,7 +407,11 @@ impl<'a> Checker<'a> {
                         && self.is_static(&e)
                         && matches!(e.ty, Type::Integer | Type::Bit(_) | Type::Int(_)) => {}
                     None => {
-                        self.error(Diagnostic::error("table-size", value.span, "the size of a table must be a constant number"));
+                        self.error(Diagnostic::error(
+                            "table-size",
+                            value.span,
+                            "the size of a table must be a constant number",
+                        ));
                         return;
                     }
                 }

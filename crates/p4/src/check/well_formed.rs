@@ -86,7 +86,9 @@ impl Checker<'_> {
             Type::Bit(_) | Type::Int(_) | Type::Varbit(_) | Type::Bool => true,
             Type::Enum(_) => self.underlying_of_enum(ty).is_some(),
             Type::New(_) => self.underlying_of_new(ty).is_none_or(|inner| self.allowed_in_header(&inner)),
-            Type::Stack(element, _) => !self.is_header(element) && !self.is_union(element) && self.allowed_in_header(element),
+            Type::Stack(element, _) => {
+                !self.is_header(element) && !self.is_union(element) && self.allowed_in_header(element)
+            }
             Type::Struct(id) => {
                 let decl = &self.out.structs[*id];
                 decl.kind == StructKind::Struct
@@ -104,9 +106,10 @@ impl Checker<'_> {
         let Some(decl) = self.struct_decl(ty) else { return true };
         let mut varbits = decl.fields.iter().filter(|field| matches!(field.ty, Type::Varbit(_)));
         if let (Some(first), Some(second)) = (varbits.next(), varbits.next()) {
-            let diagnostic = Diagnostic::error("varbits", first.span, "a header that is extracted can have only one varbit field")
-                .label("the first")
-                .also(second.span, "the second");
+            let diagnostic =
+                Diagnostic::error("varbits", first.span, "a header that is extracted can have only one varbit field")
+                    .label("the first")
+                    .also(second.span, "the second");
             self.error(diagnostic);
             return false;
         }
