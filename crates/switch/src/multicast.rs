@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::PortId;
 
 /// The most replicas a group may have. Together with the limit on passes it bounds what one packet can cost.
-pub const MAX_REPLICAS: usize = 4096;
+pub const MAX_REPLICAS: usize = 1024;
 
 /// One copy of a packet (P4Runtime 1.4, section 9.5, `Replica`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

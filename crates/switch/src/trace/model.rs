@@ -255,7 +255,7 @@ pub enum What {
     },
     /// A condition decided.
     Branch {
-        /// The condition, as the compiled program has it; `None` where several at one place could be meant.
+        /// The condition, as the compiled program has it.
         condition: Option<String>,
         /// Its value.
         value: bool,

@@ -18,6 +18,16 @@ const MAX_EXPR: usize = 100;
 /// The headers of a packet as the parser left them.
 type Parsed = Vec<(HeaderId, engine::HeaderState)>;
 
+/// A body that runs.
+#[derive(Debug)]
+struct Running {
+    body: BodyId,
+    /// The block that it was last seen to go on with.
+    block: BlockId,
+    /// What it did, for all but the outermost, whose steps are its section's.
+    steps: Vec<Step>,
+}
+
 /// Makes a [`Trace`] of one frame.
 #[derive(Debug)]
 pub struct Tracer {
@@ -28,8 +38,8 @@ pub struct Tracer {
     pass: usize,
     /// The packet's state as events tell it, to know what was there before a write.
     shadow: Option<PacketState>,
-    /// Bodies that run, outermost first, and the steps of each but the first, which has its section's.
-    bodies: Vec<(BodyId, Vec<Step>)>,
+    /// Bodies that run, outermost first.
+    bodies: Vec<Running>,
     steps: usize,
 }
 
@@ -57,8 +67,8 @@ impl Tracer {
             self.trace.cut = true;
             return;
         }
-        if let [_, .., (_, steps)] = self.bodies.as_mut_slice() {
-            return steps.push(step);
+        if let [_, .., running] = self.bodies.as_mut_slice() {
+            return running.steps.push(step);
         }
         if let Some(section) = self.trace.passes.get_mut(self.pass).and_then(|pass| pass.sections.last_mut()) {
             section.steps.push(step);
@@ -67,9 +77,9 @@ impl Tracer {
 
     /// An action ended: what it did belongs to the table that ran it.
     fn close_action(&mut self) {
-        let Some((_, done)) = self.bodies.pop() else { return };
+        let Some(Running { steps: done, .. }) = self.bodies.pop() else { return };
         let into = match self.bodies.as_mut_slice() {
-            [_, .., (_, steps)] => Some(steps),
+            [_, .., running] => Some(&mut running.steps),
             _ => self.trace.passes.get_mut(self.pass).and_then(|p| p.sections.last_mut()).map(|s| &mut s.steps),
         };
         let Some(into) = into else { return };
@@ -80,7 +90,7 @@ impl Tracer {
     }
 
     fn block_name(&self, program: &Program, block: BlockId) -> String {
-        let body = self.bodies.last().map(|(body, _)| &program.bodies[*body]);
+        let body = self.bodies.last().map(|running| &program.bodies[running.body]);
         body.and_then(|body| body.blocks.get(block)).map_or(String::new(), |block| block.name.clone())
     }
 
@@ -131,55 +141,56 @@ impl Tracer {
         self.push(program, What::Extract { header, at_bit, bits, fields }, loc);
     }
 
-    /// The terminator that decided at this place, if only one in the body that runs can have.
-    fn decided<'p>(
-        &self,
-        program: &'p Program,
-        loc: LocId,
-        fits: impl Fn(&Terminator) -> bool,
-    ) -> Option<&'p Terminator> {
-        let (body, _) = self.bodies.last()?;
-        let blocks = program.bodies[*body].blocks.values();
-        let mut all = blocks.filter(|block| block.loc == loc && fits(&block.terminator)).map(|block| &block.terminator);
-        let first = all.next()?;
-        all.all(|other| other == first).then_some(first)
+    /// The terminator of the body that runs which decides next. Blocks that only lead on are not told of.
+    fn deciding<'p>(&self, program: &'p Program) -> Option<&'p Terminator> {
+        let running = self.bodies.last()?;
+        let blocks = &program.bodies[running.body].blocks;
+        let mut at = running.block;
+        for _ in 0..blocks.len() {
+            match &blocks.get(at)?.terminator {
+                Terminator::Goto(to) => at = *to,
+                terminator => return Some(terminator),
+            }
+        }
+        None
+    }
+
+    /// The body that runs goes on with a block.
+    fn goes_to(&mut self, block: BlockId) {
+        if let Some(running) = self.bodies.last_mut() {
+            running.block = block;
+        }
     }
 
     fn branched(&mut self, program: &Program, value: bool, target: BlockId, loc: LocId) {
-        let fits = |terminator: &Terminator| match terminator {
-            Terminator::Branch { then, otherwise, .. } => target == if value { *then } else { *otherwise },
-            _ => false,
-        };
-        let condition = match self.decided(program, loc, fits) {
+        let condition = match self.deciding(program) {
             Some(Terminator::Branch { condition, .. }) => Some(shown_expr(program, condition)),
             _ => None,
         };
+        self.goes_to(target);
         self.push(program, What::Branch { condition, value }, loc);
     }
 
     fn switched(&mut self, program: &Program, value: &Bits, target: BlockId, loc: LocId) {
-        let fits = |terminator: &Terminator| match terminator {
-            Terminator::Switch { cases, default, .. } => {
-                target == *default || cases.iter().any(|(_, block)| *block == target)
-            }
-            _ => false,
-        };
-        let subject = match self.decided(program, loc, fits) {
+        let subject = match self.deciding(program) {
             Some(Terminator::Switch { subject, .. }) => Value::new(shown_expr(program, subject), value),
             _ => Value::symbolic("", value, shown_key(value)),
         };
+        self.goes_to(target);
         self.push(program, What::Switch { subject }, loc);
     }
 
     fn selected(&mut self, program: &Program, values: &[Bits], case: Option<BlockId>, loc: LocId) {
-        let fits = |terminator: &Terminator| matches!(terminator, Terminator::Select { keys, .. } if keys.len() == values.len());
-        let keys = match self.decided(program, loc, fits) {
+        let keys = match self.deciding(program) {
             Some(Terminator::Select { keys, .. }) => {
                 keys.iter().zip(values).map(|(key, value)| Value::new(shown_expr(program, key), value)).collect()
             }
             _ => values.iter().map(|value| Value::symbolic("", value, shown_key(value))).collect(),
         };
         let target = case.map(|block| self.block_name(program, block));
+        if let Some(block) = case {
+            self.goes_to(block);
+        }
         self.push(program, What::Select { keys, target }, loc);
     }
 
@@ -262,13 +273,16 @@ impl Watch for Tracer {
     fn event(&mut self, program: &Program, event: Event<'_>) {
         let name = |header: HeaderId| program.headers[header].name.clone();
         match event {
-            Event::BodyBegins { body } => self.bodies.push((body, Vec::new())),
+            Event::BodyBegins { body } => {
+                self.bodies.push(Running { body, block: BlockId::from_u32(0), steps: Vec::new() });
+            }
             Event::BodyEnds { body, .. } => {
                 if program.bodies[body].kind == BodyKind::Action && self.bodies.len() > 1 {
                     self.close_action();
                 }
             }
             Event::State { block, .. } => {
+                self.goes_to(block);
                 let step = What::State { name: self.block_name(program, block) };
                 self.push(program, step, LocId::from_u32(0));
             }

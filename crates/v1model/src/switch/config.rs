@@ -43,7 +43,7 @@ impl Default for Config {
             min_frame: 1,
             max_frame: 10_240,
             max_passes: 64,
-            max_work: 16_384,
+            max_work: 4_096,
             max_notifications: 65_536,
         }
     }

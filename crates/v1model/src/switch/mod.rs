@@ -26,6 +26,7 @@ mod egress;
 mod idle;
 mod ingress;
 mod layout;
+mod numbers;
 mod packet;
 mod stats;
 mod trace;

@@ -106,6 +106,33 @@ fn a_trace_does_what_a_step_does() {
 }
 
 #[test]
+fn numbers_have_names() {
+    let declared =
+        "register MyIngress.r: 16 size 4\ncounter MyIngress.c: packets_and_bytes size 4\n\naction MyIngress.drop";
+    let mut switch = router(|text| {
+        text.replacen("action MyIngress.drop", declared, 1).replace(
+            "    apply MyIngress.ipv4_lpm",
+            "    write MyIngress.r[0x1:32] = 0x63:16\n    count MyIngress.c[0x2:32]\n    apply MyIngress.ipv4_lpm",
+        )
+    });
+    trace(&mut switch, packet(1));
+    for (name, number) in [
+        ("table.MyIngress.ipv4_lpm.entries", Some(2)),
+        ("register.MyIngress.r.1", Some(0x63)),
+        ("register.MyIngress.r.4", None),
+        ("counter.MyIngress.c.2.packets", Some(1)),
+        ("counter.MyIngress.c.2.bytes", Some(38)),
+        ("counter.MyIngress.c.2.colours", None),
+        ("port.3.rx.packets", Some(1)),
+        ("nothing", None),
+        ("register..", None),
+    ] {
+        assert_eq!(switch.number(name), number, "{name}");
+    }
+    assert_eq!(switch.numbers_json()["table.MyIngress.ipv4_lpm.entries"], 2);
+}
+
+#[test]
 fn a_trace_leaves_a_packet_in_its_queue_and_does_not_follow_others() {
     let mut switch = probe();
     switch.set_port_rate(PortId(2), Some(1));

@@ -1,0 +1,59 @@
+//! Every number the switch can be asked for by name: what it counts of itself, and what its program keeps.
+//!
+//! | name | number |
+//! |---|---|
+//! | all of [`switch::Registry`] | `port.1.rx.packets`, `queue.2.0.depth`, `drop.ingress.program`, ... |
+//! | `table.T.entries` | entries in table T |
+//! | `counter.C.I.packets`, `counter.C.I.bytes` | element I of counter array C |
+//! | `register.R.I` | element I of register array R, its low 64 bits |
+//!
+//! T, C and R are the names the control plane uses, with their points (`MyIngress.ipv4_lpm`).
+
+use serde_json::{Map, Value};
+
+use super::Switch;
+
+impl Switch {
+    /// The number with this name.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        if let Some(value) = self.registry.get(name) {
+            return Some(value);
+        }
+        let (kind, rest) = name.split_once('.')?;
+        match kind {
+            "table" => {
+                let table = self.program.table_named(rest.strip_suffix(".entries")?)?;
+                Some(self.objects.entry_count(table) as u64)
+            }
+            "register" => {
+                let (register, index) = rest.rsplit_once('.')?;
+                let (id, _) = self.program.registers.iter().find(|(_, r)| r.name == register)?;
+                Some(self.objects.register(id, index.parse().ok()?).ok()?.low_u64())
+            }
+            "counter" => {
+                let (rest, unit) = rest.rsplit_once('.')?;
+                let (counter, index) = rest.rsplit_once('.')?;
+                let (id, _) = self.program.counters.iter().find(|(_, c)| c.name == counter)?;
+                let value = self.objects.counter(id, index.parse().ok()?).ok()?;
+                match unit {
+                    "packets" => Some(value.packets),
+                    "bytes" => Some(value.bytes),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// What the switch counts of itself and how full its tables are, as one JSON object from name to number.
+    pub fn numbers_json(&self) -> Value {
+        let mut all = match self.registry.to_json() {
+            Value::Object(all) => all,
+            _ => Map::new(),
+        };
+        for (id, table) in &self.program.tables {
+            all.insert(format!("table.{}.entries", table.name), self.objects.entry_count(id).into());
+        }
+        Value::Object(all)
+    }
+}

@@ -1,0 +1,183 @@
+//! Stories: P4 programs under `testdata/stories`, and for each a script of what is sent to a switch that runs it,
+//! with what comes back under every command. `UPDATE_EXPECT=1` writes what comes back anew.
+//!
+//! ```text
+//! # A comment.
+//! send 0 0102 03             frame 010203 comes in on port 0, now
+//!   out 2 010203             this left by port 2
+//! at 15                      15 microseconds have passed since the beginning
+//! group 5 1/10 2/20          multicast group 5: port 1 with rid 10, port 2 with rid 20
+//! mirror 9 3 [max 64]        mirror session 9: to port 3, at most 64 bytes
+//! mirror-group 9 5           mirror session 9: to multicast group 5
+//! rate 1 1000                port 1 sends 1000 packets a second
+//! depth 1 2                  port 1's queues hold two packets
+//! down 1, up 1               port 1 goes down, or up
+//! trace 0 0102               like send, and tells the trace
+//! summary                    what the switch counted
+//! ```
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use source::{Diagnostics, SourceMap};
+use switch::{Device, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
+use v1model::{Config, Switch};
+
+/// Compiles a program with the built-in `core.p4` and `v1model.p4`.
+fn compile(path: &Path) -> ir::Program {
+    let text = std::fs::read_to_string(path).expect("the program can be read");
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let arch = v1model::description::V1Model;
+    let options = p4::Options {
+        defines: Vec::new(),
+        include_dirs: Vec::new(),
+        builtin: compile::Architecture::includes(&arch).to_vec(),
+    };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, &name, &text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics);
+    let program = typed.and_then(|typed| compile::compile(&typed, &arch, &map, &mut diagnostics));
+    program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)))
+}
+
+/// A switch and the time.
+struct Teller {
+    switch: Switch,
+    now: Time,
+}
+
+impl Teller {
+    /// Does what a line says and tells what comes back.
+    fn tell(&mut self, line: &str) -> Option<String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+        let port = |at: usize| number(at).map(|port| PortId(port as u32));
+        let frame = || Some(Frame::new(number(1)? as u32, unhex(&words[2..].concat())?));
+        let mut output = Vec::new();
+        let mut told = String::new();
+        let fine = match *words.first()? {
+            "send" => {
+                self.switch.step(self.now, &mut vec![frame()?], &mut output);
+                true
+            }
+            "trace" => {
+                let trace = self.switch.trace(self.now, frame()?, &mut output);
+                told = trace.render();
+                true
+            }
+            "at" => {
+                self.now = Time::from_us(number(1)?);
+                self.switch.step(self.now, &mut Vec::new(), &mut output);
+                true
+            }
+            "group" => {
+                let replica = |word: &&str| {
+                    let (port, rid) = word.split_once('/')?;
+                    Some(Replica::new(port.parse().ok()?, rid.parse().ok()?))
+                };
+                let replicas = words[2..].iter().map(replica).collect::<Option<Vec<_>>>()?;
+                self.switch.set_multicast_group(number(1)? as u32, Some(MulticastGroup { replicas }))
+            }
+            "mirror" => {
+                let mut session = MirrorSession::to_port(number(2)? as u32);
+                if words.get(3) == Some(&"max") {
+                    session = session.truncated(number(4)? as u32);
+                }
+                self.switch.set_mirror_session(number(1)? as u32, Some(session))
+            }
+            "mirror-group" => {
+                let session = MirrorSession::to_group(number(2)? as u32);
+                self.switch.set_mirror_session(number(1)? as u32, Some(session))
+            }
+            "rate" => {
+                self.switch.set_port_rate(port(1)?, Some(number(2)?));
+                true
+            }
+            "depth" => {
+                self.switch.set_queue_depth(port(1)?, None, number(2)? as usize);
+                true
+            }
+            "down" | "up" => self.switch.set_port_up(port(1)?, words[0] == "up"),
+            "summary" => {
+                told = self.switch.summary();
+                true
+            }
+            _ => return None,
+        };
+        for frame in output {
+            let _ = writeln!(told, "out {} {}", frame.port, hex(&frame.data));
+        }
+        for notification in self.switch.take_notifications() {
+            let program = self.switch.program();
+            let _ = match notification {
+                Notification::Digest { digest, values, .. } => {
+                    let digest = &program.digests[digest];
+                    let fields = digest.fields.iter().zip(&values);
+                    let fields: Vec<String> = fields.map(|((name, _), value)| format!("{name}={value:x}")).collect();
+                    writeln!(told, "digest {} {}", digest.name, fields.join(" "))
+                }
+                Notification::PacketIn { data, .. } => writeln!(told, "packet-in {}", hex(&data)),
+                Notification::IdleTimeout { table, .. } => writeln!(told, "idle {}", program.tables[table].name),
+            };
+        }
+        fine.then_some(told)
+    }
+}
+
+fn hex(data: &[u8]) -> String {
+    data.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(digits: &str) -> Option<Vec<u8>> {
+    let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (0..digits.len()).step_by(2).map(pair).collect()
+}
+
+/// Runs the story of this name against its program, and holds what is told against what stands there.
+fn story(name: &str) {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/stories");
+    let path = directory.join(format!("{name}.story"));
+    let program = Arc::new(compile(&directory.join(format!("{name}.p4"))));
+    let switch = Switch::new(program, Config::with_ports(4)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut teller = Teller { switch, now: Time::ZERO };
+    let expected = std::fs::read_to_string(&path).expect("the story can be read");
+    let mut told = String::new();
+    for line in expected.lines().filter(|line| !line.starts_with("  ")) {
+        told.push_str(line);
+        told.push('\n');
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let answer = teller.tell(line).unwrap_or_else(|| panic!("{name}: `{line}` cannot be done"));
+        // An empty line would be read as one of the story's own.
+        for line in answer.lines().filter(|line| !line.is_empty()) {
+            let _ = writeln!(told, "  {line}");
+        }
+    }
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        return std::fs::write(&path, told).expect("the story can be written");
+    }
+    let differs = told.lines().zip(expected.lines()).find(|(told, expected)| told != expected);
+    assert!(told == expected, "{name}: first difference: {differs:?}; the whole:\n{told}");
+}
+
+#[test]
+fn router() {
+    story("router");
+}
+
+#[test]
+fn copies() {
+    story("copies");
+}
+
+#[test]
+fn queues() {
+    story("queues");
+}
+
+#[test]
+fn learn() {
+    story("learn");
+}
