@@ -24,11 +24,25 @@ pub(super) struct Transmit {
     socket: OwnedFd,
     bytes: Vec<u8>,
     lens: Vec<usize>,
+    /// What the kernel is told of the batch. The pointers in both are set and used within `send_all` alone; they are kept
+    /// here for their memory.
+    vectors: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
 }
+
+// SAFETY: all but the two lists of pointers can be sent to another thread by itself, and their pointers are followed by
+// nobody outside `send_all`, which sets them anew.
+unsafe impl Send for Transmit {}
 
 impl Transmit {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Transmit { socket, bytes: Vec::with_capacity(BATCH_BYTES), lens: Vec::with_capacity(BATCH_FRAMES) }
+        Transmit {
+            socket,
+            bytes: Vec::with_capacity(BATCH_BYTES),
+            lens: Vec::with_capacity(BATCH_FRAMES),
+            vectors: Vec::with_capacity(BATCH_FRAMES),
+            messages: Vec::with_capacity(BATCH_FRAMES),
+        }
     }
 
     /// Whether a frame of `len` bytes must wait until the batch has left.
@@ -57,24 +71,26 @@ impl Transmit {
 
     fn send_all(&mut self, stats: &mut PortStats) -> io::Result<()> {
         let count = self.lens.len();
-        // SAFETY: both are plain structs of integers and pointers, for which zero bytes are a value.
-        let (mut vectors, mut messages): ([libc::iovec; BATCH_FRAMES], [libc::mmsghdr; BATCH_FRAMES]) =
-            unsafe { std::mem::zeroed() };
+        self.vectors.clear();
+        self.messages.clear();
         let mut rest = &mut self.bytes[..];
-        for (vector, len) in vectors.iter_mut().zip(&self.lens) {
+        for len in &self.lens {
             let (frame, behind) = rest.split_at_mut(*len);
-            *vector = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
+            self.vectors.push(libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() });
             rest = behind;
         }
-        for (message, vector) in messages.iter_mut().zip(&mut vectors) {
+        for vector in &mut self.vectors {
+            // SAFETY: a plain struct of integers and pointers, for which zero bytes are a value.
+            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
+            self.messages.push(message);
         }
         let mut at = 0;
         while at < count {
-            let left = &mut messages[at..count];
-            // SAFETY: `left` holds that many messages, each with one vector that lies within `self.bytes`; all of them
-            // live through the call.
+            let left = &mut self.messages[at..];
+            // SAFETY: `left` holds that many messages, each with one vector of `self.vectors`, which holds a piece of
+            // `self.bytes`; none of the lists has changed since, and all live through the call.
             let sent = unsafe {
                 let len = left.len() as libc::c_uint;
                 libc::sendmmsg(self.socket.as_raw_fd(), left.as_mut_ptr(), len, libc::MSG_DONTWAIT)
