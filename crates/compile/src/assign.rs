@@ -64,7 +64,7 @@ impl<'a> Lowering<'a> {
                 let Type::Stack(element, size) = resolve(self.program, ty).clone() else { return };
                 let stores: Vec<Store> = (0..size).map(|i| Store::Header(self.element(*stack, i))).collect();
                 let next = self.ir.stacks[*stack].next;
-                self.assign_elements(&stores, next, val, &element);
+                self.assign_elements(&stores, Some(next), val, &element);
             }
             (Store::Array(stores, next), val) => {
                 let Type::Stack(element, _) = resolve(self.program, ty).clone() else { return };
@@ -78,18 +78,18 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn assign_elements(&mut self, stores: &[Store], next: ir::SlotId, val: Val, element: &Type) {
+    fn assign_elements(&mut self, stores: &[Store], next: Option<ir::SlotId>, val: Val, element: &Type) {
         let from_next = match &val {
             Val::Stack(from) => Some(self.ir.stacks[*from].next),
             Val::Array(_, next) => *next,
             _ => None,
         };
         let parts = match val {
-            Val::Invalid | Val::Absent => vec![Val::Invalid; stores.len()],
+            Val::Invalid | Val::Absent => vec![self.default_value(element); stores.len()],
             val => self.elements(&val, element),
         };
         self.assign_all(stores, parts, &vec![element.clone(); stores.len()]);
-        if let Some(from) = from_next {
+        if let (Some(next), Some(from)) = (next, from_next) {
             self.set(Place::Slot(next), Expr::Slot(from));
         }
     }
@@ -196,7 +196,9 @@ impl<'a> Lowering<'a> {
             }
             Store::Array(elements, next) => {
                 elements.iter().for_each(|element| self.initialise(element, all));
-                self.set(Place::Slot(*next), fold::constant(0, 32));
+                if let Some(next) = next {
+                    self.set(Place::Slot(*next), fold::constant(0, 32));
+                }
             }
             Store::Fields(parts) => parts.iter().for_each(|part| self.initialise(part, all)),
         }

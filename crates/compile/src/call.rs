@@ -220,7 +220,8 @@ impl<'a> Lowering<'a> {
 
     /// The storage of everything that an action, and what it calls, names without having declared it.
     pub(crate) fn captured(&self, id: typed::ActionId) -> HashSet<Root> {
-        let mut named = HashSet::new();
+        let mut named: Vec<&typed::Expr> = Vec::new();
+        let mut parts: HashSet<*const typed::Expr> = HashSet::new();
         let mut declared = HashSet::new();
         let mut seen = HashSet::new();
         let mut actions = vec![id];
@@ -231,11 +232,17 @@ impl<'a> Lowering<'a> {
             let action = &self.program.actions[id];
             declared.extend(action.params.iter().map(|param| param.var));
             walk::block(&action.body, &mut |node| match node {
-                Node::Expr(e) => {
-                    if let ExprKind::Var(var) = e.kind {
-                        named.insert(var);
+                Node::Expr(e) => match &e.kind {
+                    ExprKind::Field(base, _) => {
+                        // Of a chain of fields only the whole chain counts; the walk meets it first.
+                        if !parts.contains(&std::ptr::from_ref(e)) {
+                            named.push(e);
+                        }
+                        parts.insert(&raw const **base);
                     }
-                }
+                    ExprKind::Var(_) if !parts.contains(&std::ptr::from_ref(e)) => named.push(e),
+                    _ => {}
+                },
                 Node::Call(Call { callee: Callee::Action(callee), .. }) => actions.push(*callee),
                 Node::Call(_) => {}
                 Node::Stmt(stmt) => match &stmt.kind {
@@ -247,14 +254,38 @@ impl<'a> Lowering<'a> {
             });
         }
         let mut roots = HashSet::new();
-        for var in named.difference(&declared) {
-            match self.env.get(var) {
-                Some(Binding::Store(store)) => self.store_roots(store, &mut roots),
-                Some(Binding::Val(val)) => self.val_roots(val, &mut roots),
-                None => {}
-            }
+        for e in named {
+            self.named_roots(e, &declared, &mut roots);
         }
         roots
+    }
+
+    /// The storage of a variable or a chain of its fields.
+    fn named_roots(&self, e: &typed::Expr, declared: &HashSet<typed::VarId>, roots: &mut HashSet<Root>) {
+        let mut path = Vec::new();
+        let mut at = e;
+        while let ExprKind::Field(base, index) = &at.kind {
+            path.push(*index);
+            at = base;
+        }
+        let ExprKind::Var(var) = &at.kind else { return };
+        if declared.contains(var) {
+            return;
+        }
+        match self.env.get(var) {
+            Some(Binding::Store(store)) => {
+                let mut store = store;
+                while let (Store::Fields(parts), Some(index)) = (store, path.pop()) {
+                    match parts.get(index) {
+                        Some(part) => store = part,
+                        None => return,
+                    }
+                }
+                self.store_roots(store, roots);
+            }
+            Some(Binding::Val(val)) => self.val_roots(val, roots),
+            None => {}
+        }
     }
 
     /// Applies a sub-parser or sub-control.

@@ -140,6 +140,17 @@ impl<'a> Lowering<'a> {
                     self.lookahead_into(part, ty, skip, span);
                 }
             }
+            (Store::Stack(_) | Store::Array(..), _) => {
+                let stores: Vec<Store> = match store {
+                    Store::Stack(stack) => {
+                        (0..self.ir.stacks[*stack].size).map(|i| Store::Header(self.element(*stack, i))).collect()
+                    }
+                    Store::Array(elements, _) => elements.clone(),
+                    _ => Vec::new(),
+                };
+                let element = self.element_type(ty);
+                stores.iter().for_each(|store| self.lookahead_into(store, &element, skip, span));
+            }
             _ => self.unsupported(span, "looking ahead needs a type of fixed size"),
         }
     }

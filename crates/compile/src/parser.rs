@@ -185,37 +185,44 @@ impl<'a> Lowering<'a> {
         }
         let decl = &self.program.value_sets[set];
         let mut fields = Vec::new();
-        match resolve(self.program, &decl.ty) {
-            Type::Struct(id) => {
-                for field in &self.program.structs[*id].fields {
-                    let Some(width) = self.scalar_width(&field.ty) else {
-                        self.unsupported(field.span, "a value set's fields must be scalars");
-                        return None;
-                    };
-                    let kind = self.match_annotation(&field.annotations);
-                    fields.push((field.name.to_string(), width, kind));
-                }
-            }
-            Type::Tuple(types) => {
-                for (i, ty) in types.iter().enumerate() {
-                    let width = self.scalar_width(ty)?;
-                    fields.push((format!("f{i}"), width, ir::MatchKind::Exact));
-                }
-            }
-            ty => {
-                let Some(width) = self.scalar_width(ty) else {
-                    self.unsupported(decl.span, "a value set of this type is not supported");
-                    return None;
-                };
-                let kind = self.match_annotation(&decl.annotations);
-                fields.push((decl.local_name.to_string(), width, kind));
-            }
-        }
+        let kind = self.match_annotation(&decl.annotations);
+        let name = if self.scalar_width(&decl.ty).is_some() { &*decl.local_name } else { "" };
+        self.set_fields(name, &decl.ty, kind, decl.span, &mut fields);
         let name = self.qualified(&decl.name);
         let annotations = self.annotations(&decl.annotations);
         let id = self.ir.value_sets.push(ir::ValueSet { name, fields, size: decl.size, annotations });
         self.insts[inst.0].value_sets.insert(set, id);
         Some(id)
+    }
+
+    /// The scalars that a value set's members consist of.
+    fn set_fields(
+        &mut self,
+        name: &str,
+        ty: &Type,
+        kind: ir::MatchKind,
+        span: Span,
+        fields: &mut Vec<(String, u32, ir::MatchKind)>,
+    ) {
+        if let Some(width) = self.scalar_width(ty) {
+            fields.push((name.to_owned(), width, kind));
+            return;
+        }
+        let full = |field: &str| if name.is_empty() { field.to_owned() } else { format!("{name}.{field}") };
+        match resolve(self.program, ty) {
+            Type::Struct(id) => {
+                for field in &self.program.structs[*id].fields {
+                    let kind = self.match_annotation(&field.annotations);
+                    self.set_fields(&full(&field.name), &field.ty, kind, field.span, fields);
+                }
+            }
+            Type::Tuple(types) => {
+                for (i, ty) in types.iter().enumerate() {
+                    self.set_fields(&full(&format!("f{i}")), ty, kind, span, fields);
+                }
+            }
+            _ => self.unsupported(span, "a value set can only hold numbers, and structs and tuples of them"),
+        }
     }
 
     /// `@match(ternary)` on a value set's field.

@@ -228,7 +228,7 @@ impl<'a> Lowering<'a> {
     pub(crate) fn next_of(&self, store: &Store) -> Option<(SlotId, u32)> {
         match store {
             Store::Stack(stack) => Some((self.ir.stacks[*stack].next, self.ir.stacks[*stack].size)),
-            Store::Array(elements, next) => Some((*next, elements.len() as u32)),
+            Store::Array(elements, next) => next.map(|next| (next, elements.len() as u32)),
             _ => None,
         }
     }

@@ -34,11 +34,14 @@ pub enum Store {
     Union(Vec<HeaderRef>),
     /// A stack of headers.
     Stack(StackId),
-    /// A stack of header unions: its elements, and the index of the next one.
-    Array(Vec<Store>, SlotId),
+    /// A stack of header unions, or an array of anything else: its elements, and for a stack the index of the next one.
+    Array(Vec<Store>, Option<SlotId>),
     /// A struct or tuple; of a type that has no storage, without parts.
     Fields(Vec<Store>),
 }
+
+/// How many elements an array in a header may have.
+const MAX_ARRAY: u32 = 1 << 16;
 
 /// How long storage lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,17 +189,12 @@ impl<'a> Lowering<'a> {
     }
 
     fn stack(&mut self, name: &str, element: &Type, size: u32, life: Life) -> Store {
-        let Some((id, kind)) = self.struct_kind(element) else {
-            let span = self.span;
-            self.unsupported(span, "arrays of anything but headers and header unions are not supported");
-            return Store::Fields(Vec::new());
-        };
         if size as usize > MAX_STORAGE {
-            self.too_large("the header stack is too large");
+            self.too_large("the stack or array is too large");
             return Store::Fields(Vec::new());
         }
-        match kind {
-            StructKind::Header => {
+        match self.struct_kind(element) {
+            Some((id, StructKind::Header)) => {
                 let ty = self.header_type(id);
                 let headers: Vec<HeaderId> =
                     (0..size).map(|i| self.header(&format!("{name}[{i}]"), ty, life)).collect();
@@ -204,9 +202,10 @@ impl<'a> Lowering<'a> {
                 let Some(first) = headers.first().copied() else { return Store::Fields(Vec::new()) };
                 Store::Stack(self.ir.stacks.push(ir::Stack { name: name.to_owned(), first, size, next }))
             }
-            _ => {
+            kind => {
                 let elements = (0..size).map(|i| self.store(&format!("{name}[{i}]"), element, life)).collect();
-                let next = self.slot(&format!("{name}.$next"), 32, false, life);
+                let is_stack = kind.is_some_and(|(_, kind)| kind == StructKind::Union);
+                let next = is_stack.then(|| self.slot(&format!("{name}.$next"), 32, false, life));
                 Store::Array(elements, next)
             }
         }
@@ -262,6 +261,12 @@ impl<'a> Lowering<'a> {
                     self.layout(&format!("{name}.{field}"), &ty, Vec::new(), span, fields);
                 }
             }
+            Type::Stack(element, size) if *size <= MAX_ARRAY => {
+                let (element, size) = ((**element).clone(), *size);
+                for i in 0..size {
+                    self.layout(&format!("{name}[{i}]"), &element, Vec::new(), span, fields);
+                }
+            }
             _ => self.unsupported(span, "a header field of this type is not supported"),
         }
     }
@@ -290,6 +295,7 @@ impl<'a> Lowering<'a> {
         }
         match resolve(self.program, ty) {
             Type::Varbit(_) => 1,
+            Type::Stack(element, size) => self.leaf_count(element).saturating_mul(*size),
             _ => self.fields_of(ty).iter().map(|(_, ty)| self.leaf_count(ty)).sum(),
         }
     }
@@ -309,6 +315,11 @@ impl<'a> Lowering<'a> {
             return Store::Varbit(header.clone(), at);
         }
         let mut parts = Vec::new();
+        if let Type::Stack(element, size) = resolve(self.program, ty) {
+            let step = self.leaf_count(element);
+            let part = |i| self.field_at(header, element, at + i * step);
+            return Store::Array((0..*size).map(part).collect(), None);
+        }
         for (_, ty) in self.fields_of(ty) {
             parts.push(self.field_at(header, &ty, at));
             at += self.leaf_count(&ty);
@@ -359,7 +370,7 @@ impl Store {
             Store::Member(members, index) => Val::Header(members[*index].clone()),
             Store::Union(members) => Val::Union(members.clone()),
             Store::Stack(stack) => Val::Stack(*stack),
-            Store::Array(elements, next) => Val::Array(elements.iter().map(Store::read).collect(), Some(*next)),
+            Store::Array(elements, next) => Val::Array(elements.iter().map(Store::read).collect(), *next),
             Store::Fields(parts) => Val::Fields(parts.iter().map(Store::read).collect()),
         }
     }

@@ -148,7 +148,28 @@ impl<'a> Lowering<'a> {
             arch.table_property(self, &mut table, &property.name, &val, property.span);
             self.at(outer);
         }
+        self.drop_selector_keys(&mut table, decl);
         TableRecord { id: self.ir.tables.push(table), hoisted, flagged }
+    }
+
+    /// Selector keys choose a member of a group; a table without groups has no use for them.
+    fn drop_selector_keys(&mut self, table: &mut ir::Table, decl: &typed::Table) {
+        let selects = table.profile.is_some_and(|profile| self.ir.profiles[profile].selector.is_some());
+        if selects {
+            return;
+        }
+        let before = table.keys.len();
+        table.keys.retain(|key| key.kind != ir::MatchKind::Selector);
+        if table.keys.len() != before {
+            for key in &decl.keys {
+                if self.match_kind(&key.match_kind) == Some(ir::MatchKind::Selector) {
+                    self.error(
+                        source::Diagnostic::warning("useless-selector", key.span, "this key selects nothing")
+                            .help("a `selector` key needs an implementation that has groups, an action selector"),
+                    );
+                }
+            }
+        }
     }
 
     /// Constants for an action's parameters, one for each scalar of them.

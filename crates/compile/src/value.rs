@@ -187,7 +187,7 @@ impl<'a> Lowering<'a> {
             }
             Store::Stack(stack) => self.stack_roots(*stack, roots),
             Store::Array(elements, next) => {
-                roots.insert(Root::Slot(*next));
+                roots.extend(next.map(Root::Slot));
                 elements.iter().for_each(|element| self.store_roots(element, roots));
             }
             Store::Fields(parts) => parts.iter().for_each(|part| self.store_roots(part, roots)),

@@ -32,7 +32,7 @@ control I(inout headers hdr, inout metadata meta, inout standard_metadata_t stan
         key = { hdr.h.a: ternary; hdr.h.b: range; meta.x: optional @name("x"); }
         actions = { set(meta.y); colour; }
         entries = {
-            (0x80 &&& 0xf0, 1 .. 5, _): set(meta.y, 1);
+            priority = 3: (0x80 &&& 0xf0, 1 .. 5, _): set(meta.y, 1);
             const priority = 7: (_, 3, 2): colour();
         }
         counters = seen;

@@ -111,7 +111,7 @@ fn keep(cx: &Lowering<'_>, store: &Store, kept: &mut Vec<Kept>) {
             headers.extend((0..stack.size).map(|i| ir::HeaderRef::Header(ir::HeaderId::from_u32(first + i))));
         }
         Store::Array(elements, next) => {
-            kept.push(Kept::Slot(*next));
+            kept.extend(next.map(Kept::Slot));
             elements.iter().for_each(|element| keep(cx, element, kept));
         }
     }
