@@ -37,8 +37,7 @@ pub fn apply(switch: &mut Switch, entries: &Entries, diagnostics: &mut Diagnosti
         assert!(made, "the entries reader checked the group");
     }
     for mirror in &entries.mirrors {
-        let session =
-            MirrorSession { replicas: replicas(&mirror.replicas), group: None, max_bytes: mirror.truncate };
+        let session = MirrorSession { replicas: replicas(&mirror.replicas), group: None, max_bytes: mirror.truncate };
         let made = switch.set_mirror_session(mirror.id, Some(session));
         assert!(made, "the entries reader checked the session");
     }

@@ -66,14 +66,8 @@ impl Loader {
 
     /// The checked program; `None` if there was an error.
     pub fn typed(&mut self) -> Option<p4::typed::Program> {
-        let ast = p4::parse(
-            &mut self.map,
-            &self.name,
-            &self.text,
-            &self.options,
-            &p4::DiskLoader,
-            &mut self.diagnostics,
-        );
+        let ast =
+            p4::parse(&mut self.map, &self.name, &self.text, &self.options, &p4::DiskLoader, &mut self.diagnostics);
         let typed = p4::check(&ast, &self.map, &mut self.diagnostics);
         if self.diagnostics.has_errors() { None } else { typed }
     }

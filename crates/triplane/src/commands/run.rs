@@ -1,6 +1,5 @@
 //! `triplane run`: a program on ports, until Ctrl-C or the end of its captures.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use crate::output::{Failure, Output};
 
 /// Runs.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
-    let specs = specs(&args.ports)?;
+    let specs = PortSpec::parse_all(&args.ports).map_err(|error| Failure::Usage(error.to_string()))?;
     let limit = match args.duration {
         Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
             Failure::Usage(format!("--duration {seconds} is not a time: give seconds, such as 10 or 0.5"))
@@ -54,19 +53,6 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let seconds = start.elapsed().as_secs_f64();
     output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
     report_failures(&forwarder, output)
-}
-
-fn specs(texts: &[String]) -> Result<Vec<PortSpec>, Failure> {
-    let mut numbers = BTreeSet::new();
-    let mut specs = Vec::new();
-    for text in texts {
-        let spec: PortSpec = text.parse().map_err(|error: ports::SpecError| Failure::Usage(error.to_string()))?;
-        if !numbers.insert(spec.number) {
-            return Err(Failure::Usage(format!("port {} is given twice", spec.number)));
-        }
-        specs.push(spec);
-    }
-    Ok(specs)
 }
 
 /// A flag that Ctrl-C or a termination request sets; a second Ctrl-C ends the process at once.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use switch::{Frame, PortId, Time};
+use wire::icmpv4;
 
 use super::traffic::{Pings, Transfer};
 use super::witness::Seen;
@@ -178,10 +179,10 @@ impl Account {
 
 fn line(seen: &Seen) -> String {
     let direction = if seen.inward { "in " } else { "out" };
-    format!("port {} {direction}  {}", seen.port, format!("{} bytes", seen.data.len()))
+    format!("port {} {direction}  {}", seen.port, wire::describe(&seen.data))
 }
 
 /// Whether a frame is an ICMP echo request over IPv4.
 fn is_ping(frame: &[u8]) -> bool {
-    frame.get(12..14) == Some(&[8, 0]) && frame.get(23) == Some(&1) && frame.get(34) == Some(&8)
+    matches!(super::echo(frame), Some((icmpv4::Repr::EchoRequest { .. }, _)))
 }

@@ -52,7 +52,7 @@ pub fn live(network: Network, output: &Output) -> Result<Account, Failure> {
 
 /// What the hosts do while the router runs.
 fn exchange(network: &Network) -> Result<(traffic::Pings, Transfer, u32), Failure> {
-    let pings = network.h1.enter(|| traffic::ping(H2, PINGS)).context("entering h1")?.context("pinging from h1")?;
+    let pings = traffic::ping(&network.h1, H2, PINGS).context("pinging from h1")?;
     let unrouted = network.h1.enter(|| traffic::send_nowhere(NOWHERE, LOST)).context("entering h1")?;
     let unrouted = unrouted.context("sending from h1")?;
     let listener = network.h2.enter(|| TcpListener::bind((H2, TCP_PORT))).context("entering h2")?;

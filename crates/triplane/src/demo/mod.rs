@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use switch::PortId;
 use v1model::{Config, Switch};
+use wire::{ethernet, icmpv4, ipv4};
 
 use crate::load::Loader;
 use crate::output::{Failure, Output};
@@ -48,4 +49,18 @@ fn switch(output: &Output) -> Result<Switch, Failure> {
     let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
     loader.apply_text(ENTRIES_NAME, ENTRIES, &mut switch, output)?;
     Ok(switch)
+}
+
+/// The ICMP message in a frame over IPv4, and the time to live it came with.
+fn echo(frame: &[u8]) -> Option<(icmpv4::Repr, u8)> {
+    let frame = ethernet::Packet::new_checked(frame).ok()?;
+    if frame.ethertype() != ethernet::IPV4 {
+        return None;
+    }
+    let packet = ipv4::Packet::new_checked(frame.payload()).ok()?;
+    if packet.protocol() != ipv4::ICMP {
+        return None;
+    }
+    let message = icmpv4::Packet::new_checked(packet.payload()).ok()?;
+    Some((icmpv4::Repr::parse(&message), packet.ttl()))
 }

@@ -1,8 +1,13 @@
 //! Two hosts in namespaces, each with a link to a third one where the router runs.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use ports::namespace::{Namespace, NamespaceError, veth};
+use wire::ethernet::Address;
+
+/// The longest wait for a link.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The hosts' addresses.
 pub const H1: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
@@ -11,11 +16,11 @@ pub const H2: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 /// An address that no route leads to.
 pub const NOWHERE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
 /// The hosts' MAC addresses, as `examples/router/entries.json` expects them.
-pub const H1_MAC: [u8; 6] = [2, 0, 0, 0, 1, 1];
+pub const H1_MAC: Address = Address([2, 0, 0, 0, 1, 1]);
 /// The other host's.
-pub const H2_MAC: [u8; 6] = [2, 0, 0, 0, 2, 2];
-/// The router's MAC address on port 1.
-pub const GATEWAY_MAC: [u8; 6] = [2, 0, 0, 0, 1, 0xfe];
+pub const H2_MAC: Address = Address([2, 0, 0, 0, 2, 2]);
+/// The router's MAC addresses on its two ports.
+pub const GATEWAY_MACS: [Address; 2] = [Address([2, 0, 0, 0, 1, 0xfe]), Address([2, 0, 0, 0, 2, 0xfe])];
 /// Its interfaces, in the router's namespace.
 pub const INTERFACES: [&str; 2] = ["router-1", "router-2"];
 
@@ -47,16 +52,18 @@ impl Network {
 fn host(
     name: &str,
     address: Ipv4Addr,
-    mac: [u8; 6],
+    mac: Address,
     router: &Namespace,
     interface: &str,
 ) -> Result<Namespace, NamespaceError> {
     let host = Namespace::new(name)?;
     host.disable_ipv6()?;
     veth(&host, "eth0", router, interface)?;
-    host.set_mac("eth0", mac)?;
+    host.set_mac("eth0", mac.0)?;
     host.set_up("eth0")?;
     router.set_up(interface)?;
+    host.wait_for_link("eth0", PATIENCE)?;
+    router.wait_for_link(interface, PATIENCE)?;
     host.add_address("eth0", IpAddr::V4(address), 24)?;
     let [a, b, c, _] = address.octets();
     host.add_route(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0, IpAddr::from([a, b, c, 254]))?;

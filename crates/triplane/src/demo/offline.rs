@@ -1,15 +1,18 @@
 //! The demo without namespaces: the same packets from capture files.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ports::{PcapPort, Port};
 use switch::PortId;
+use wire::ethernet::{self, Address};
+use wire::{arp, icmpv4, ipv4};
 
 use super::account::{Account, Mode};
-use super::network::{GATEWAY_MAC, H1, H1_MAC, H2, H2_MAC, NOWHERE};
-use super::traffic::{Pings, echo_request};
+use super::network::{GATEWAY_MACS, H1, H1_MAC, H2, H2_MAC, NOWHERE};
+use super::traffic::Pings;
 use super::witness::{Memory, Witness};
 use crate::forward::Forwarder;
 use crate::output::{Failure, Output};
@@ -28,17 +31,20 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
     let directory = Directory::new()?;
     let [h1_in, h2_in] = ["h1.pcap", "h2.pcap"].map(|name| directory.0.join(name));
     let [h1_out, h2_out] = ["to-h1.pcap", "to-h2.pcap"].map(|name| directory.0.join(name));
-    let gateway_2 = [2, 0, 0, 0, 2, 0xfe];
-    let mut from_h1 = vec![arp_request(H1_MAC, H1.octets(), [10, 0, 1, 254])];
-    let mut from_h2 = vec![arp_request(H2_MAC, H2.octets(), [10, 0, 2, 254])];
+    let identifier = 7;
+    let mut from_h1 = vec![arp_request(H1_MAC, H1, Ipv4Addr::new(10, 0, 1, 254))];
+    let mut from_h2 = vec![arp_request(H2_MAC, H2, Ipv4Addr::new(10, 0, 2, 254))];
+    let [gateway_1, gateway_2] = GATEWAY_MACS;
     for sequence in 1..=PINGS {
-        from_h1.push(ping(GATEWAY_MAC, H1_MAC, H1.octets(), H2.octets(), sequence, false));
-        from_h2.push(ping(gateway_2, H2_MAC, H2.octets(), H1.octets(), sequence, true));
+        let (request, reply) =
+            (icmpv4::Repr::EchoRequest { identifier, sequence }, icmpv4::Repr::EchoReply { identifier, sequence });
+        from_h1.push(ping(gateway_1, H1_MAC, H1, H2, request));
+        from_h2.push(ping(gateway_2, H2_MAC, H2, H1, reply));
     }
     for sequence in 1..=LOST {
-        from_h1.push(ping(GATEWAY_MAC, H1_MAC, H1.octets(), NOWHERE.octets(), sequence, false));
+        from_h1.push(ping(gateway_1, H1_MAC, H1, NOWHERE, icmpv4::Repr::EchoRequest { identifier, sequence }));
     }
-    let bulk = ping(GATEWAY_MAC, H1_MAC, H1.octets(), H2.octets(), 0, false);
+    let bulk = ping(gateway_1, H1_MAC, H1, H2, icmpv4::Repr::EchoRequest { identifier, sequence: 0 });
     write(&h1_in, 0, from_h1.iter().chain(std::iter::repeat_n(&bulk, MANY as usize)))?;
     write(&h2_in, GAP_NS / 2, from_h2.iter())?;
 
@@ -94,46 +100,27 @@ fn answers(path: &Path) -> Result<(u32, u8), Failure> {
     let mut reader = wire::pcap::Reader::new(std::io::BufReader::new(file)).with_context(|| format!("{shown}"))?;
     let (mut count, mut ttl) = (0, 0);
     while let Some(captured) = reader.read().with_context(|| format!("{shown}"))? {
-        let frame = captured.data;
-        if frame.get(12..14) == Some(&[8, 0]) && frame.get(34) == Some(&0) {
+        if let Some((icmpv4::Repr::EchoReply { .. }, seen)) = super::echo(&captured.data) {
             count += 1;
-            ttl = frame[22];
+            ttl = seen;
         }
     }
     Ok((count, ttl))
 }
 
-fn ethernet(to: [u8; 6], from: [u8; 6], kind: u16) -> Vec<u8> {
-    [to.as_slice(), &from, &kind.to_be_bytes()].concat()
+fn arp_request(mac: Address, own: Ipv4Addr, asked: Ipv4Addr) -> Vec<u8> {
+    let request = arp::Repr {
+        operation: arp::Operation::Request,
+        sender: mac,
+        sender_ip: own,
+        target: Address([0; 6]),
+        target_ip: asked,
+    };
+    let frame = ethernet::Repr { destination: Address::BROADCAST, source: mac, ethertype: ethernet::ARP };
+    frame.packet(&request.message())
 }
 
-fn arp_request(mac: [u8; 6], own: [u8; 4], asked: [u8; 4]) -> Vec<u8> {
-    let mut frame = ethernet([0xff; 6], mac, 0x0806);
-    frame.extend([0, 1, 8, 0, 6, 4, 0, 1]);
-    frame.extend(mac);
-    frame.extend(own);
-    frame.extend([0; 6]);
-    frame.extend(asked);
-    frame
-}
-
-fn ping(to: [u8; 6], from: [u8; 6], source: [u8; 4], target: [u8; 4], sequence: u16, reply: bool) -> Vec<u8> {
-    let mut icmp = echo_request(7, sequence);
-    if reply {
-        icmp[0] = 0;
-        icmp[2..4].fill(0);
-        let checksum = wire::checksum::checksum(&icmp);
-        icmp[2..4].copy_from_slice(&checksum.to_be_bytes());
-    }
-    let mut header = vec![0x45, 0];
-    header.extend((20 + icmp.len() as u16).to_be_bytes());
-    header.extend([0, 0, 0x40, 0, 64, 1, 0, 0]);
-    header.extend(source);
-    header.extend(target);
-    let checksum = wire::checksum::checksum(&header);
-    header[10..12].copy_from_slice(&checksum.to_be_bytes());
-    let mut frame = ethernet(to, from, 0x0800);
-    frame.extend(header);
-    frame.extend(icmp);
-    frame
+fn ping(to: Address, from: Address, source: Ipv4Addr, target: Ipv4Addr, message: icmpv4::Repr) -> Vec<u8> {
+    let packet = ipv4::Repr::new(source, target, ipv4::ICMP).packet(&message.packet(&[b'p'; 56]));
+    ethernet::Repr { destination: to, source: from, ethertype: ethernet::IPV4 }.packet(&packet)
 }

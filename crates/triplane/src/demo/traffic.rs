@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use ports::namespace::{Answer, Namespace, NamespaceError};
 
 use super::network::H2;
 
@@ -13,9 +13,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long the TCP transfer goes on.
 const TRANSFER: Duration = Duration::from_millis(1500);
-
-const ICMP_ECHO: u8 = 8;
-const ICMP_ECHO_REPLY: u8 = 0;
 
 /// What came of the pings.
 #[derive(Clone, Debug, Default)]
@@ -30,63 +27,21 @@ pub struct Pings {
     pub ttl: u8,
 }
 
-/// Pings `to` from the namespace of the calling thread.
-pub fn ping(to: Ipv4Addr, count: u16) -> io::Result<Pings> {
-    let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    // A raw socket takes and gives datagrams with an address, as a UDP socket does; std has no type of its own for it.
-    let socket: UdpSocket = std::os::fd::OwnedFd::from(socket).into();
-    let to = SocketAddr::V4(SocketAddrV4::new(to, 0));
-    let identifier = std::process::id() as u16;
+/// Pings `to` from a host.
+pub fn ping(host: &Namespace, to: Ipv4Addr, count: u16) -> Result<Pings, NamespaceError> {
     let mut pings = Pings::default();
     let mut times = Vec::new();
     for sequence in 1..=count {
-        let request = echo_request(identifier, sequence);
-        let start = Instant::now();
-        socket.send_to(&request, to)?;
         pings.sent += 1;
-        if let Some(ttl) = await_reply(&socket, identifier, sequence, start)? {
+        if let Answer::Reply { time, ttl } = host.ping(to, sequence, PATIENCE)? {
             pings.received += 1;
             pings.ttl = ttl;
-            times.push(start.elapsed());
+            times.push(time);
         }
-        std::thread::sleep(Duration::from_millis(20));
     }
     times.sort();
     pings.median = times.get(times.len() / 2).copied().unwrap_or_default();
     Ok(pings)
-}
-
-fn await_reply(socket: &UdpSocket, identifier: u16, sequence: u16, start: Instant) -> io::Result<Option<u8>> {
-    let mut packet = [0; 2048];
-    while start.elapsed() < PATIENCE {
-        let length = match socket.recv_from(&mut packet) {
-            Ok((length, _)) => length,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
-            Err(error) => return Err(error),
-        };
-        let packet = &packet[..length];
-        let Some(icmp) = packet.first().and_then(|first| packet.get(usize::from(first & 0xf) * 4..)) else { continue };
-        let wanted = [identifier.to_be_bytes(), sequence.to_be_bytes()].concat();
-        if icmp.len() >= 8 && icmp[0] == ICMP_ECHO_REPLY && icmp[4..8] == wanted {
-            return Ok(Some(packet[8]));
-        }
-    }
-    Ok(None)
-}
-
-/// An echo request of 64 bytes with its checksum.
-pub fn echo_request(identifier: u16, sequence: u16) -> Vec<u8> {
-    let mut packet = vec![0; 64];
-    packet[0] = ICMP_ECHO;
-    packet[4..6].copy_from_slice(&identifier.to_be_bytes());
-    packet[6..8].copy_from_slice(&sequence.to_be_bytes());
-    for (at, byte) in packet[8..].iter_mut().enumerate() {
-        *byte = at as u8;
-    }
-    let checksum = wire::checksum::checksum(&packet);
-    packet[2..4].copy_from_slice(&checksum.to_be_bytes());
-    packet
 }
 
 /// What came of the TCP transfer.
