@@ -83,7 +83,7 @@ impl Running {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
         let (sender, lines) = channel();
-        let mut collect = |stream: Box<dyn Read + Send>| {
+        let collect = |stream: Box<dyn Read + Send>| {
             let sender = sender.clone();
             std::thread::spawn(move || {
                 let mut all = Vec::new();
