@@ -34,9 +34,12 @@ fn compile(path: &Path) -> Result<Option<ir::Program>, String> {
 fn run(path: &Path) -> Result<bool, String> {
     let text = String::from_utf8_lossy(&std::fs::read(path).map_err(|error| error.to_string())?).into_owned();
     let Some(program) = compile(&path.with_extension("p4"))? else { return Ok(false) };
-    let config = Config { cpu_port: None, ..Config::with_ports(DROP_PORT) };
-    let switch = Switch::new(Arc::new(program), config).map_err(|error| error.to_string())?;
-    stf::Stf::new(switch).run(&text)?;
+    let program = Arc::new(program);
+    for traced in [false, true] {
+        let config = Config { cpu_port: None, ..Config::with_ports(DROP_PORT) };
+        let switch = Switch::new(program.clone(), config).map_err(|error| error.to_string())?;
+        stf::Stf::new(switch, traced).run(&text).map_err(|error| format!("{error} (traced: {traced})"))?;
+    }
     Ok(true)
 }
 

@@ -13,6 +13,7 @@ use v1model::Switch;
 /// A script that runs.
 pub struct Stf {
     switch: Switch,
+    traced: bool,
     now: Time,
     /// Multicast nodes by handle: replica id and ports.
     nodes: Vec<(u16, Vec<u32>)>,
@@ -23,10 +24,11 @@ pub struct Stf {
 }
 
 impl Stf {
-    /// A script for this switch.
-    pub fn new(switch: Switch) -> Stf {
+    /// A script for this switch; `traced` if each packet is to be traced, which must not make a difference.
+    pub fn new(switch: Switch, traced: bool) -> Stf {
         Stf {
             switch,
+            traced,
             now: Time::ZERO,
             nodes: Vec::new(),
             groups: BTreeMap::new(),
@@ -57,7 +59,15 @@ impl Stf {
                 let data = unhex(&data).ok_or("not hexadecimal")?;
                 self.now = self.now.after_ns(1_000_000);
                 let mut output = Vec::new();
-                self.switch.step(self.now, &mut vec![Frame::new(port, data)], &mut output);
+                let frame = Frame::new(port, data);
+                if self.traced {
+                    let trace = self.switch.trace(self.now, frame, &mut output);
+                    if trace.render().is_empty() || !trace.to_json().is_object() {
+                        return Err("nothing was traced".into());
+                    }
+                } else {
+                    self.switch.step(self.now, &mut vec![frame], &mut output);
+                }
                 for frame in output {
                     self.received.entry(frame.port.0).or_default().push(frame.data);
                 }
