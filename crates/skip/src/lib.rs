@@ -13,7 +13,8 @@
 //! The test harness knows no skipped tests: one that returns early has passed. So a skip is told in three ways: on
 //! standard output for whoever looks, as a line of the file that `TRIPLANE_SKIP_LOG` names for `cargo xtask ci` to
 //! count, and, where `TRIPLANE_NO_SKIP` is `1`, as a failure, because a machine that is meant to run every test must
-//! not quietly run fewer.
+//! not quietly run fewer. What cannot be installed, such as a feature that the kernel was built without, is
+//! [`optional`] there too.
 
 use std::io::Write;
 
@@ -29,6 +30,11 @@ pub fn forbidden() -> bool {
 #[track_caller]
 pub fn test(reason: &str) {
     assert!(!forbidden(), "this test may not be skipped here (TRIPLANE_NO_SKIP=1), but: {reason}");
+    optional(reason);
+}
+
+/// Like [`test()`], for what a machine may lack even where every test is meant to run.
+pub fn optional(reason: &str) {
     println!("skipped: {reason}");
     let Some(path) = std::env::var_os("TRIPLANE_SKIP_LOG") else { return };
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
