@@ -21,7 +21,7 @@ impl Page {
         if let Some(at) = at {
             let used = line.chars().count();
             line.push_str(&" ".repeat(PLACE_COLUMN.saturating_sub(used).max(2)));
-            line.push_str(at);
+            line.push_str(file_of(at));
         }
         self.text.push_str(line.trim_end());
         self.text.push('\n');
@@ -163,7 +163,10 @@ fn render_table(page: &mut Page, indent: usize, step: &Step) {
     }
     let args: Vec<String> = args.iter().map(named).collect();
     match action {
-        Some(action) => page.line(indent + 1, &format!("action  {action}({})", args.join(", ")), None),
+        Some(action) => {
+            let label = if *hit { "action " } else { "default" };
+            page.line(indent + 1, &format!("{label} {action}({})", args.join(", ")), None);
+        }
         None => page.line(indent + 1, "action  none: the group has no member that is up", None),
     }
     for step in steps {
@@ -196,7 +199,7 @@ fn render_outcome(page: &mut Page, outcome: &Outcome) {
         }
         Outcome::Dropped { sentence, place, body, .. } => {
             let body = body.as_deref().filter(|body| !body.is_empty()).map_or(String::new(), |b| format!(" ({b})"));
-            let place = place.as_deref().map_or(String::new(), |place| format!(" at {place}"));
+            let place = place.as_deref().map_or(String::new(), |place| format!(" at {}", file_of(place)));
             page.line(0, &format!("dropped {sentence}{place}{body}"), None);
         }
         Outcome::Replicated { group, copies } => {
@@ -215,6 +218,11 @@ fn render_outcome(page: &mut Page, outcome: &Outcome) {
 /// `name = value`, or the value alone if it has no name.
 fn named(value: &Value) -> String {
     if value.name.is_empty() { value.shown.clone() } else { format!("{} = {}", value.name, value.shown) }
+}
+
+/// A place without the directories of its file: people know where they are, and JSON has the whole.
+fn file_of(place: &str) -> &str {
+    place.rsplit(['/', '\\']).next().unwrap_or(place)
 }
 
 fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {

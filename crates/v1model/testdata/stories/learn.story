@@ -37,7 +37,7 @@ trace 1 000000000002 000000000077 0800 aa
     table I.known                                                             learn.p4:80:9
       key     hdr.ethernet.srcAddr = 00:00:00:00:00:77
       miss
-      action  I.learn()
+      default I.learn()
         ask: digest learn_t(srcAddr=00:00:00:00:00:77, port=1)                learn.p4:63:9
     read I.seen[1]: 0                                                         learn.p4:82:13
     meta.count = 0, as before                                                 learn.p4:82:13
