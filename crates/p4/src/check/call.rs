@@ -531,13 +531,13 @@ impl<'a> Checker<'a> {
     fn has_signature(&mut self, ty: &Type, wanted: &Type) -> bool {
         let Some(wanted) = self.signature_params(wanted) else { return false };
         let found = self.pipeline_params(ty);
-        let fits = |(want, found): (&(Type, Direction, bool), &(Arc<str>, Type, Direction))| {
+        let fits = |want: &(Type, Direction, bool), found: &(Arc<str>, Type, Direction)| {
             (want.0 == found.1 || is_error(&want.0) || is_error(&found.1) || matches!(want.0, Type::Void))
                 && want.1 == found.2
         };
         found.len() <= wanted.len()
             && wanted[found.len()..].iter().all(|(_, _, optional)| *optional)
-            && wanted.iter().zip(&found).all(fits)
+            && wanted.iter().zip(&found).all(|(want, found)| fits(want, found))
     }
 
     /// The parameters a `parser` or `control` type asks for: type, direction, and whether they may be missing.

@@ -1,7 +1,7 @@
 //! Entries that a program gives its tables (specification section 14.2.1.4), and their priorities.
 
 use num_traits::ToPrimitive;
-use source::Diagnostic;
+use source::{Diagnostic, Span};
 
 use super::keyset::is_prefix;
 use super::{Checker, is_error};
@@ -37,7 +37,9 @@ impl<'a> Checker<'a> {
             }
         }
         if out.len() == entries.len() {
-            self.priorities(entries, &mut out, property.is_const, id);
+            let key = table.properties.iter().find(|p| matches!(p.kind, ast::TablePropertyKind::Key(_)));
+            let key = key.map_or(table.name.span, |key| key.span);
+            self.priorities(entries, &mut out, property.is_const, key, id);
         }
         self.out.tables[id].entries = out;
     }
@@ -163,7 +165,14 @@ impl<'a> Checker<'a> {
     }
 
     /// Gives entries their priorities if the kinds of the key need them.
-    fn priorities(&mut self, written: &'a [ast::Entry], out: &mut [TableEntry], all_const: bool, id: TableId) {
+    fn priorities(
+        &mut self,
+        written: &'a [ast::Entry],
+        out: &mut [TableEntry],
+        all_const: bool,
+        key: Span,
+        id: TableId,
+    ) {
         let table = &self.out.tables[id];
         let needed = table.keys.iter().any(|key| matches!(&*key.match_kind, "ternary" | "range" | "optional"));
         let wins = table.largest_priority_wins;
@@ -179,7 +188,7 @@ impl<'a> Checker<'a> {
             if let Some(given) = given {
                 self.error(
                     Diagnostic::error("priority", given.span, "entries of this table have no priorities")
-                        .also(self.out.tables[id].keys.last().map_or(given.span, |key| key.span), "the key")
+                        .also(key, "the key")
                         .help("only ternary, range and optional keys need them"),
                 );
             }

@@ -153,7 +153,7 @@ impl<'a> Checker<'a> {
                 self.extern_origins.get(id).filter(|(of, _)| *of == index).map(|(_, types)| types.clone())
             }
             Type::ParserType(..) | Type::ControlType(..) if written.is_empty() && !own.is_empty() => {
-                self.from_signature(index, expected?)
+                self.args_from_signature(index, expected?)
             }
             _ => None,
         });
@@ -272,7 +272,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Type arguments of a parser or control that the signature it is wanted for tells.
-    fn from_signature(&mut self, index: usize, wanted: &Type) -> Option<Vec<Type>> {
+    fn args_from_signature(&mut self, index: usize, wanted: &Type) -> Option<Vec<Type>> {
         let decl: &'a ast::Decl = &self.program.decls[index];
         let (DeclKind::Parser(ast::ParserDecl { ty, .. }) | DeclKind::Control(ast::ControlDecl { ty, .. })) =
             &decl.kind

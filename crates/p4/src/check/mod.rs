@@ -204,7 +204,7 @@ impl<'a> Checker<'a> {
             scopes: Vec::new(),
             cx: Context::top_level(),
             depth: 0,
-            errors_before: errors_before,
+            errors_before,
             typedefs: HashMap::new(),
             enums: HashMap::new(),
             new_types: HashMap::new(),

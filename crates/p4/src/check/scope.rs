@@ -94,9 +94,10 @@ impl Checker<'_> {
             let mut diagnostic =
                 Diagnostic::error("unknown-name", name.span, format!("`{}` is not declared", name.name))
                     .label("not found here");
-            if let Some(binding) = self.globals.get(&name.name) {
+            let later = self.program.decls.iter().filter_map(name_of).find(|later| later.name == name.name);
+            if let Some(later) = later {
                 diagnostic = diagnostic
-                    .also(binding.span, "declared here, too late")
+                    .also(later.span, "declared here, too late")
                     .help("a name must be declared before it is used");
             } else if let Some(near) = self.nearest(&name.name) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
@@ -120,7 +121,7 @@ impl Checker<'_> {
         let binding = self.globals.get(name)?;
         if let Symbol::Functions(overloads) = &binding.symbol {
             let seen: Vec<usize> = overloads.iter().copied().filter(|index| *index < self.visible).collect();
-            return (!seen.is_empty()).then(|| Binding {
+            return (!seen.is_empty()).then_some(Binding {
                 symbol: Symbol::Functions(seen),
                 span: binding.span,
                 index: binding.index,

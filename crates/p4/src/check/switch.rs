@@ -10,6 +10,9 @@ use super::{Checker, bad, is_error};
 use crate::ast;
 use crate::typed::{self, Block, Call, Expr, Stmt, StmtKind, TableId, Type, Value};
 
+/// Bodies with their labels, the default body, and whether the end of any body can be reached.
+type Grouped<L> = (Vec<(Vec<L>, Block)>, Option<Block>, bool);
+
 impl<'a> Checker<'a> {
     pub(super) fn switch(
         &mut self,
@@ -61,7 +64,7 @@ impl<'a> Checker<'a> {
         &mut self,
         cases: &'a [ast::SwitchCase],
         mut label: impl FnMut(&mut Self, &'a ast::Expr) -> Option<L>,
-    ) -> (Vec<(Vec<L>, Block)>, Option<Block>, bool) {
+    ) -> Grouped<L> {
         let mut out = Vec::new();
         let mut default = None;
         let mut labels = Vec::new();

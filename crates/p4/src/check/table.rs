@@ -294,6 +294,9 @@ impl<'a> Checker<'a> {
     ) -> Option<(usize, Vec<Expr>)> {
         let action = self.action_named(name, absolute)?;
         let Some(at) = self.out.tables[table].actions.iter().position(|listed| listed.action == action) else {
+            if self.out.tables[table].actions.is_empty() {
+                return self.nothing_listed(span);
+            }
             let decl = &self.out.tables[table];
             let diagnostic = Diagnostic::error(
                 "not-listed",
@@ -354,6 +357,14 @@ impl<'a> Checker<'a> {
             out.push(value);
         }
         fine.then_some((at, out))
+    }
+
+    /// A table without any action: reported where its list is, or is missing, if that was wrong.
+    fn nothing_listed(&mut self, span: Span) -> Option<(usize, Vec<Expr>)> {
+        if self.diagnostics.error_count() == self.errors_before {
+            self.error(Diagnostic::error("not-listed", span, "the table has no actions").help("add it to `actions`"));
+        }
+        None
     }
 
     /// A table without `default_action` does nothing on a miss.

@@ -146,11 +146,10 @@ impl Checker<'_> {
     /// A type that stands between `<` and `>`.
     pub(super) fn type_argument(&mut self, arg: &TypeRef) -> Type {
         let ty = self.resolve(arg);
-        let refused = match ty {
-            Type::Parser(_) | Type::Control(_) | Type::Package(_) => true,
-            Type::ParserType(..) | Type::ControlType(..) => true,
-            _ => false,
-        };
+        let refused = matches!(
+            ty,
+            Type::Parser(_) | Type::Control(_) | Type::Package(_) | Type::ParserType(..) | Type::ControlType(..)
+        );
         if refused {
             let found = self.describe(&ty);
             self.error(Diagnostic::error("type-arguments", arg.span, format!("{found} cannot be a type argument")));

@@ -9,11 +9,19 @@ use crate::typed::Type;
 impl Checker<'_> {
     /// Whether values of this type exist at run time.
     pub(super) fn is_runtime(&self, ty: &Type) -> bool {
-        match ty {
-            Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Varbit(_) | Type::Error | Type::Enum(_) => true,
-            Type::Struct(_) | Type::New(_) | Type::Stack(..) | Type::Tuple(_) => true,
-            _ => false,
-        }
+        matches!(
+            ty,
+            Type::Bool
+                | Type::Bit(_)
+                | Type::Int(_)
+                | Type::Varbit(_)
+                | Type::Error
+                | Type::Enum(_)
+                | Type::Struct(_)
+                | Type::New(_)
+                | Type::Stack(..)
+                | Type::Tuple(_)
+        )
     }
 
     pub(super) fn check_component(&mut self, ty: &Type, span: Span, of: &str) {

@@ -1,0 +1,17 @@
+const bit<8> a = 256;
+const int<4> b = 8;
+const bit<4> c = -1;
+const int big = 1 << 70000;
+const bool d = 3;
+const bit<8> e = 4w15 ++ 4w1;
+const int f = -8 / 2;
+const bit<8> g = (bit<8>) "no";
+const bool h = (bool) 2;
+const bit<8> i = (1 == 1) ? 8w1 : 8w2;
+extern bool static_assert(bool check, string message);
+const bool j = static_assert(i == 2, "i is two");
+typedef bit<(4 + 4)> byte;
+typedef bit<(4 - 8)> negative;
+@name(4) const bit<8> k = 1;
+@twice[1] @twice[2] const bit<8> l = 1;
+@keys[a = 1, a = 2] const bit<8> m = 1;
