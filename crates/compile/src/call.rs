@@ -108,10 +108,8 @@ impl<'a> Lowering<'a> {
                     let written = || outs.iter().chain(std::iter::once(captured));
                     let mut read = HashSet::new();
                     self.val_roots(&val, &mut read);
-                    let compile_time =
-                        matches!(val, Val::Object(_) | Val::Text(_) | Val::Absent | Val::Integer(_));
-                    let by_reference =
-                        !force && is_leaf(&val) && written().all(|roots| read.is_disjoint(roots));
+                    let compile_time = matches!(val, Val::Object(_) | Val::Text(_) | Val::Absent | Val::Integer(_));
+                    let by_reference = !force && is_leaf(&val) && written().all(|roots| read.is_disjoint(roots));
                     if compile_time || by_reference {
                         bindings.push((param.var, Binding::Val(val)));
                     } else {
@@ -197,12 +195,11 @@ impl<'a> Lowering<'a> {
         let function = &self.program.functions[id];
         let passed = self.pass(&self.param_types(&function.params), args);
         let copies = self.bind(&function.params, passed, &HashSet::new(), None, false);
-        if let ([only], true) = (&function.body.statements[..], copies.is_empty()) {
-            if let StmtKind::Return(Some(e)) = &only.kind {
-                if !walk::has_effects(e) {
-                    return self.value(e);
-                }
-            }
+        if let ([only], true) = (&function.body.statements[..], copies.is_empty())
+            && let StmtKind::Return(Some(e)) = &only.kind
+            && !walk::has_effects(e)
+        {
+            return self.value(e);
         }
         let value = (function.ret != Type::Void).then(|| self.temp_store(&function.ret));
         self.inline(copies, value.clone(), |cx| cx.statements(&function.body));

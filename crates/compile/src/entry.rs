@@ -8,21 +8,41 @@ use source::{Diagnostic, Span};
 use crate::fold;
 use crate::lowering::Lowering;
 
+/// What `@priority(n)` says.
+fn annotated(annotations: &typed::Annotations) -> Option<i64> {
+    let annotation = annotations.iter().find(|annotation| &*annotation.name == "priority")?;
+    match &annotation.body {
+        typed::AnnotationBody::Unstructured(text, _) => text.trim().parse().ok(),
+        typed::AnnotationBody::Expressions(values) => match values.first()? {
+            typed::Value::Integer(value) => i64::try_from(value).ok(),
+            typed::Value::Bits(bits) => bits.to_u64().and_then(|value| i64::try_from(value).ok()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 impl<'a> Lowering<'a> {
     /// A table's entries. Priorities come out as P4Runtime means them: larger wins, and of entries that the program
     /// gives none the first has the largest.
     pub(crate) fn entries(&mut self, decl: &typed::Table, keys: &[Key]) -> Vec<Entry> {
-        let ranked = keys
-            .iter()
-            .any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional));
+        let ranked =
+            keys.iter().any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional));
         let given: Vec<i64> = decl.entries.iter().filter_map(|entry| entry.priority).collect();
         let (low, high) = (given.iter().min().copied().unwrap_or(0), given.iter().max().copied().unwrap_or(0));
         let count = decl.entries.len() as i64;
+        // `@priority(n)`, from before the language had priorities: the smallest wins, and an entry without one has its
+        // position.
+        let annotated: Vec<Option<i64>> = decl.entries.iter().map(|entry| annotated(&entry.annotations)).collect();
+        let old_style = annotated.iter().any(Option::is_some);
+        let rank = |at: usize| annotated[at].unwrap_or(at as i64 + 1);
+        let last = (0..annotated.len()).map(rank).max().unwrap_or(0);
         let mut entries = Vec::new();
         for (at, entry) in decl.entries.iter().enumerate() {
             let outer = self.at(entry.span);
             let priority = match entry.priority {
                 _ if !ranked => 0,
+                _ if old_style => last.saturating_sub(rank(at)).saturating_add(1),
                 Some(priority) if decl.largest_priority_wins => priority,
                 Some(priority) => low.saturating_add(high).saturating_sub(priority),
                 None => count - at as i64,

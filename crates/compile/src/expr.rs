@@ -78,9 +78,7 @@ impl<'a> Lowering<'a> {
             ExprKind::LastIndex(base) => {
                 let lval = self.place(base, false);
                 match self.next_of(&lval.store) {
-                    Some((next, _)) => {
-                        Val::Bits(fold::binary(BinaryOp::Sub, Expr::Slot(next), fold::constant(1, 32)))
-                    }
+                    Some((next, _)) => Val::Bits(fold::binary(BinaryOp::Sub, Expr::Slot(next), fold::constant(1, 32))),
                     None => self.default_value(&e.ty),
                 }
             }
@@ -265,9 +263,7 @@ impl<'a> Lowering<'a> {
             ast::BinaryOp::Ne => return Val::Bits(fold::not(self.equal(&left, &right, left_ty))),
             ast::BinaryOp::Shl | ast::BinaryOp::Shr => {
                 let amount = match right {
-                    Val::Integer(value) => {
-                        fold::constant(value.to_u32().unwrap_or(u32::MAX).into(), 32)
-                    }
+                    Val::Integer(value) => fold::constant(value.to_u32().unwrap_or(u32::MAX).into(), 32),
                     other => self.bits(other, right_ty),
                 };
                 let signed = self.is_signed(left_ty);
@@ -330,11 +326,9 @@ impl<'a> Lowering<'a> {
         }
         let to_resolved = resolve(self.program, to).clone();
         match (&to_resolved, val) {
-            (Type::Integer, Val::Bits(Expr::Const(bits))) => Val::Integer(if self.is_signed(from) {
-                bits.to_signed_big()
-            } else {
-                BigInt::from(bits.to_big())
-            }),
+            (Type::Integer, Val::Bits(Expr::Const(bits))) => {
+                Val::Integer(if self.is_signed(from) { bits.to_signed_big() } else { BigInt::from(bits.to_big()) })
+            }
             (Type::Stack(element, _), Val::Fields(parts) | Val::Array(parts, None)) => {
                 let from_types = self.part_types(from, parts.len());
                 let parts = parts.into_iter().zip(&from_types).map(|(part, from)| self.cast(part, from, element));

@@ -47,10 +47,10 @@ const MAX_INSTANCES: usize = 20_000;
 impl<'a> Lowering<'a> {
     /// What an instance declared where we are, or at top level, stands for.
     pub(crate) fn object(&mut self, id: InstanceId) -> Object {
-        if let Some(inst) = self.inst {
-            if let Some(object) = self.insts[inst.0].objects.get(&id) {
-                return object.clone();
-            }
+        if let Some(inst) = self.inst
+            && let Some(object) = self.insts[inst.0].objects.get(&id)
+        {
+            return object.clone();
         }
         if let Some(object) = self.globals.get(&id) {
             return object.clone();

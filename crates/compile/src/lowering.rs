@@ -294,9 +294,7 @@ fn annotation(annotation: &typed::Annotation) -> ir::Annotation {
     let text = match &annotation.body {
         typed::AnnotationBody::Empty => String::new(),
         typed::AnnotationBody::Unstructured(text, _) => text.to_string(),
-        typed::AnnotationBody::Expressions(values) => {
-            values.iter().map(written).collect::<Vec<_>>().join(", ")
-        }
+        typed::AnnotationBody::Expressions(values) => values.iter().map(written).collect::<Vec<_>>().join(", "),
         typed::AnnotationBody::KeyValues(pairs) => {
             pairs.iter().map(|(key, value)| format!("{key} = {}", written(value))).collect::<Vec<_>>().join(", ")
         }

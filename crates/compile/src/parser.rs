@@ -227,8 +227,10 @@ impl<'a> Lowering<'a> {
 
     /// `@match(ternary)` on a value set's field.
     fn match_annotation(&self, annotations: &typed::Annotations) -> ir::MatchKind {
-        let kind = annotations.iter().find(|annotation| &*annotation.name == "match").and_then(|annotation| {
-            match &annotation.body {
+        let kind =
+            annotations.iter().find(|annotation| &*annotation.name == "match").and_then(|annotation| match &annotation
+                .body
+            {
                 typed::AnnotationBody::Unstructured(text, _) => self.match_kind(text.trim()),
                 typed::AnnotationBody::Expressions(values) => match values.first() {
                     Some(typed::Value::MatchKind(index)) => {
@@ -237,8 +239,7 @@ impl<'a> Lowering<'a> {
                     _ => None,
                 },
                 _ => None,
-            }
-        });
+            });
         kind.unwrap_or(ir::MatchKind::Exact)
     }
 

@@ -157,9 +157,7 @@ impl<'a> Lowering<'a> {
 
     fn element_place(&mut self, base: Store, index: Expr, ty: &Type) -> Lval {
         match base {
-            Store::Stack(stack) => {
-                Lval::whole(Store::Header(self.element_at(stack, index)), ty.clone())
-            }
+            Store::Stack(stack) => Lval::whole(Store::Header(self.element_at(stack, index)), ty.clone()),
             Store::Array(elements, _) => {
                 if let Some(at) = fold::known(&index).and_then(bits::Bits::to_u64) {
                     return match elements.get(at as usize) {

@@ -211,14 +211,12 @@ impl<'a> Lowering<'a> {
     /// The action as a table runs it. One whose arguments the table binds exists once for each such table.
     fn table_action(&mut self, listed: &typed::TableAction, flagged: bool) -> ir::ActionId {
         let decl = &self.program.actions[listed.action];
-        let own = self.inst.filter(|inst| {
-            self.control_of(*inst).is_some_and(|control| control.actions.contains(&listed.action))
-        });
+        let own = self
+            .inst
+            .filter(|inst| self.control_of(*inst).is_some_and(|control| control.actions.contains(&listed.action)));
         let key = (own, listed.action, flagged);
-        if listed.args.is_empty() {
-            if let Some(id) = self.actions.get(&key) {
-                return *id;
-            }
+        if let (true, Some(id)) = (listed.args.is_empty(), self.actions.get(&key)) {
+            return *id;
         }
         let outer = self.at(decl.span);
         let name = if own.is_some() { self.qualified(&decl.name) } else { decl.name.to_string() };

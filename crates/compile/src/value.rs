@@ -251,9 +251,7 @@ impl<'a> Lowering<'a> {
     pub fn bits(&self, val: Val, ty: &Type) -> Expr {
         match val {
             Val::Bits(expr) => expr,
-            Val::Integer(value) => {
-                Expr::Const(Bits::from_signed_big(&value, self.scalar_width(ty).unwrap_or(32)))
-            }
+            Val::Integer(value) => Expr::Const(Bits::from_signed_big(&value, self.scalar_width(ty).unwrap_or(32))),
             _ => fold::constant(0, self.scalar_width(ty).unwrap_or(0)),
         }
     }

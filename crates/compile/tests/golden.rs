@@ -23,7 +23,7 @@ fn programs_become_the_ir_beside_them() {
         // What is wrong with a program is part of what it becomes.
         let mut got = String::new();
         for line in outcome.findings.trim_end().lines() {
-            got.push_str(&format!("// {line}").trim_end().to_owned());
+            got.push_str(format!("// {line}").trim_end());
             got.push('\n');
         }
         if let Some(program) = &outcome.program {
