@@ -259,7 +259,7 @@ impl Packets {
 /// Frames that hosts send: ARP, IPv4 with TCP and UDP and options, IPv6, VLAN tags.
 fn ordinary() -> Vec<Vec<u8>> {
     let ethernet = |kind: &str| format!("0200000001fe020000000101{kind}");
-    let ipv4 = "4500002e000100004011620b0a0001010a000202";
+    let ipv4 = "4500002e00010000401163bc0a0001010a000202";
     let texts = [
         ethernet("0806") + "00010800060400010200000001010a0001010000000000000a0001fe",
         ethernet("0800") + ipv4 + "04d2162e001a0000000102030405060708090a0b0c0d0e0f1011",

@@ -153,19 +153,28 @@ impl Switch {
         &self.mirrors
     }
 
-    /// How many packets a second leave by a port, over all its queues; `None` for as many as come.
+    /// How many packets a second leave by a port, over all its queues; `None` for as many as come. Nothing changes for
+    /// ports that the switch does not have: a packet to one is dropped, and does not wait before.
     pub fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
-        self.queues.set_port_rate(port, rate_pps);
+        if self.ports.contains(port) {
+            self.queues.set_port_rate(port, rate_pps);
+        }
     }
 
-    /// How many packets a second leave one queue of a port, or each of them; `None` for as many as come.
+    /// How many packets a second leave one queue of a port, or each of them; `None` for as many as come. Nothing
+    /// changes for ports that the switch does not have.
     pub fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
-        self.queues.set_rate(port, priority, rate_pps);
+        if self.ports.contains(port) {
+            self.queues.set_rate(port, priority, rate_pps);
+        }
     }
 
-    /// How many packets one queue of a port holds, or each of them.
+    /// How many packets one queue of a port holds, or each of them. Nothing changes for ports that the switch
+    /// does not have.
     pub fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
-        self.queues.set_depth(port, priority, packets);
+        if self.ports.contains(port) {
+            self.queues.set_depth(port, priority, packets);
+        }
     }
 
     /// How many packets each queue of every port holds.
@@ -187,6 +196,11 @@ impl Switch {
     /// Everything the switch counts, by name.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// How many packets wait in queues.
+    pub fn waiting(&self) -> usize {
+        self.queues.waiting()
     }
 
     /// What was dropped: by which reason, and at which place of the program.
