@@ -88,6 +88,8 @@ pub enum Command {
     Dump(DumpArgs),
     /// Show what happens to a packet, step by step.
     Trace(TraceArgs),
+    /// Run packet tests (STF) on a program: what goes in, and what has to come out.
+    Stf(StfArgs),
     /// Print a completion script for a shell.
     Completions {
         /// bash, zsh, fish, elvish or powershell.
@@ -195,6 +197,30 @@ pub struct DumpWhat {
     /// Types, headers, parsers, controls and tables as the checker sees them.
     #[arg(long)]
     pub types: bool,
+}
+
+/// `triplane stf`
+#[derive(Args, Debug)]
+pub struct StfArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+
+    /// Packet tests in the P4 community's STF format; each runs on a switch of its own.
+    #[arg(value_name = "TEST.stf", required = true, value_hint = ValueHint::FilePath)]
+    pub tests: Vec<PathBuf>,
+
+    /// Show what happens to every packet, step by step.
+    #[arg(long)]
+    pub trace: bool,
+
+    /// The seed of everything random in the program.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Print the results as JSON, one object a test.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `triplane trace`

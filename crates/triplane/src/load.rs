@@ -75,7 +75,12 @@ impl Loader {
     /// The program as pipeline IR; `None` if there was an error.
     pub fn ir(&mut self) -> Option<ir::Program> {
         let typed = self.typed()?;
-        compile::compile(&typed, &v1model::description::V1Model, &self.map, &mut self.diagnostics)
+        self.compile(&typed)
+    }
+
+    /// A checked program as pipeline IR; `None` if there was an error.
+    pub fn compile(&mut self, typed: &p4::typed::Program) -> Option<ir::Program> {
+        compile::compile(typed, &v1model::description::V1Model, &self.map, &mut self.diagnostics)
     }
 
     /// The program as pipeline IR, ready to run. Findings have been printed when this returns.

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),
+        Command::Stf(args) => commands::stf::run(args, &output),
         Command::Completions { shell } => commands::completions::run(*shell, &output),
     };
     match result {

@@ -3,9 +3,7 @@
 //! The declarations that programs include are in `v1model.p4` beside this file; what they mean is written in terms of
 //! pipeline IR in the `lower_*` modules, by group: drops and copies, checksums and hashes, objects.
 
-use compile::{
-    Architecture, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val,
-};
+use compile::{Architecture, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val};
 use p4::typed::{self, Type};
 use source::{Diagnostic, Span};
 
@@ -49,6 +47,9 @@ enum Role {
     Standard,
 }
 
+/// The package whose instance `main` makes a program one for v1model.
+pub const PACKAGE: &str = "V1Switch";
+
 impl Architecture for V1Model {
     fn name(&self) -> &str {
         "v1model"
@@ -59,10 +60,10 @@ impl Architecture for V1Model {
     }
 
     fn bind(&self, cx: &mut Lowering<'_>, package: &str, args: &[Val], span: Span) -> Option<Vec<Block>> {
-        if package != "V1Switch" || args.len() != BLOCKS.len() {
+        if package != PACKAGE || args.len() != BLOCKS.len() {
             cx.error(
                 Diagnostic::error("package", span, format!("`{package}` is not a package of v1model"))
-                    .help("instantiate `V1Switch` as `main`"),
+                    .help(format!("instantiate `{PACKAGE}` as `main`")),
             );
             return None;
         }
@@ -146,12 +147,7 @@ pub(crate) fn standard_field(cx: &mut Lowering<'_>, field: &str) -> Option<(Stor
 }
 
 /// A field of a struct's storage, with its type.
-pub(crate) fn part(
-    program: &typed::Program,
-    store: &Store,
-    id: typed::StructId,
-    field: &str,
-) -> Option<(Store, Type)> {
+pub(crate) fn part(program: &typed::Program, store: &Store, id: typed::StructId, field: &str) -> Option<(Store, Type)> {
     let fields = &program.structs[id].fields;
     let index = fields.iter().position(|declared| &*declared.name == field)?;
     match store {

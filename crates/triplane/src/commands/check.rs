@@ -10,7 +10,12 @@ use crate::output::{Failure, Output};
 /// Checks.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
-    let program = loader.ir();
+    let typed = loader.typed();
+    let is_for_v1model = typed.as_ref().is_some_and(is_for_v1model);
+    let program = match &typed {
+        Some(typed) if is_for_v1model => loader.compile(typed),
+        _ => None,
+    };
     if let (Some(program), Some(path)) = (&program, &args.entries) {
         let text = crate::load::read(path, entries::MAX_FILE_BYTES)?;
         let file = loader.map.add(&path.display().to_string(), text);
@@ -26,10 +31,25 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         let found = summary.split(';').next().unwrap_or_default().to_owned();
         return Err(Failure::Input(found));
     }
-    if let (Some(program), false) = (program, args.json) {
-        output.print(&format!("{}: {}\n", args.program.program.display(), describe(&program)))?;
+    if !args.json {
+        let found = match &program {
+            Some(program) => describe(program),
+            None => "no mistakes in the language; there is no `main` for v1model to compile".to_owned(),
+        };
+        output.print(&format!("{}: {found}\n", args.program.program.display()))?;
+    }
+    if let (None, Some(path)) = (&program, &args.entries) {
+        let path = path.display();
+        return Err(Failure::Usage(format!("{path} cannot be checked: the program is not one for v1model")));
     }
     Ok(())
+}
+
+/// Whether the program's `main` is a v1model switch. Libraries and programs for other architectures are checked as far
+/// as the language goes.
+fn is_for_v1model(program: &p4::typed::Program) -> bool {
+    let main = program.main.map(|main| &program.instances[main].ty);
+    matches!(main, Some(p4::typed::Type::Package(id)) if &*program.packages[*id].name == v1model::description::PACKAGE)
 }
 
 /// What a program consists of, in a line.

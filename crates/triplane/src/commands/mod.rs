@@ -5,4 +5,5 @@ pub mod completions;
 pub mod demo;
 pub mod dump;
 pub mod run;
+pub mod stf;
 pub mod trace;
