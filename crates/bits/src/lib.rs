@@ -171,6 +171,28 @@ impl Bits {
         self.low_u128() as u64
     }
 
+    /// 64 of its bits as a word: those from `64 * index` on, counted from the least significant; 0 beyond the width.
+    pub fn word(&self, index: usize) -> u64 {
+        match &self.repr {
+            Repr::Inline(value) => match index {
+                0 => *value as u64,
+                1 => (*value >> 64) as u64,
+                _ => 0,
+            },
+            Repr::Big(value) => value.iter_u64_digits().nth(index).unwrap_or(0),
+        }
+    }
+
+    /// The value whose words, the least significant first, are these, truncated to `width` bits.
+    pub fn from_words(words: &[u64], width: u32) -> Self {
+        if width <= INLINE_BITS {
+            let word = |i: usize| u128::from(words.get(i).copied().unwrap_or(0));
+            return Self::new(word(0) | word(1) << 64, width);
+        }
+        let digits = words.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).collect();
+        Self::from_big(&BigUint::new(digits), width)
+    }
+
     /// The value, if it fits into 64 bits.
     pub fn to_u64(&self) -> Option<u64> {
         match &self.repr {

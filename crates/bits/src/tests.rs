@@ -77,3 +77,14 @@ fn text_form_round_trips_and_refuses_overflow() {
     assert_eq!(Bits::parse("0x:8"), None);
     assert_eq!(Bits::parse("1:999999999"), None);
 }
+
+#[test]
+fn words_and_back() {
+    for width in [0, 1, 63, 64, 65, 128, 129, 300] {
+        let value = Bits::ones(width).sub(&Bits::new(2, width));
+        let words: Vec<u64> = (0..(width as usize).div_ceil(64)).map(|i| value.word(i)).collect();
+        assert_eq!(Bits::from_words(&words, width), value);
+        assert_eq!(value.word(words.len()), 0);
+    }
+    assert_eq!(Bits::from_words(&[u64::MAX; 4], 130), Bits::ones(130));
+}

@@ -34,7 +34,7 @@ pub use algorithm::{Algorithms, CrcParams};
 pub use bit_string::BitString;
 pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, Now};
 pub use objects::{
-    ActionCall, ActionSpec, Colour, CounterValue, EntryError, GroupMember, Installed, Meter, MeterConfig, Objects,
+    ActionCall, ActionSpec, Colour, CounterValue, EntryError, GroupMember, Installed, Meter, MeterConfig, NO_ACTION, Objects, RECORD_HIT,
     TableEntry, WeightedCall,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};

@@ -34,7 +34,7 @@ impl Objects {
         let now_ns = self.now_ns;
         let installed = self.tables[table].entry_mut(handle);
         installed.last_hit_ns = now_ns;
-        let before = std::mem::replace(&mut installed.entry, entry);
+        let before = self.tables[table].replace(handle, entry);
         self.release_action(table, &before.action);
         Ok(())
     }
@@ -106,14 +106,14 @@ impl Objects {
             return Err(EntryError::TableOnly(call.action));
         }
         self.check_args(&call)?;
-        self.tables[table].default = call;
+        self.tables[table].set_default(call);
         Ok(())
     }
 
     /// Sets what a miss runs back to what the program says.
     pub fn reset_default_action(&mut self, table: TableId) {
         let state = &mut self.tables[table];
-        state.default = state.initial_default.clone();
+        state.set_default(state.initial_default.clone());
     }
 
     /// Sets the direct counter of an entry.

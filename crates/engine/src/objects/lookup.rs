@@ -32,6 +32,9 @@ impl Objects {
     /// Counts and meters a hit with the entry's own counter and meter. Returns the colour, if the table has a meter.
     pub(crate) fn hit(&mut self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
         let table = &mut self.tables[id];
+        if !table.notes_hits {
+            return None;
+        }
         let meter = table.meter;
         let installed = table.entry_mut(handle);
         installed.counter.count(bytes);

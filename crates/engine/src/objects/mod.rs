@@ -12,6 +12,7 @@ mod lookup;
 mod meter;
 mod profile;
 mod random;
+mod records;
 mod table;
 mod value_set;
 
@@ -27,6 +28,8 @@ pub use profile::GroupMember;
 pub use table::Installed;
 
 pub(crate) use array::{Cells, Registers};
+pub use records::{NO_ACTION, RECORD_HIT};
+
 pub(crate) use profile::choose;
 pub(crate) use random::Random;
 pub(crate) use table::TableState;
@@ -72,8 +75,10 @@ impl Objects {
             actions
         };
         let width = |param: &ir::ActionParam| program.slots[param.slot].width;
+        let widths: PrimaryMap<ActionId, Vec<u32>> =
+            program.actions.values().map(|action| action.params.iter().map(width).collect()).collect();
         let mut objects = Objects {
-            tables: program.tables.values().map(TableState::new).collect(),
+            tables: program.tables.values().map(|table| TableState::new(table, &widths)).collect(),
             profiles: program
                 .profiles
                 .iter()
@@ -91,7 +96,7 @@ impl Objects {
                 .map(|meter| (meter.unit, meter.size.map(|size| Cells::new(size, Meter::default()))))
                 .collect(),
             value_sets: program.value_sets.values().map(value_set::Members::new).collect(),
-            params: program.actions.values().map(|action| action.params.iter().map(width).collect()).collect(),
+            params: widths,
             down: BTreeSet::new(),
             algorithms: Algorithms::default(),
             random: Random::new(0),

@@ -1,9 +1,11 @@
 //! The state of one table: its entries and what is counted with each.
 
+use cranelift_entity::PrimaryMap;
 use ir::{ActionId, CounterId, MatchKind, MeterId, ProfileId, TableAction};
 
-use super::{ActionCall, CounterValue, Meter, TableEntry};
-use crate::tables::{Backend, Handle, KeyShape, backend_for};
+use super::records::Records;
+use super::{ActionCall, ActionSpec, CounterValue, Meter, TableEntry};
+use crate::tables::{Backend, Handle, KeyShape, KeyWords, backend_for};
 
 /// An entry that is in a table.
 #[derive(Clone, Debug)]
@@ -12,11 +14,12 @@ pub struct Installed {
     pub entry: TableEntry,
     /// Whether the program gave it and the control plane may not touch it.
     pub constant: bool,
-    /// Its direct counter, whether or not the table has one: hits and their bytes.
+    /// Its direct counter: hits and their bytes. Counts if the table has a direct counter, a direct meter or entries
+    /// that age.
     pub counter: CounterValue,
     /// Its direct meter.
     pub meter: Meter,
-    /// When it was last hit, or written.
+    /// When it was last hit (in the tables whose hits are counted), or written.
     pub last_hit_ns: u64,
 }
 
@@ -36,18 +39,30 @@ pub(crate) struct TableState {
     pub(crate) initial_default: ActionCall,
     pub(crate) default: ActionCall,
     pub(crate) backend: Box<dyn Backend>,
+    /// The key in words, selectors included.
+    pub(crate) words: KeyWords,
+    /// What entries and the default action run, in words.
+    pub(crate) records: Records,
+    /// Whether hits are counted, metered or timed.
+    pub(crate) notes_hits: bool,
     entries: Vec<Option<Installed>>,
     free: Vec<Handle>,
 }
 
 impl TableState {
-    pub(crate) fn new(table: &ir::Table) -> Self {
+    pub(crate) fn new(table: &ir::Table, params: &PrimaryMap<ActionId, Vec<u32>>) -> Self {
         let matched = table.keys.iter().filter(|key| key.kind != MatchKind::Selector);
         let shape = |key: &ir::Key| KeyShape { width: key.width, kind: key.kind, signed: key.signed };
         let keys: Vec<_> = matched.map(shape).collect();
         let (index, args) = table.default_action.clone();
         let default = ActionCall { action: table.actions[index as usize].action, args };
+        let widths: Vec<&[u32]> = table.actions.iter().map(|action| params[action.action].as_slice()).collect();
+        let mut records = Records::new(&widths);
+        records.set_default(index as usize, &default);
         TableState {
+            words: KeyWords::new(table.keys.iter().map(|key| (key.width, key.kind))),
+            records,
+            notes_hits: table.counter.is_some() || table.meter.is_some() || table.idle_timeout,
             has_selectors: keys.len() < table.keys.len(),
             backend: backend_for(&keys),
             keys,
@@ -88,7 +103,30 @@ impl TableState {
             Handle(self.entries.len() as u32 - 1)
         });
         self.backend.insert(&installed.entry.keys, installed.entry.priority, handle);
+        self.note(handle, &installed.entry.action);
         self.entries[handle.0 as usize] = Some(installed);
+    }
+
+    /// Writes the record of an entry.
+    fn note(&mut self, handle: Handle, spec: &ActionSpec) {
+        let index = |call: &ActionCall| {
+            let found = self.actions.iter().position(|candidate| candidate.action == call.action);
+            found.expect("entries are checked against the table's actions")
+        };
+        self.records.set(handle, spec, index);
+    }
+
+    /// Puts another entry in the place of one with the same key and priority, and returns that.
+    pub(crate) fn replace(&mut self, handle: Handle, entry: TableEntry) -> TableEntry {
+        self.note(handle, &entry.action);
+        std::mem::replace(&mut self.entry_mut(handle).entry, entry)
+    }
+
+    /// Sets what a miss runs, which is checked.
+    pub(crate) fn set_default(&mut self, call: ActionCall) {
+        let index = self.action_index(call.action).expect("the default is one of the table's actions");
+        self.records.set_default(index, &call);
+        self.default = call;
     }
 
     /// Takes an entry away.

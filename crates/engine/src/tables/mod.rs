@@ -11,7 +11,11 @@
 
 mod exact;
 mod lpm;
+mod map;
 mod scan;
+mod words;
+
+pub use words::{KeyWords, WordPlace, Words};
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};
@@ -40,6 +44,13 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// prefixes, of these the oldest.
     fn lookup(&self, key: &[Bits]) -> Lookup;
 
+    /// The same for a key in words, which are those that [`KeyWords`] gives the elements without selectors; `None` if
+    /// the backend has no faster way than [`Backend::lookup`].
+    fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
+        _ = key;
+        None
+    }
+
     /// The entry with exactly these values and this priority.
     fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle>;
 
@@ -66,7 +77,7 @@ pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
     let lpm = shape.iter().filter(|key| key.kind == MatchKind::Lpm).count();
     let exact = shape.iter().filter(|key| key.kind == MatchKind::Exact).count();
     if exact == shape.len() {
-        Box::new(exact::Exact::default())
+        Box::new(exact::Exact::new(shape))
     } else if lpm == 1 && exact + 1 == shape.len() {
         Box::new(lpm::Lpm::new(shape))
     } else {

@@ -1,0 +1,137 @@
+//! What a lookup gives to compiled code: the action and its arguments as words, ready to be loaded.
+//!
+//! ```text
+//! word 0        bits 0..32 index of the action in the table's list, NO_ACTION for none
+//!               bit 63 set for a hit, bit 62 set if a profile has to be asked for the action
+//! word 1..      the arguments in order, each in words of its own, the least significant first
+//! ```
+
+use bits::Bits;
+use ir::{MatchKind, MeterId, TableId};
+use smallvec::SmallVec;
+
+use super::{ActionCall, ActionSpec, Colour, Objects};
+use crate::tables::{Handle, Lookup};
+
+/// The bit of a record's first word that says that an entry was hit.
+pub const RECORD_HIT: u64 = 1 << 63;
+/// The bit that says that the entry's action is to be had from a profile; compiled code never sees it.
+const RECORD_INDIRECT: u64 = 1 << 62;
+/// The action index of a hit that runs no action.
+pub const NO_ACTION: u64 = u32::MAX as u64;
+
+/// The records of one table: the default action's, then one for each handle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records {
+    stride: usize,
+    words: Vec<u64>,
+    /// What a profile gave last.
+    chosen: Vec<u64>,
+}
+
+/// Words of arguments of these widths.
+fn words_of(widths: &[u32]) -> usize {
+    widths.iter().map(|width| (*width as usize).div_ceil(64)).sum()
+}
+
+fn write(record: &mut [u64], head: u64, args: &[Bits]) {
+    record.fill(0);
+    record[0] = head;
+    let mut at = 1;
+    for arg in args {
+        for index in 0..(arg.width() as usize).div_ceil(64) {
+            record[at] = arg.word(index);
+            at += 1;
+        }
+    }
+}
+
+impl Records {
+    pub(crate) fn new(params: &[&[u32]]) -> Self {
+        let stride = 1 + params.iter().map(|widths| words_of(widths)).max().unwrap_or(0);
+        Records { stride, words: vec![0; stride], chosen: vec![0; stride] }
+    }
+
+    pub(crate) fn set_default(&mut self, index: usize, call: &ActionCall) {
+        write(&mut self.words[..self.stride], index as u64, &call.args);
+    }
+
+    /// Notes what an entry does; `index` gives the place of an action in the table's list.
+    pub(crate) fn set(&mut self, handle: Handle, spec: &ActionSpec, index: impl Fn(&ActionCall) -> usize) {
+        let start = (handle.0 as usize + 1) * self.stride;
+        if self.words.len() < start + self.stride {
+            self.words.resize(start + self.stride, 0);
+        }
+        let record = &mut self.words[start..start + self.stride];
+        match spec {
+            ActionSpec::Direct(call) => write(record, RECORD_HIT | index(call) as u64, &call.args),
+            _ => write(record, RECORD_HIT | RECORD_INDIRECT, &[]),
+        }
+    }
+
+    #[inline]
+    fn get(&self, handle: Option<Handle>) -> &[u64] {
+        let start = handle.map_or(0, |handle| (handle.0 as usize + 1) * self.stride);
+        &self.words[start..start + self.stride]
+    }
+}
+
+impl Objects {
+    /// The words of the key of a table, selectors included: what [`Objects::apply_words`] takes.
+    pub fn key_words(table: &ir::Table) -> crate::tables::KeyWords {
+        crate::tables::KeyWords::new(table.keys.iter().map(|key| (key.width, key.kind)))
+    }
+
+    /// Looks a key up that is given in words, counts and meters a hit, and gives the record of what is to run; `None`
+    /// if the table does not answer yet. A direct meter's colour is `Green` on a miss.
+    #[inline]
+    pub fn apply_words(
+        &mut self,
+        id: TableId,
+        table: &ir::Table,
+        key: &[u64],
+        bytes: u64,
+        now_ns: u64,
+    ) -> Option<(&[u64], Option<(MeterId, Colour)>)> {
+        let state = &self.tables[id];
+        let found = match state.backend.lookup_words(&key[..state.words.matched.min(key.len())]) {
+            Some(found) => found,
+            None => {
+                let values = state.words.unpack(key);
+                let matched = table.keys.iter().zip(values).filter(|(key, _)| key.kind != MatchKind::Selector);
+                let matched: SmallVec<[Bits; 4]> = matched.map(|(_, value)| value).collect();
+                state.backend.lookup(&matched)
+            }
+        };
+        let handle = match found {
+            Lookup::Hit(handle) => Some(handle),
+            Lookup::Miss => None,
+            Lookup::Pending => return None,
+        };
+        let mut colour = state.meter.map(|meter| (meter, Colour::Green));
+        if let (Some(handle), true) = (handle, state.notes_hits) {
+            let hit = self.hit(id, handle, bytes, now_ns);
+            colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
+        }
+        if self.tables[id].records.get(handle)[0] & RECORD_INDIRECT != 0 {
+            self.choose_words(id, table, handle, key);
+            return Some((&self.tables[id].records.chosen, colour));
+        }
+        Some((self.tables[id].records.get(handle), colour))
+    }
+
+    /// Writes the record of what a profile chooses.
+    fn choose_words(&mut self, id: TableId, table: &ir::Table, handle: Option<Handle>, key: &[u64]) {
+        let key = self.tables[id].words.unpack(key);
+        let mut record = std::mem::take(&mut self.tables[id].records.chosen);
+        match self.choose(id, table, handle, &key).call {
+            Some(call) => {
+                let index = self.tables[id].action_index(call.action);
+                let index = index.expect("entries are checked against the table's actions");
+                write(&mut record, RECORD_HIT | index as u64, &call.args);
+            }
+            None => write(&mut record, RECORD_HIT | NO_ACTION, &[]),
+        }
+        self.tables[id].records.chosen = record;
+    }
+}
