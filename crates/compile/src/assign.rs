@@ -72,7 +72,7 @@ impl<'a> Lowering<'a> {
             }
             (Store::Fields(stores), val) => {
                 let types: Vec<Type> = self.fields_of(ty).into_iter().map(|(_, ty)| ty).collect();
-                let vals = (0..types.len()).map(|i| self.field_of(val.clone(), ty, i)).collect();
+                let vals = self.parts_of(val, ty);
                 self.assign_all(stores, vals, &types);
             }
         }
@@ -123,7 +123,7 @@ impl<'a> Lowering<'a> {
             Val::Literal(parts) | Val::Fields(parts) => {
                 let Some((id, StructKind::Header)) = self.struct_kind(ty) else { return };
                 let types: Vec<Type> = self.fields_of(ty).into_iter().map(|(_, ty)| ty).collect();
-                let stores: Vec<Store> = (0..types.len()).map(|i| self.header_field(to, id, i)).collect();
+                let stores = self.header_fields(to, id);
                 self.assign_fields(&stores, parts, &types);
                 self.emit(Op::SetValid(to.clone()));
             }
@@ -138,8 +138,9 @@ impl<'a> Lowering<'a> {
             let mut read = HashSet::new();
             self.val_roots(&val, &mut read);
             let mut written = HashSet::new();
-            stores[..i].iter().for_each(|store| self.store_roots(store, &mut written));
-            let own = stores[i].read() == val;
+            // All stores are fields of one header and have its roots.
+            stores[..i.min(1)].iter().for_each(|store| self.store_roots(store, &mut written));
+            let own = stores.get(i).is_some_and(|store| store.read() == val);
             kept.push(if own || read.is_disjoint(&written) { val } else { self.spill(val, ty) });
         }
         for ((store, val), ty) in stores.iter().zip(kept).zip(types) {

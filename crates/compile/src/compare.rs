@@ -11,7 +11,11 @@ use crate::value::Val;
 
 impl<'a> Lowering<'a> {
     /// Whether two values of one type are equal (sections 8.16 to 8.20), one bit.
-    pub(crate) fn equal(&self, a: &Val, b: &Val, ty: &Type) -> Expr {
+    pub(crate) fn equal(&mut self, a: &Val, b: &Val, ty: &Type) -> Expr {
+        self.spend(1);
+        if self.failed {
+            return fold::bool(false);
+        }
         match (a, b) {
             (Val::Integer(a), Val::Integer(b)) => return fold::bool(a == b),
             (Val::Text(a), Val::Text(b)) => return fold::bool(a == b),
@@ -25,7 +29,8 @@ impl<'a> Lowering<'a> {
         }
         if let Type::Stack(element, size) = resolve(self.program, ty) {
             let (a, b) = (self.elements_or_invalid(a, element, *size), self.elements_or_invalid(b, element, *size));
-            return all(a.iter().zip(&b).map(|(a, b)| self.equal(a, b, element)));
+            let element = (**element).clone();
+            return all(a.iter().zip(&b).map(|(a, b)| self.equal(a, b, &element)));
         }
         match self.struct_kind(ty) {
             Some((_, StructKind::Header)) => {
@@ -45,12 +50,10 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn fields_equal(&self, a: &Val, b: &Val, ty: &Type) -> Expr {
+    fn fields_equal(&mut self, a: &Val, b: &Val, ty: &Type) -> Expr {
+        let (a, b) = (self.parts_of(a.clone(), ty), self.parts_of(b.clone(), ty));
         let fields = self.fields_of(ty);
-        all(fields.iter().enumerate().map(|(i, (_, field))| {
-            let (a, b) = (self.field_of(a.clone(), ty, i), self.field_of(b.clone(), ty, i));
-            self.equal(&a, &b, field)
-        }))
+        all(fields.iter().zip(a.iter().zip(&b)).map(|((_, field), (a, b))| self.equal(a, b, field)))
     }
 
     /// The value's scalars put together, the first one most significant. `None` if there is a `varbit` among them.

@@ -49,12 +49,14 @@ impl<'a> Lowering<'a> {
     }
 
     fn value_inner(&mut self, e: &typed::Expr) -> Val {
+        if let Some(store) = self.named_store(e) {
+            return store.read();
+        }
         match &e.kind {
             ExprKind::Const(value) => self.constant(value, &e.ty),
             ExprKind::Var(var) => match self.env.get(var) {
-                Some(Binding::Store(store)) => store.read(),
                 Some(Binding::Val(val)) => val.clone(),
-                None => {
+                _ => {
                     let name = self.program.vars[*var].name.clone();
                     self.unsupported(e.span, format!("`{name}` has no value here"));
                     self.default_value(&e.ty)

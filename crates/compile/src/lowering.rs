@@ -16,8 +16,8 @@ use crate::value::Val;
 /// How deep expressions, statements and calls may nest in each other.
 const MAX_DEPTH: u32 = 400;
 
-/// How many instructions and blocks a program may come to once everything is inlined.
-const MAX_INSTRUCTIONS: usize = 2_000_000;
+/// How many instructions, blocks and comparisons a program may come to once everything is inlined.
+const MAX_INSTRUCTIONS: usize = 500_000;
 
 /// What a variable or parameter stands for while its declaration is being lowered.
 #[derive(Clone, Debug)]
@@ -151,8 +151,8 @@ impl<'a> Lowering<'a> {
 
     /// Appends an instruction.
     pub fn emit(&mut self, op: Op) {
-        self.spend();
-        if !self.body.ended() {
+        self.spend(1);
+        if !self.body.ended() && !self.failed {
             let loc = self.here();
             self.body.emit(op, loc);
         }
@@ -175,7 +175,7 @@ impl<'a> Lowering<'a> {
     }
 
     pub(crate) fn block(&mut self, name: &str) -> ir::BlockId {
-        self.spend();
+        self.spend(1);
         self.body.block(name)
     }
 
@@ -204,8 +204,9 @@ impl<'a> Lowering<'a> {
         self.body.start(join);
     }
 
-    fn spend(&mut self) {
-        self.instructions += 1;
+    /// Counts towards the limit on a program's size.
+    pub(crate) fn spend(&mut self, count: usize) {
+        self.instructions += count;
         if self.instructions > MAX_INSTRUCTIONS && !self.failed {
             self.too_large("the program is too large once everything is inlined");
         }

@@ -131,8 +131,8 @@ impl<'a> Lowering<'a> {
         match (store, self.struct_kind(ty)) {
             (Store::Header(header), Some((id, StructKind::Header))) => {
                 self.emit(Op::SetValid(header.clone()));
-                for (i, (_, ty)) in fields.iter().enumerate() {
-                    self.lookahead_into(&self.header_field(header, id, i), ty, skip, span);
+                for (store, (_, ty)) in self.header_fields(header, id).iter().zip(&fields) {
+                    self.lookahead_into(store, ty, skip, span);
                 }
             }
             (Store::Fields(parts), _) if parts.len() == fields.len() && !parts.is_empty() => {

@@ -71,7 +71,25 @@ impl<'a> Lowering<'a> {
             .unwrap_or_else(|| Lval::whole(Store::Fields(Vec::new()), e.ty.clone()))
     }
 
+    /// The storage that a variable, or a field of it, has: found without looking at the rest of the variable.
+    pub(crate) fn named_store(&self, e: &typed::Expr) -> Option<&Store> {
+        match &e.kind {
+            ExprKind::Var(var) => match self.env.get(var)? {
+                Binding::Store(store) => Some(store),
+                Binding::Val(_) => None,
+            },
+            ExprKind::Field(base, index) => match self.named_store(base)? {
+                Store::Fields(parts) => parts.get(*index),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn place_inner(&mut self, e: &typed::Expr, stable: bool) -> Lval {
+        if let Some(store) = self.named_store(e) {
+            return Lval::whole(store.clone(), e.ty.clone());
+        }
         match &e.kind {
             ExprKind::Var(var) => match self.env.get(var) {
                 Some(Binding::Store(store)) => Lval::whole(store.clone(), e.ty.clone()),

@@ -307,6 +307,17 @@ impl<'a> Lowering<'a> {
         self.field_at(header, &fields[index].ty, before)
     }
 
+    /// Every field of a header of type `id`.
+    pub(crate) fn header_fields(&self, header: &HeaderRef, id: StructId) -> Vec<Store> {
+        let mut at = 0;
+        let mut stores = Vec::new();
+        for field in &self.program.structs[id].fields {
+            stores.push(self.field_at(header, &field.ty, at));
+            at += self.leaf_count(&field.ty);
+        }
+        stores
+    }
+
     fn field_at(&self, header: &HeaderRef, ty: &Type, mut at: u32) -> Store {
         if self.scalar_width(ty).is_some() {
             return Store::Field(header.clone(), at);

@@ -132,6 +132,19 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// All parts of a struct, header, union or tuple.
+    pub(crate) fn parts_of(&self, base: Val, ty: &Type) -> Vec<Val> {
+        let types = self.fields_of(ty);
+        match (base, self.struct_kind(ty)) {
+            (Val::Fields(parts) | Val::Literal(parts), _) if parts.len() == types.len() => parts,
+            (Val::Header(header), Some((id, StructKind::Header))) => {
+                self.header_fields(&header, id).iter().map(Store::read).collect()
+            }
+            (Val::Union(members), _) if members.len() == types.len() => members.into_iter().map(Val::Header).collect(),
+            _ => types.iter().map(|(_, ty)| self.default_value(ty)).collect(),
+        }
+    }
+
     /// Copies the value into temporaries, so that it stays what it is.
     pub(crate) fn spill(&mut self, val: Val, ty: &Type) -> Val {
         let mut roots = HashSet::new();
@@ -274,8 +287,7 @@ impl<'a> Lowering<'a> {
             out.push((name, val, ty.clone()));
             return;
         }
-        for (i, (field, field_ty)) in self.fields_of(ty).into_iter().enumerate() {
-            let part = self.field_of(val.clone(), ty, i);
+        for ((field, field_ty), part) in self.fields_of(ty).into_iter().zip(self.parts_of(val, ty)) {
             let full = if name.is_empty() { field } else { format!("{name}.{field}") };
             self.collect_leaves(full, part, &field_ty, out);
         }

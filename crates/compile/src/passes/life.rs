@@ -1,69 +1,140 @@
-//! How long storage lives: what one body alone uses is local to it, what several use lives as long as the packet.
+//! How long storage lives: what one body alone uses is local to it, what several use lives as long as the packet, what
+//! none uses goes.
 //!
 //! ```text
 //! control c { bit<8> x; action a() { x = 1; } table t { actions = { a; } } apply { t.apply(); y = x; } }
 //!                                     x is used by the action's body and by the control's: metadata
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use ir::{BodyId, BodyKind, HeaderId, Op, Program, SlotId, SlotKind};
 
 use super::Scoped;
-use super::uses::{Use, Uses};
+use super::visit::{Use, body_uses, elements, expr_uses};
 
-/// Who uses something: nobody, one body, or several (or an action, for what outlives one run of it).
+/// Who uses something: one body, or several (or an action, for what outlives one run of it).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
     One(BodyId),
     Several,
 }
 
+/// Who uses what.
+#[derive(Default)]
+struct Users {
+    slots: HashMap<SlotId, User>,
+    headers: HashMap<HeaderId, User>,
+}
+
 /// Decides for every scoped slot and header.
 pub(super) fn decide(program: &mut Program, scoped: &Scoped) {
-    let mut slots: HashMap<SlotId, User> = HashMap::new();
-    let mut headers: HashMap<HeaderId, User> = HashMap::new();
-    for (id, body) in &program.bodies {
-        let is_action = body.kind == BodyKind::Action;
-        let mut visit = |used| {
-            let user = |outlives: bool| if outlives && is_action { User::Several } else { User::One(id) };
-            match used {
-                Use::Read(slot) | Use::Write(slot) => {
-                    meet(slots.entry(slot).or_insert(User::One(id)), user(scoped.instance_slots.contains(&slot)));
-                }
-                Use::Header(header) => {
-                    let outlives = scoped.instance_headers.contains(&header);
-                    meet(headers.entry(header).or_insert(User::One(id)), user(outlives));
-                }
-            }
-        };
-        let mut uses = Uses { program, visit: &mut visit };
-        uses.body(body);
-        // A table's keys are evaluated where it is applied.
-        for instr in body.blocks.values().flat_map(|block| &block.instrs) {
-            if let Op::Apply { table, .. } = instr.op {
-                program.tables[table].keys.iter().for_each(|key| uses.expr(&key.expr));
-            }
-        }
-    }
+    let users = users(program, scoped);
     for slot in &scoped.slots {
-        let shared = slots.get(slot) == Some(&User::Several);
+        let shared = users.slots.get(slot) == Some(&User::Several);
         program.slots[*slot].kind = if shared { SlotKind::Metadata } else { SlotKind::Local };
     }
     for header in &scoped.headers {
-        program.headers[*header].local = headers.get(header) != Some(&User::Several);
+        program.headers[*header].local = users.headers.get(header) != Some(&User::Several);
     }
     // The elements of a stack live equally long.
-    for stack in program.stacks.values() {
-        let elements = (0..stack.size).map(|i| HeaderId::from_u32(stack.first.as_u32() + i));
-        let elements: Vec<HeaderId> = elements.collect();
+    for stack in program.stacks.keys() {
+        let elements: Vec<HeaderId> = elements(&program.stacks, stack).collect();
         let local = elements.iter().all(|header| program.headers[*header].local);
         elements.iter().for_each(|header| program.headers[*header].local = local);
     }
+    remove_unused(program, scoped, &users);
+}
+
+fn users(program: &mut Program, scoped: &Scoped) -> Users {
+    let mut users = Users::default();
+    let stacks = program.stacks.clone();
+    for (id, body) in program.bodies.iter_mut() {
+        let is_action = body.kind == BodyKind::Action;
+        let mut visit = |used: Use<'_>| {
+            let user = |outlives: bool| if outlives && is_action { User::Several } else { User::One(id) };
+            let mut header = |header: HeaderId| {
+                let new = user(scoped.instance_headers.contains(&header));
+                meet(users.headers.entry(header).or_insert(User::One(id)), new);
+            };
+            match used {
+                Use::Read(slot) | Use::Write(slot) => {
+                    let new = user(scoped.instance_slots.contains(slot));
+                    meet(users.slots.entry(*slot).or_insert(User::One(id)), new);
+                }
+                Use::Header(used) => header(*used),
+                Use::Stack(stack) => elements(&stacks, stack).for_each(header),
+            }
+        };
+        body_uses(body, &mut visit);
+        // A table's keys are evaluated where it is applied.
+        for instr in body.blocks.values().flat_map(|block| &block.instrs) {
+            if let Op::Apply { table, .. } = instr.op {
+                program.tables[table].keys.iter_mut().for_each(|key| expr_uses(&mut key.expr, &mut visit));
+            }
+        }
+    }
+    users
 }
 
 fn meet(old: &mut User, new: User) {
     if *old != new {
         *old = User::Several;
+    }
+}
+
+/// Scoped storage that nothing uses goes, and the rest is numbered anew. Stacks stay whole.
+fn remove_unused(program: &mut Program, scoped: &Scoped, users: &Users) {
+    let mut in_stacks: HashSet<HeaderId> = HashSet::new();
+    let mut next_slots: HashSet<SlotId> = HashSet::new();
+    for (id, stack) in &program.stacks {
+        in_stacks.extend(elements(&program.stacks, id));
+        next_slots.insert(stack.next);
+    }
+    let keep_slot =
+        |id: SlotId| !scoped.slots.contains(&id) || users.slots.contains_key(&id) || next_slots.contains(&id);
+    let keep_header =
+        |id: HeaderId| !scoped.headers.contains(&id) || users.headers.contains_key(&id) || in_stacks.contains(&id);
+    let mut slots: SecondaryMap<SlotId, SlotId> = SecondaryMap::with_default(SlotId::new(0));
+    let mut kept = PrimaryMap::new();
+    for (id, slot) in std::mem::take(&mut program.slots) {
+        if keep_slot(id) {
+            slots[id] = kept.push(slot);
+        }
+    }
+    program.slots = kept;
+    let mut headers: SecondaryMap<HeaderId, HeaderId> = SecondaryMap::with_default(HeaderId::new(0));
+    let mut kept = PrimaryMap::new();
+    for (id, header) in std::mem::take(&mut program.headers) {
+        if keep_header(id) {
+            headers[id] = kept.push(header);
+        }
+    }
+    program.headers = kept;
+    renumber(program, &slots, &headers);
+}
+
+fn renumber(program: &mut Program, slots: &SecondaryMap<SlotId, SlotId>, headers: &SecondaryMap<HeaderId, HeaderId>) {
+    let mut visit = |used: Use<'_>| match used {
+        Use::Read(slot) | Use::Write(slot) => *slot = slots[*slot],
+        Use::Header(header) => *header = headers[*header],
+        Use::Stack(_) => {}
+    };
+    program.bodies.values_mut().for_each(|body| body_uses(body, &mut visit));
+    let keys = program.tables.values_mut().flat_map(|table| &mut table.keys);
+    keys.for_each(|key| expr_uses(&mut key.expr, &mut visit));
+    for stack in program.stacks.values_mut() {
+        stack.first = headers[stack.first];
+        stack.next = slots[stack.next];
+    }
+    for param in program.actions.values_mut().flat_map(|action| &mut action.params) {
+        param.slot = slots[param.slot];
+    }
+    for kept in program.field_lists.values_mut().flatten() {
+        match kept {
+            ir::Kept::Slot(slot) => *slot = slots[*slot],
+            ir::Kept::Header(header) => *header = headers[*header],
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Passes over the IR: each one a file, each leaves a program that means the same.
 
+mod depth;
 mod flow;
 mod life;
 mod stores;
-mod uses;
+mod visit;
 
 use std::collections::HashSet;
 
@@ -32,4 +33,5 @@ pub fn run(program: &mut ir::Program, scoped: &Scoped) {
         flow::simplify(body);
     }
     life::decide(program, scoped);
+    depth::limit(program);
 }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use ir::{Op, Place, Program, SlotId};
 
 use super::Scoped;
-use super::uses::{Use, Uses};
+use super::visit::{Use, body_uses, expr_uses};
 
 /// How often to look again: an assignment that goes may have been the only reader of another.
 const ROUNDS: usize = 4;
@@ -19,14 +19,14 @@ const ROUNDS: usize = 4;
 pub(super) fn remove_unread(program: &mut Program, scoped: &Scoped) {
     for _ in 0..ROUNDS {
         let mut read: HashSet<SlotId> = HashSet::new();
-        let mut visit = |used| {
+        let mut visit = |used: Use<'_>| {
             if let Use::Read(slot) = used {
-                read.insert(slot);
+                read.insert(*slot);
             }
         };
-        let mut uses = Uses { program, visit: &mut visit };
-        program.bodies.values().for_each(|body| uses.body(body));
-        program.tables.values().flat_map(|table| &table.keys).for_each(|key| uses.expr(&key.expr));
+        program.bodies.values_mut().for_each(|body| body_uses(body, &mut visit));
+        let keys = program.tables.values_mut().flat_map(|table| &mut table.keys);
+        keys.for_each(|key| expr_uses(&mut key.expr, &mut visit));
         let unread = |slot: &SlotId| scoped.slots.contains(slot) && !read.contains(slot);
         let mut changed = false;
         for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {

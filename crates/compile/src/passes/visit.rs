@@ -1,0 +1,175 @@
+//! The parts of instructions: what they read and write, to look at or to change.
+
+use cranelift_entity::PrimaryMap;
+use ir::{Body, Data, Expr, HeaderId, HeaderRef, Match, Op, Place, Request, SlotId, Stack, StackId, Terminator};
+
+/// A part of an instruction or terminator.
+pub(super) enum Part<'a> {
+    /// A whole expression.
+    Expr(&'a mut Expr),
+    /// Where a value goes.
+    Place(&'a mut Place),
+    /// A header that is worked on.
+    Header(&'a mut HeaderRef),
+    /// A slot that a table writes.
+    Result(&'a mut SlotId),
+}
+
+/// A use of storage.
+pub(super) enum Use<'a> {
+    Read(&'a mut SlotId),
+    Write(&'a mut SlotId),
+    /// A header is used in any way.
+    Header(&'a mut HeaderId),
+    /// Any header of a stack may be used.
+    Stack(StackId),
+}
+
+/// Visits the parts of an instruction.
+pub(super) fn op_parts(op: &mut Op, visit: &mut dyn FnMut(Part<'_>)) {
+    match op {
+        Op::Assign(place, value) => {
+            visit(Part::Place(place));
+            visit(Part::Expr(value));
+        }
+        Op::CopyHeader(a, b) | Op::CopyVarbit(a, _, b, _) => {
+            visit(Part::Header(a));
+            visit(Part::Header(b));
+        }
+        Op::SetValid(header) | Op::SetInvalid(header) | Op::Emit(header) => visit(Part::Header(header)),
+        Op::Extract(header, width) => {
+            visit(Part::Header(header));
+            width.iter_mut().for_each(|width| visit(Part::Expr(width)));
+        }
+        Op::Lookahead { dst, .. } | Op::DirectMeterRead(_, dst) => visit(Part::Place(dst)),
+        Op::Advance(e) | Op::Count(_, e) | Op::Assert(e) => visit(Part::Expr(e)),
+        Op::Verify(a, b) | Op::RegisterWrite(_, a, b) => {
+            visit(Part::Expr(a));
+            visit(Part::Expr(b));
+        }
+        Op::Apply { hit, action, table: _ } => {
+            hit.iter_mut().chain(action).for_each(|slot| visit(Part::Result(slot)));
+        }
+        Op::RegisterRead(place, _, e) | Op::MeterExecute(_, e, place) => {
+            visit(Part::Place(place));
+            visit(Part::Expr(e));
+        }
+        Op::Compute(place, _, data) => {
+            visit(Part::Place(place));
+            for data in data {
+                match data {
+                    Data::Value(e) => visit(Part::Expr(e)),
+                    Data::Varbit(header, _) => visit(Part::Header(header)),
+                    Data::Payload => {}
+                }
+            }
+        }
+        Op::Random(place, a, b) => {
+            visit(Part::Place(place));
+            visit(Part::Expr(a));
+            visit(Part::Expr(b));
+        }
+        Op::Request(request) => match request {
+            Request::Clone { session: e, .. } | Request::Truncate(e) => visit(Part::Expr(e)),
+            Request::Resubmit(_) | Request::Recirculate(_) => {}
+            Request::Digest(_, values) => values.iter_mut().for_each(|e| visit(Part::Expr(e))),
+        },
+        Op::Log(_, values) => values.iter_mut().for_each(|e| visit(Part::Expr(e))),
+    }
+}
+
+/// Visits the parts of a terminator.
+pub(super) fn terminator_parts(terminator: &mut Terminator, visit: &mut dyn FnMut(Part<'_>)) {
+    match terminator {
+        Terminator::Branch { condition: e, .. } | Terminator::Switch { subject: e, .. } => visit(Part::Expr(e)),
+        Terminator::Select { keys, cases } => {
+            keys.iter_mut().for_each(|key| visit(Part::Expr(key)));
+            for m in cases.iter_mut().flat_map(|case| &mut case.matches) {
+                match m {
+                    Match::Any | Match::ValueSet(_) => {}
+                    Match::Value(a) => visit(Part::Expr(a)),
+                    Match::Mask(a, b) | Match::Range(a, b) | Match::RangeSigned(a, b) => {
+                        visit(Part::Expr(a));
+                        visit(Part::Expr(b));
+                    }
+                }
+            }
+        }
+        Terminator::Goto(_) | Terminator::Return | Terminator::Reject | Terminator::Exit => {}
+    }
+}
+
+/// Visits the expressions directly in an expression.
+pub(super) fn sub_exprs(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
+    let mut header = |header: &mut HeaderRef| {
+        if let HeaderRef::Element(_, index) = header {
+            visit(index);
+        }
+    };
+    match expr {
+        Expr::Const(_) | Expr::PacketLength | Expr::Slot(_) => {}
+        Expr::Field(h, _) | Expr::Valid(h) | Expr::VarbitWidth(h, _) => header(h),
+        Expr::VarbitEq(pair) => {
+            header(&mut pair.0);
+            header(&mut pair.2);
+        }
+        Expr::Unary(_, a) | Expr::Slice(a, _, _) | Expr::ZeroExtend(a, _) | Expr::SignExtend(a, _) => visit(a),
+        Expr::Binary(_, a, b) | Expr::Concat(a, b) => {
+            visit(a);
+            visit(b);
+        }
+        Expr::Choose(a, b, c) => {
+            visit(a);
+            visit(b);
+            visit(c);
+        }
+    }
+}
+
+fn header_uses(header: &mut HeaderRef, visit: &mut dyn FnMut(Use<'_>)) {
+    match header {
+        HeaderRef::Header(header) => visit(Use::Header(header)),
+        HeaderRef::Element(stack, index) => {
+            visit(Use::Stack(*stack));
+            expr_uses(index, visit);
+        }
+    }
+}
+
+/// Visits the storage that an expression reads.
+pub(super) fn expr_uses(expr: &mut Expr, visit: &mut dyn FnMut(Use<'_>)) {
+    match expr {
+        Expr::Slot(slot) => visit(Use::Read(slot)),
+        Expr::Field(header, _) | Expr::Valid(header) | Expr::VarbitWidth(header, _) => header_uses(header, visit),
+        Expr::VarbitEq(pair) => {
+            header_uses(&mut pair.0, visit);
+            header_uses(&mut pair.2, visit);
+        }
+        other => sub_exprs(other, &mut |e| expr_uses(e, visit)),
+    }
+}
+
+fn part_uses(part: Part<'_>, visit: &mut dyn FnMut(Use<'_>)) {
+    match part {
+        Part::Expr(e) => expr_uses(e, visit),
+        Part::Place(Place::Slot(slot)) | Part::Result(slot) => visit(Use::Write(slot)),
+        Part::Place(Place::Field(header, _)) | Part::Header(header) => header_uses(header, visit),
+    }
+}
+
+/// Visits the storage that a body uses.
+pub(super) fn body_uses(body: &mut Body, visit: &mut dyn FnMut(Use<'_>)) {
+    for block in body.blocks.values_mut() {
+        for instr in &mut block.instrs {
+            op_parts(&mut instr.op, &mut |part| part_uses(part, visit));
+        }
+        terminator_parts(&mut block.terminator, &mut |part| part_uses(part, visit));
+    }
+}
+
+/// The headers of a stack.
+pub(super) fn elements(stacks: &PrimaryMap<StackId, Stack>, stack: StackId) -> impl Iterator<Item = HeaderId> {
+    let stack = &stacks[stack];
+    let first = stack.first.as_u32();
+    (first..first + stack.size).map(HeaderId::from_u32)
+}
