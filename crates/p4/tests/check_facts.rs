@@ -234,3 +234,34 @@ fn integers_of_any_size_survive_to_extern_parameters() {
     let [Arg::Expr(Expr { kind: ExprKind::Const(Value::Integer(value)), .. })] = &args[..] else { panic!("{args:?}") };
     assert_eq!(*value, BigInt::from(1) << 100);
 }
+
+#[test]
+fn what_is_right_but_odd_gets_a_warning() {
+    let text = "header h_t { bit<8> a; }
+        control c(inout bit<8> x) {
+            bit<8> used = 1;
+            bit<8> idle;
+            action called() { x = 300; }
+            action never() { return; x = 1; }
+            table applied { key = { x : exact; } actions = { called; } const default_action = called; }
+            table forgotten { actions = { called; } const default_action = called; }
+            apply { x = used; applied.apply(); }
+        }
+        extern packet { void extract<T>(out T h); }
+        parser p(packet b, out h_t h) { state start { b.extract(h); transition accept; } state lost { transition accept; } }";
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let text = format!("match_kind {{ exact }} {text}");
+    let program = p4::parse(&mut map, "test.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
+    assert!(p4::check(&program, &map, &mut diagnostics).is_some(), "{}", diagnostics.render(&map, false));
+    let mut found: Vec<_> = diagnostics.iter().map(|d| (map.text(d.primary.span).to_owned(), d.code)).collect();
+    found.sort();
+    let expected = [
+        ("300", "overflow"),
+        ("forgotten", "unused"),
+        ("idle", "unused"),
+        ("lost", "unreachable-state"),
+        ("never", "unused"),
+        ("x = 1;", "unreachable"),
+    ];
+    assert_eq!(found, expected.map(|(text, code)| (text.to_owned(), code)));
+}

@@ -59,7 +59,7 @@ pub(super) fn is_optional(param: &ast::Param) -> bool {
     param.annotations.iter().any(|annotation| &*annotation.name.name == "optional")
 }
 
-fn may_be_absent(param: &ast::Param) -> bool {
+pub(super) fn may_be_absent(param: &ast::Param) -> bool {
     param.default.is_some() || is_optional(param)
 }
 
@@ -228,6 +228,9 @@ impl<'a> Checker<'a> {
         let open: Vec<_> =
             unknowns.open().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
         if !open.is_empty() {
+            if self.wrong_kind(signature, &checked) {
+                return None;
+            }
             self.error(
                 Diagnostic::error("type-arguments", span, format!("the type `{}` cannot be inferred", open[0]))
                     .also(signature.span, format!("type parameter of `{}`", signature.name))
@@ -494,6 +497,9 @@ impl<'a> Checker<'a> {
                             diagnostic =
                                 diagnostic.also(formal.span, format!("parameter `{}` of `{callee}`", formal.name));
                         }
+                        if let Some((at, why)) = self.signature_difference(&e.ty, &formal.ty) {
+                            diagnostic = diagnostic.also(at, why);
+                        }
                         self.error(diagnostic);
                         return typed::Arg::Expr(bad(span));
                     }
@@ -525,32 +531,6 @@ impl<'a> Checker<'a> {
             }
             _ => self.try_convert(e, to),
         }
-    }
-
-    /// Whether a parser or control has the parameters that the `parser` or `control` type `wanted` asks for.
-    fn has_signature(&mut self, ty: &Type, wanted: &Type) -> bool {
-        let Some(wanted) = self.signature_params(wanted) else { return false };
-        let found = self.pipeline_params(ty);
-        let fits = |want: &(Type, Direction, bool), found: &(Arc<str>, Type, Direction)| {
-            (want.0 == found.1 || is_error(&want.0) || is_error(&found.1) || matches!(want.0, Type::Void))
-                && want.1 == found.2
-        };
-        found.len() <= wanted.len()
-            && wanted[found.len()..].iter().all(|(_, _, optional)| *optional)
-            && wanted.iter().zip(&found).all(|(want, found)| fits(want, found))
-    }
-
-    /// The parameters a `parser` or `control` type asks for: type, direction, and whether they may be missing.
-    pub(super) fn signature_params(&mut self, ty: &Type) -> Option<Vec<(Type, Direction, bool)>> {
-        let (Type::ParserType(name, args) | Type::ControlType(name, args)) = ty else { return None };
-        let super::scope::Symbol::Decl(index) = self.globals.get(name)?.symbol else { return None };
-        let decl = &self.program.decls[index];
-        let (ast::DeclKind::ParserType(wanted) | ast::DeclKind::ControlType(wanted)) = &decl.kind else { return None };
-        let bindings: Vec<_> =
-            wanted.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
-        Some(self.within(index + 1, &bindings, Context::top_level(), |c| {
-            wanted.params.iter().map(|param| (c.resolve(&param.ty), param.direction, may_be_absent(param))).collect()
-        }))
     }
 
     /// The type of the result of a matched call.

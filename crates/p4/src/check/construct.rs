@@ -210,6 +210,9 @@ impl Checker<'_> {
 
     /// The value `...` gives something of this type (specification section 7.3).
     pub(super) fn default_value(&mut self, ty: &Type, span: Span) -> Expr {
+        if !self.spend(ty, span) {
+            return bad(span);
+        }
         match self.default_of(ty) {
             Some(value) => super::convert::value_expr(value, ty.clone(), span),
             None => {

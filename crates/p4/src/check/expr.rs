@@ -123,7 +123,11 @@ impl Checker<'_> {
         }
         let Some(binding) = self.lookup(name, absolute) else { return bad(span) };
         match binding.symbol {
-            Symbol::Var(var) => expr(ExprKind::Var(var), self.out.vars[var].ty.clone(), span),
+            Symbol::Var(var) => {
+                self.used.vars.insert(var);
+                expr(ExprKind::Var(var), self.out.vars[var].ty.clone(), span)
+            }
+            Symbol::Const(value) if !self.spend(&value.ty, span) => bad(span),
             Symbol::Const(value) => Expr { span, ..(*value).clone() },
             Symbol::Instance(id) => expr(ExprKind::Instance(id), self.out.instances[id].ty.clone(), span),
             Symbol::ValueSet(id) => {

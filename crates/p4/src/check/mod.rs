@@ -12,6 +12,7 @@
 //! type.
 
 mod annotations;
+mod builtin;
 mod call;
 mod cast;
 mod construct;
@@ -21,6 +22,7 @@ mod decl;
 mod entries;
 mod expr;
 mod fold;
+mod function;
 mod infer;
 mod instance;
 mod keyset;
@@ -31,10 +33,12 @@ mod operators;
 mod parser;
 
 mod scope;
+mod signature;
 mod stmt;
 mod switch;
 mod table;
 mod types;
+mod unused;
 mod well_formed;
 
 use std::collections::{HashMap, HashSet};
@@ -49,6 +53,12 @@ use scope::{Binding, Scope};
 
 /// How deep expressions, statements, types and instantiations may nest.
 const MAX_DEPTH: u32 = 160;
+
+/// How many values that are not structures themselves a type may hold.
+const MAX_LEAVES: u64 = 1 << 17;
+
+/// How many values constants and default values may be written out as, in the whole program.
+const MAX_VALUES: u64 = 1 << 21;
 
 /// How many specialised declarations a program may give rise to.
 const MAX_SPECIALISED: usize = 20_000;
@@ -181,10 +191,16 @@ struct Checker<'a> {
     generic_decls: Vec<usize>,
     var_kinds: HashMap<typed::VarId, VarKind>,
     specialised: usize,
+    /// Values written out so far.
+    values: u64,
+    /// How many values that are not structures themselves each struct holds.
+    leaves: HashMap<typed::StructId, u64>,
     /// Default values of actions' parameters.
     action_defaults: HashMap<typed::VarId, Expr>,
     /// Names the control plane knows actions by, and where they are declared; likewise for tables.
     action_names: HashMap<Arc<str>, Span>,
+    /// What was referred to, for warnings of what was not.
+    used: unused::Used,
     table_names: HashMap<Arc<str>, Span>,
     /// Actions of the parser or control that is being checked.
     local_actions: Vec<typed::ActionId>,
@@ -227,8 +243,11 @@ impl<'a> Checker<'a> {
             generic_decls: Vec::new(),
             var_kinds: HashMap::new(),
             specialised: 0,
+            values: 0,
+            leaves: HashMap::new(),
             action_defaults: HashMap::new(),
             action_names: HashMap::new(),
+            used: unused::Used::default(),
             table_names: HashMap::new(),
             local_actions: Vec::new(),
             local_tables: Vec::new(),
@@ -242,6 +261,10 @@ impl<'a> Checker<'a> {
             self.top_level(index);
         }
         self.main();
+        // What depends on a mistake looks unused, too.
+        if self.diagnostics.error_count() == self.errors_before {
+            self.warn_of_unused();
+        }
         let out = self.out.clone();
         self.unused_generics();
         out

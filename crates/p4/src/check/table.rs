@@ -193,7 +193,10 @@ impl<'a> Checker<'a> {
     pub(super) fn action_named(&mut self, name: &ast::Ident, absolute: bool) -> Option<typed::ActionId> {
         let binding = self.lookup(name, absolute)?;
         match binding.symbol {
-            Symbol::Action(id) => Some(id),
+            Symbol::Action(id) => {
+                self.used.actions.insert(id);
+                Some(id)
+            }
             Symbol::Wrong => None,
             _ => {
                 self.error(

@@ -60,6 +60,9 @@ impl Checker<'_> {
                     );
                     return error_type();
                 }
+                if !self.is_small_enough(self.leaves(&element_ty).saturating_mul(u64::from(size)), ty.span) {
+                    return error_type();
+                }
                 Type::Stack(Box::new(element_ty), size)
             }
             TypeRefKind::Tuple(elements) => {
@@ -69,7 +72,9 @@ impl Checker<'_> {
                     self.check_component(&ty, element.span, "a tuple");
                     types.push(ty);
                 }
-                if types.iter().any(is_error) { error_type() } else { Type::Tuple(types) }
+                let leaves = types.iter().fold(1, |sum: u64, ty| sum.saturating_add(self.leaves(ty)));
+                let fits = self.is_small_enough(leaves, ty.span);
+                if !fits || types.iter().any(is_error) { error_type() } else { Type::Tuple(types) }
             }
             TypeRefKind::List(element) => {
                 let element = self.resolve(element);
@@ -295,6 +300,13 @@ impl Checker<'_> {
             typed_fields
         });
         self.in_progress.remove(&index);
+        let leaves = typed_fields.iter().fold(1, |sum: u64, field| sum.saturating_add(self.leaves(&field.ty)));
+        self.leaves.insert(id, leaves);
+        let mut typed_fields = typed_fields;
+        if !self.is_small_enough(leaves, name.span) {
+            typed_fields.iter_mut().for_each(|field| field.ty = error_type());
+            self.leaves.insert(id, 1);
+        }
         self.out.structs[id].fields = typed_fields;
         Type::Struct(id)
     }

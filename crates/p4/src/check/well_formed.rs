@@ -182,6 +182,38 @@ impl Checker<'_> {
         self.error(diagnostic);
     }
 
+    /// How many values that are not structures themselves a type holds.
+    pub(super) fn leaves(&self, ty: &Type) -> u64 {
+        match ty {
+            Type::Struct(id) => self.leaves.get(id).copied().unwrap_or(1),
+            Type::Stack(element, size) => self.leaves(element).saturating_mul(u64::from(*size)).max(1),
+            Type::Tuple(types) => types.iter().fold(1, |sum: u64, ty| sum.saturating_add(self.leaves(ty))),
+            _ => 1,
+        }
+    }
+
+    /// Whether a type with so many leaves is still supported; says so if not.
+    pub(super) fn is_small_enough(&mut self, leaves: u64, span: Span) -> bool {
+        if leaves > super::MAX_LEAVES {
+            self.error(
+                Diagnostic::error("too-large", span, "values of this type are too large")
+                    .label(format!("more than {} parts", super::MAX_LEAVES)),
+            );
+            return false;
+        }
+        true
+    }
+
+    /// Counts values that are written out; false, with a diagnostic, if the program has too many.
+    pub(super) fn spend(&mut self, ty: &Type, span: Span) -> bool {
+        self.values = self.values.saturating_add(self.leaves(ty));
+        if self.values > super::MAX_VALUES {
+            self.error(Diagnostic::error("too-large", span, "the constants of this program are too large"));
+            return false;
+        }
+        true
+    }
+
     /// The smallest and largest number of bits a value of this type has on the wire; `None` for types without one.
     pub(super) fn size_in_bits(&self, ty: &Type) -> Option<(u64, u64)> {
         let same = |width: u32| Some((u64::from(width), u64::from(width)));

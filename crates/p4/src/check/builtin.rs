@@ -1,0 +1,165 @@
+//! Methods the language itself gives headers, header unions and stacks, and what it demands of those in `core.p4`.
+
+use num_traits::ToPrimitive;
+use source::{Diagnostic, Span};
+
+use super::method::Called;
+use super::scope::nearest;
+use super::{Checker, constant, is_error};
+use crate::ast;
+use crate::typed::{Arg, Builtin, Call, Callee, Expr, Type, Value};
+
+impl Checker<'_> {
+    /// `H.minSizeInBits()` and the like, of values and of types.
+    pub(super) fn size_method(
+        &mut self,
+        ty: &Type,
+        name: &ast::Ident,
+        args: &[ast::Arg],
+        span: Span,
+    ) -> Option<Called> {
+        if !matches!(&*name.name, "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes") {
+            return None;
+        }
+        if matches!(ty, Type::Extern(_)) {
+            return None;
+        }
+        let Some((low, high)) = self.size_in_bits(ty) else {
+            if self.is_opaque_inside(ty) {
+                return Some(Called::Value(constant(Value::Integer(0.into()), Type::Integer, span)));
+            }
+            let found = self.describe(ty);
+            self.error(Diagnostic::error("no-size", span, format!("{found} has no size in bits")));
+            return Some(Called::Wrong);
+        };
+        if !args.is_empty() {
+            self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
+            return Some(Called::Wrong);
+        }
+        let bits = if name.name.starts_with("min") { low } else { high };
+        let size = if name.name.ends_with("Bytes") { bits.div_ceil(8) } else { bits };
+        Some(Called::Value(constant(Value::Integer(size.into()), Type::Integer, span)))
+    }
+
+    fn is_opaque_inside(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Struct(id) => self.out.structs[*id].fields.iter().any(|field| self.is_opaque_inside(&field.ty)),
+            Type::Stack(element, _) => self.is_opaque_inside(element),
+            _ => self.is_opaque(ty),
+        }
+    }
+
+    /// What the language demands of the methods in `core.p4` beyond their signatures.
+    pub(super) fn core_method(&mut self, object: &str, method: &str, args: &[Arg], types: &[Type], span: Span) -> bool {
+        let problem = match (object, method) {
+            ("packet_in", "extract") => {
+                let ty = match args.first() {
+                    Some(Arg::Expr(e)) => &e.ty,
+                    Some(Arg::DontCare(ty)) => ty,
+                    _ => return true,
+                };
+                let has_varbit = self
+                    .struct_decl(ty)
+                    .is_some_and(|decl| decl.fields.iter().any(|field| matches!(field.ty, Type::Varbit(_))));
+                if is_error(ty) || self.is_opaque(ty) {
+                    None
+                } else if !self.check_varbits(&ty.clone()) {
+                    return false;
+                } else if !self.is_header(ty) {
+                    Some(format!("a header is extracted, not {}", self.describe(ty)))
+                } else if args.len() == 1 && has_varbit {
+                    Some("this header has a varbit field: its size must be given as second argument".to_owned())
+                } else if args.len() == 2 && !has_varbit {
+                    Some("this header has no varbit field whose size could be given".to_owned())
+                } else {
+                    None
+                }
+            }
+            ("packet_in", "lookahead") => match types.first() {
+                Some(ty) if self.is_opaque_inside(ty) || is_error(ty) => None,
+                Some(ty) => match self.size_in_bits(ty) {
+                    Some((low, high)) if low == high => None,
+                    _ => Some(format!("{} has no fixed size to look ahead", self.describe(ty))),
+                },
+                None => None,
+            },
+            ("packet_out", "emit") => match types.first() {
+                Some(ty) if !self.can_be_emitted(ty) => {
+                    Some(format!("headers, stacks, unions and structs of them are emitted, not {}", self.describe(ty)))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        match problem {
+            None => true,
+            Some(problem) => {
+                let at = match args.first() {
+                    Some(Arg::Expr(e)) => e.span,
+                    _ => span,
+                };
+                self.error(Diagnostic::error("core-method", at, problem));
+                false
+            }
+        }
+    }
+
+    fn can_be_emitted(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Stack(element, _) => self.can_be_emitted(element),
+            Type::Struct(_) if self.is_header(ty) || self.is_union(ty) => true,
+            Type::Struct(id) => self.out.structs[*id].fields.iter().all(|field| self.can_be_emitted(&field.ty)),
+            Type::Tuple(types) => types.iter().all(|ty| self.can_be_emitted(ty)),
+            _ => is_error(ty) || self.is_opaque(ty),
+        }
+    }
+
+    pub(super) fn header_method(&mut self, object: Expr, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+        let is_union = self.is_union(&object.ty);
+        let builtin = match &*name.name {
+            "isValid" => Builtin::IsValid,
+            "setValid" if !is_union => Builtin::SetValid,
+            "setInvalid" if !is_union => Builtin::SetInvalid,
+            _ => {
+                let found = self.describe(&object.ty);
+                let near = nearest(&name.name, ["isValid", "setValid", "setInvalid"].into_iter());
+                let mut diagnostic =
+                    Diagnostic::error("unknown-method", name.span, format!("{found} has no method `{}`", name.name));
+                if let Some(near) = near {
+                    diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+                }
+                self.error(diagnostic);
+                self.check_stray(args);
+                return Called::Wrong;
+            }
+        };
+        if !args.is_empty() {
+            self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
+            return Called::Wrong;
+        }
+        if builtin != Builtin::IsValid && !self.is_lvalue(&object) {
+            self.not_an_lvalue(&object);
+            return Called::Wrong;
+        }
+        let ty = if builtin == Builtin::IsValid { Type::Bool } else { Type::Void };
+        Called::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, ty)
+    }
+
+    pub(super) fn stack_method(&mut self, object: Expr, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+        let [arg] = args else {
+            self.error(Diagnostic::error("argument-count", span, format!("`{}` takes one argument", name.name)));
+            return Called::Wrong;
+        };
+        let Some(count) = self.integer(&arg.value, "the count") else { return Called::Wrong };
+        let Some(count) = count.to_u32() else {
+            self.error(Diagnostic::error("index", arg.value.span, format!("{count} is not a count of headers")));
+            return Called::Wrong;
+        };
+        if !self.is_lvalue(&object) {
+            self.not_an_lvalue(&object);
+            return Called::Wrong;
+        }
+        let builtin = if &*name.name == "push_front" { Builtin::PushFront(count) } else { Builtin::PopFront(count) };
+        Called::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, Type::Void)
+    }
+}
