@@ -65,7 +65,7 @@ reasons! {
     /// The packet is to leave by a port that is down.
     EgressPortDown, "tx.port-down", "on sending: the port is down";
     /// A block of the program ran for too long.
-    OutOfFuel, "program-limit", "by the limit on the steps of one block: the program does not end";
+    OutOfFuel, "program-limit", "for running too long without an end";
     /// A table whose entries are elsewhere has not answered.
     NotYet, "table.not-ready", "because a table had no answer yet";
     /// The packet went through the pipeline too often, or made too many copies of itself.

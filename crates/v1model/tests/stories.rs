@@ -162,6 +162,62 @@ fn story(name: &str) {
     assert!(told == expected, "{name}: first difference: {differs:?}; the whole:\n{told}");
 }
 
+/// No frame may be lost: what came in, and every copy made of it, left, was dropped for a reason, was replaced by its
+/// copies, or waits.
+fn nothing_is_lost(switch: &Switch, sent: u64) -> Result<(), String> {
+    let sum = |part: &str| -> u64 {
+        let wanted = |name: &str| match part {
+            "tx" => name.starts_with("port.") && name.ends_with(".tx.packets"),
+            _ => name.starts_with("drop.") && !name.contains(".at."),
+        };
+        switch.registry().iter().filter(|(name, _)| wanted(name)).map(|(_, value)| value).sum()
+    };
+    let number = |name: &str| switch.number(name).unwrap_or(0);
+    let made = number("clone.ingress.packets") + number("clone.egress.packets") + number("multicast.replicas");
+    let (came, went) = (sent + made, sum("tx") + sum("drop") + number("multicast.packets") + switch.waiting() as u64);
+    if came == went { Ok(()) } else { Err(format!("{came} came, {went} went:\n{}", switch.summary())) }
+}
+
+#[test]
+fn random_frames_are_all_accounted_for() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/stories");
+    for name in ["router", "copies", "queues", "learn", "limits"] {
+        let program = Arc::new(compile(&directory.join(format!("{name}.p4"))));
+        for seed in 1..=20u64 {
+            let config = Config { seed, max_work: 200, ..Config::with_ports(4) };
+            let mut switch = Switch::new(program.clone(), config).expect("the program fits the switch");
+            // Small numbers, so that groups, sessions, ports and operations are hit often.
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut random = |below: u64| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 20) % below
+            };
+            switch.set_multicast_group(1, Some(MulticastGroup::of_ports([1, 2, 3])));
+            switch.set_multicast_group(2, Some(MulticastGroup::default()));
+            switch.set_mirror_session(1, Some(MirrorSession::to_port(1)));
+            switch.set_mirror_session(2, Some(MirrorSession::to_group(1)));
+            switch.set_mirror_session(3, Some(MirrorSession::to_group(9)));
+            switch.set_port_rate(PortId(2), Some(1_000));
+            let mut sent = 0;
+            for step in 0..50 {
+                let frame = |random: &mut dyn FnMut(u64) -> u64| {
+                    let len = random(40) as usize;
+                    let data: Vec<u8> = (0..len).map(|_| random(8) as u8).collect();
+                    Frame::new(random(5) as u32, data)
+                };
+                let mut frames: Vec<Frame> = (0..random(10)).map(|_| frame(&mut random)).collect();
+                sent += frames.len() as u64;
+                switch.step(Time::from_us(step * 500), &mut frames, &mut Vec::new());
+                if let Err(error) = nothing_is_lost(&switch, sent) {
+                    panic!("{name}, seed {seed}, step {step}: {error}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn router() {
     story("router");
@@ -180,4 +236,9 @@ fn queues() {
 #[test]
 fn learn() {
     story("learn");
+}
+
+#[test]
+fn limits() {
+    story("limits");
 }

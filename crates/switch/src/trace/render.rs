@@ -9,6 +9,11 @@ use crate::Time;
 /// The column at which places in the source stand, where the line before them is not longer.
 const PLACE_COLUMN: usize = 76;
 
+/// Of a block with more steps than this, which only a loop has, the first and the last are shown.
+const MAX_SHOWN: usize = 400;
+const SHOWN_FIRST: usize = 30;
+const SHOWN_LAST: usize = 10;
+
 /// Lines with indentation and places.
 #[derive(Default)]
 struct Page {
@@ -87,7 +92,13 @@ fn render_pass(page: &mut Page, pass: &Pass) {
         }
         // Under a parser's states stand what they do.
         let mut indent = 1;
-        for step in steps {
+        for (index, step) in steps.iter().enumerate() {
+            if steps.len() > MAX_SHOWN && (SHOWN_FIRST..steps.len() - SHOWN_LAST).contains(&index) {
+                if index == SHOWN_FIRST {
+                    page.line(1, &format!("... {} more steps ...", steps.len() - SHOWN_FIRST - SHOWN_LAST), None);
+                }
+                continue;
+            }
             if let What::State { name } = &step.what {
                 page.line(1, &format!("state {name}"), step.at.as_deref());
                 indent = 2;

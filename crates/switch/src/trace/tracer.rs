@@ -10,7 +10,7 @@ use super::{Recorder, Value, value};
 use crate::{Frame, Time};
 
 /// The most steps a trace has. A program that loops through the switch ends long before.
-const MAX_STEPS: usize = 50_000;
+const MAX_STEPS: usize = 10_000;
 
 /// The most characters of an expression that are shown.
 const MAX_EXPR: usize = 100;

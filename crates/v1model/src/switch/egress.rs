@@ -72,13 +72,10 @@ impl Switch {
         now: Time,
         recorder: &mut R,
     ) {
-        if self.mirrors.get(session).is_none() {
-            return self.lose_clone(packet, session, recorder);
-        }
-        if packet.passes >= self.config.max_passes {
-            return self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
-        }
         self.registry.add(self.stats.egress_clones, 1);
+        if !self.may_clone(packet, session, recorder) {
+            return;
+        }
         let mut copy = self.copied(packet, PassKind::EgressClone { session }, recorder);
         copy.passes += 1;
         self.clear_metadata(&mut copy);

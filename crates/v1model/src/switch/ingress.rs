@@ -124,13 +124,10 @@ impl Switch {
         now: Time,
         recorder: &mut R,
     ) {
-        if self.mirrors.get(session).is_none() {
-            return self.lose_clone(packet, session, recorder);
-        }
-        if packet.passes >= self.config.max_passes {
-            return self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
-        }
         self.registry.add(self.stats.ingress_clones, 1);
+        if !self.may_clone(packet, session, recorder) {
+            return;
+        }
         let data = packet.state.data().to_vec();
         let mut copy = self.renewed(packet, data, PassKind::IngressClone { session }, recorder);
         copy.state.set_slot_to(self.layout.standard.ingress_port, u64::from(packet.ingress_port.0));
@@ -143,10 +140,18 @@ impl Switch {
         self.mirror(copy, session, now, recorder);
     }
 
-    /// Counts a clone to a session that nobody made.
-    pub(super) fn lose_clone<R: Recorder>(&mut self, packet: &Packet, session: u32, recorder: &mut R) {
-        self.drops.count(&mut self.registry, DropReason::NoMirrorSession, 0);
-        recorder.note(packet.pass, || format!("no clone: mirror session {session} does not exist"));
+    /// Whether a clone can be made; if not, it is counted as dropped.
+    pub(super) fn may_clone<R: Recorder>(&mut self, packet: &Packet, session: u32, recorder: &mut R) -> bool {
+        let (reason, why) = if self.mirrors.get(session).is_none() {
+            (DropReason::NoMirrorSession, "the mirror session does not exist")
+        } else if packet.passes >= self.config.max_passes {
+            (DropReason::LoopLimit, "the packet has been through the switch too often")
+        } else {
+            return true;
+        };
+        self.drops.count(&mut self.registry, reason, 0);
+        recorder.note(packet.pass, || format!("no clone for session {session}: {why}"));
+        false
     }
 
     /// Sets all metadata to 0; headers stay.
@@ -205,13 +210,14 @@ impl Switch {
         if replicas.is_empty() {
             return self.drop_packet(packet, DropReason::EmptyGroup, recorder);
         }
-        self.registry.add(self.stats.replicas, replicas.len() as u64);
         recorder.end(packet.pass, || Outcome::Replicated { group: Some(group), copies: replicas.len() });
         self.replicate(packet, &replicas, now, recorder);
     }
 
     /// Sends a copy of a packet to every replica.
     fn replicate<R: Recorder>(&mut self, packet: Box<Packet>, replicas: &[Replica], now: Time, recorder: &mut R) {
+        self.registry.add(self.stats.replicated, 1);
+        self.registry.add(self.stats.replicas, replicas.len() as u64);
         for replica in replicas {
             // A frame whose copies have used up its work is spared making further ones only to drop them.
             if self.work.len() >= self.work_left as usize {

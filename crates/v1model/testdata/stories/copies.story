@@ -61,8 +61,9 @@ summary
   1 dropped as clones: the mirror session does not exist
   1 dropped by the limit on passes and copies of one packet
   clone.egress.packets   1
-  clone.ingress.packets  3
-  multicast.replicas     3
+  clone.ingress.packets  4
+  multicast.packets      2
+  multicast.replicas     6
   recirculate.packets    2
   resubmit.packets       66
 

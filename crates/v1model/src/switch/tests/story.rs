@@ -259,6 +259,7 @@ port  rx packets  rx bytes  tx packets  tx bytes
 
 2 dropped in ingress by the program at probe.p4:101:9 (ProbeIngress)
 
+multicast.packets   1
 multicast.replicas  2
 resubmit.packets    1
 ";
