@@ -1,0 +1,54 @@
+//! What v1model says about the control plane.
+
+use p4runtime_proto::config::match_field::MatchType;
+
+use crate::arch::{Architecture, MatchKind, Property, Resource};
+
+/// The architecture `v1model.p4`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct V1Model;
+
+impl Architecture for V1Model {
+    fn name(&self) -> &str {
+        "v1model"
+    }
+
+    fn resource(&self, object: &str) -> Option<Resource> {
+        Some(match object {
+            "action_profile" => Resource::ActionProfile { selector: false, size: "size" },
+            "action_selector" => Resource::ActionProfile { selector: true, size: "size" },
+            "counter" => Resource::Counter { size: "size", unit: "type" },
+            "direct_counter" => Resource::DirectCounter { unit: "type" },
+            "meter" => Resource::Meter { size: "size", unit: "type" },
+            "direct_meter" => Resource::DirectMeter { unit: "type" },
+            "register" => Resource::Register { size: "size" },
+            _ => return None,
+        })
+    }
+
+    fn property(&self, name: &str) -> Option<Property> {
+        Some(match name {
+            "implementation" => Property::Implementation,
+            "counters" => Property::DirectCounter,
+            "meters" => Property::DirectMeter,
+            "support_timeout" => Property::IdleTimeout,
+            _ => return None,
+        })
+    }
+
+    fn is_digest(&self, function: &str) -> bool {
+        function == "digest"
+    }
+
+    fn match_kind(&self, kind: &str) -> MatchKind {
+        MatchKind::Standard(match kind {
+            "exact" => MatchType::Exact,
+            "lpm" => MatchType::Lpm,
+            "ternary" => MatchType::Ternary,
+            "range" => MatchType::Range,
+            "optional" => MatchType::Optional,
+            "selector" => return MatchKind::Hidden,
+            _ => return MatchKind::Other,
+        })
+    }
+}

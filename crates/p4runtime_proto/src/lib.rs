@@ -1,0 +1,21 @@
+//! The messages of P4Runtime, version 1.5, and the forms they are written in.
+//!
+//! The interface files (`proto/`, unchanged, with their licence) are compiled when this crate is built; the types below
+//! [`p4`] and [`google`] are generated from them and documented there. [`Format`] writes and reads a message as protobuf
+//! text, JSON, or bytes. Only crates that speak protobuf import this one.
+
+mod format;
+
+pub use format::{Format, FormatError, from_bytes, from_json, from_text, to_bytes, to_json, to_text};
+
+#[allow(missing_docs, clippy::all, rustdoc::all, reason = "generated from the interface files, which document it")]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+}
+
+pub use generated::{google, p4};
+/// The messages of `p4/config/v1`: P4Info and the types it describes.
+pub use p4::config::v1 as config;
+/// The messages of `p4/v1`: requests, entities, packets.
+pub use p4::v1;
+pub use prost;
