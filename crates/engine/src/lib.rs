@@ -34,8 +34,8 @@ pub use algorithm::{Algorithms, CrcParams};
 pub use bit_string::BitString;
 pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, Now};
 pub use objects::{
-    ActionCall, ActionSpec, Colour, CounterValue, EntryError, GroupMember, Installed, Meter, MeterConfig, NO_ACTION, Objects, RECORD_HIT,
-    TableEntry, WeightedCall,
+    ActionCall, ActionSpec, Colour, CounterValue, EntryError, GroupMember, Installed, Meter, MeterConfig, NO_ACTION,
+    Objects, RECORD_HIT, TableEntry, WeightedCall,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};
 pub use watch::{Event, Watch, Written};
