@@ -248,7 +248,7 @@ fn what_is_right_but_odd_gets_a_warning() {
             apply { x = used; applied.apply(); }
         }
         extern packet { void extract<T>(out T h); }
-        parser p(packet b, out h_t h) { state start { b.extract(h); transition accept; } state lost { transition accept; } }";
+        parser p(packet b, out h_t h) { state start { b.extract(h); transition accept; } state lost { transition select(h.a) { 1: accept; _: reject; 2: accept; } } }";
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let text = format!("match_kind {{ exact }} {text}");
     let program = p4::parse(&mut map, "test.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
@@ -256,6 +256,7 @@ fn what_is_right_but_odd_gets_a_warning() {
     let mut found: Vec<_> = diagnostics.iter().map(|d| (map.text(d.primary.span).to_owned(), d.code)).collect();
     found.sort();
     let expected = [
+        ("2: accept;", "unreachable"),
         ("300", "overflow"),
         ("forgotten", "unused"),
         ("idle", "unused"),

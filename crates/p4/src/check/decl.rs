@@ -458,6 +458,7 @@ impl<'a> Checker<'a> {
             Some((Symbol::Instance(id), span)) => {
                 if matches!(self.out.instances[id].ty, Type::Package(_)) {
                     self.out.main = Some(id);
+                    self.out.pkg_annotations = self.out.instances[id].annotations.clone();
                 } else {
                     let found = self.describe(&self.out.instances[id].ty);
                     self.error(

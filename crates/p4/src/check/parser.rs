@@ -185,6 +185,15 @@ impl<'a> Checker<'a> {
                         typed_cases.push(typed::SelectCase { keys, target, span: case.span });
                     }
                 }
+                let catches_all = |case: &typed::SelectCase| case.keys.iter().all(|key| matches!(key, Keyset::Any(_)));
+                let after = typed_cases.iter().skip_while(|case| !catches_all(case)).nth(1).map(|case| case.span);
+                let before = typed_cases.iter().find(|case| catches_all(case)).map(|case| case.span);
+                if let (Some(after), Some(before)) = (after, before) {
+                    self.error(
+                        Diagnostic::warning("unreachable", after, "this case is never reached")
+                            .also(before, "this one matches everything"),
+                    );
+                }
                 Transition::Select { exprs, cases: typed_cases, span: *span }
             }
         }
