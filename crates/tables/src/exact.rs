@@ -1,0 +1,237 @@
+//! Entries by their whole key: open addressing in groups of 16 slots.
+//!
+//! Each slot has a tag of one byte in an array of its own: 7 bits of the hash, or that the slot is empty or was. A
+//! lookup compares the 16 tags of a group at once and then, mostly, one key; a miss mostly compares none. The tags of a
+//! million entries fit into a second-level cache, so a hit costs one access to far memory and a miss none. A group
+//! that has an empty slot ends the search, since a key goes on to the next group only when its own is full.
+//!
+//! An entry takes `8 * words + 9` bytes, divided by a load that is between 7/12 and 7/8 while a table grows.
+
+use crate::hash::{hash_words, scale};
+use crate::prefetch::prefetch;
+use crate::{BATCH, MISS, PackedLookup, for_words};
+
+const GROUP: usize = 16;
+const EMPTY: u8 = 0xff;
+/// A slot whose entry is gone, in a group that was full: the search must go on.
+const GONE: u8 = 0x80;
+
+/// A hash table over packed keys.
+#[derive(Clone, Debug)]
+pub struct Exact {
+    words: usize,
+    len: usize,
+    /// Slots that are not empty: entries, and those whose entries are gone.
+    used: usize,
+    /// One group at least.
+    tags: Vec<[u8; GROUP]>,
+    /// For each slot the key's words and the handle.
+    slots: Vec<u64>,
+}
+
+/// A bit for each of the 16 tags that is `tag`.
+#[inline(always)]
+fn matching(tags: &[u8; GROUP], tag: u8) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+        let both = u128::from_le_bytes(*tags);
+        // SAFETY: the intrinsics work on values alone; SSE2, which they need, is part of x86_64.
+        unsafe {
+            let all = _mm_set_epi64x((both >> 64) as i64, both as i64);
+            _mm_movemask_epi8(_mm_cmpeq_epi8(all, _mm_set1_epi8(tag as i8))) as u32
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    tags.iter().enumerate().fold(0, |mask, (at, other)| mask | u32::from(*other == tag) << at)
+}
+
+#[inline(always)]
+fn tag_of(hash: u64) -> u8 {
+    (hash & 0x7f) as u8
+}
+
+impl Exact {
+    /// An empty table for keys of `words` words (0 is allowed: one key, the empty one).
+    pub fn new(words: usize) -> Self {
+        Self::with_capacity(words, 0)
+    }
+
+    /// An empty table with room for `entries`.
+    pub fn with_capacity(words: usize, entries: usize) -> Self {
+        let groups = (entries * 8).div_ceil(GROUP * 7).max(1);
+        assert!(u32::try_from(groups).is_ok(), "a table has fewer than 2^36 slots");
+        let slots = vec![0; groups * GROUP * (words + 1)];
+        Exact { words, len: 0, used: 0, tags: vec![[EMPTY; GROUP]; groups], slots }
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes that the table takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.tags.capacity() * GROUP + self.slots.capacity() * 8
+    }
+
+    #[inline(always)]
+    fn slot<const N: usize>(&self, slot: usize) -> &[u64] {
+        let stride = self.count::<N>() + 1;
+        &self.slots[slot * stride..][..stride]
+    }
+
+    #[inline(always)]
+    fn count<const N: usize>(&self) -> usize {
+        if N == 0 { self.words } else { N }
+    }
+
+    #[inline(always)]
+    fn hash<const N: usize>(&self, key: &[u64]) -> u64 {
+        hash_words(self.count::<N>(), |at| key[at])
+    }
+
+    /// The slot of a key.
+    #[inline(always)]
+    fn locate<const N: usize>(&self, key: &[u64], hash: u64) -> Option<usize> {
+        let words = self.count::<N>();
+        let mut group = scale(hash, self.tags.len());
+        for _ in 0..self.tags.len() {
+            let tags = &self.tags[group];
+            let mut candidates = matching(tags, tag_of(hash));
+            while candidates != 0 {
+                let slot = group * GROUP + candidates.trailing_zeros() as usize;
+                if self.slot::<N>(slot)[..words] == key[..words] {
+                    return Some(slot);
+                }
+                candidates &= candidates - 1;
+            }
+            if matching(tags, EMPTY) != 0 {
+                return None;
+            }
+            group += 1;
+            if group == self.tags.len() {
+                group = 0;
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+        let slot = self.locate::<N>(key, self.hash::<N>(key))?;
+        Some(self.slot::<N>(slot)[self.count::<N>()] as u32)
+    }
+
+    /// First the tags of all are asked for, then the slots they point to, then the keys are compared.
+    fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        let words = self.count::<N>();
+        let mut hashes = [0u64; BATCH];
+        for (chunk, found) in found.chunks_mut(BATCH).enumerate() {
+            let keys = &keys[chunk * BATCH * words..][..found.len() * words];
+            for (at, hash) in hashes[..found.len()].iter_mut().enumerate() {
+                *hash = self.hash::<N>(&keys[at * words..][..words]);
+                prefetch(&self.tags, scale(*hash, self.tags.len()));
+            }
+            for hash in &hashes[..found.len()] {
+                let group = scale(*hash, self.tags.len());
+                let candidates = matching(&self.tags[group], tag_of(*hash));
+                if candidates != 0 {
+                    let slot = group * GROUP + candidates.trailing_zeros() as usize;
+                    prefetch(&self.slots, slot * (words + 1));
+                }
+            }
+            for ((at, found), hash) in found.iter_mut().enumerate().zip(&hashes) {
+                let slot = self.locate::<N>(&keys[at * words..][..words], *hash);
+                *found = slot.map_or(MISS, |slot| self.slot::<N>(slot)[words] as u32);
+            }
+        }
+    }
+
+    /// Gives a key a handle. Returns the one it had.
+    pub fn insert(&mut self, key: &[u64], handle: u32) -> Option<u32> {
+        assert_eq!(key.len(), self.words, "keys have the table's number of words");
+        let hash = self.hash::<0>(key);
+        if let Some(slot) = self.locate::<0>(key, hash) {
+            let stored = &mut self.slots[slot * (self.words + 1) + self.words];
+            return Some(std::mem::replace(stored, u64::from(handle)) as u32);
+        }
+        if (self.used + 1) * 8 > self.tags.len() * GROUP * 7 {
+            self.grow();
+        }
+        self.place(key, hash, handle);
+        None
+    }
+
+    /// Writes an entry that is not there into the first slot that is free.
+    fn place(&mut self, key: &[u64], hash: u64, handle: u32) {
+        let mut group = scale(hash, self.tags.len());
+        let at = loop {
+            let tags = &self.tags[group];
+            let free = matching(tags, EMPTY) | matching(tags, GONE);
+            if free != 0 {
+                break free.trailing_zeros() as usize;
+            }
+            group = (group + 1) % self.tags.len();
+        };
+        self.used += usize::from(self.tags[group][at] == EMPTY);
+        self.len += 1;
+        self.tags[group][at] = tag_of(hash);
+        let slot = &mut self.slots[(group * GROUP + at) * (self.words + 1)..][..self.words + 1];
+        slot[..self.words].copy_from_slice(key);
+        slot[self.words] = u64::from(handle);
+    }
+
+    /// Moves to a table half as large again, or to one of the same size if much of this one is slots of entries gone.
+    fn grow(&mut self) {
+        let room =
+            if self.len * 4 > self.used * 3 { self.len + self.len / 2 + 14 } else { self.len + self.len / 8 + 14 };
+        let mut new = Exact::with_capacity(self.words, room);
+        self.for_each(|key, handle| {
+            let hash = new.hash::<0>(key);
+            new.place(key, hash, handle);
+        });
+        *self = new;
+    }
+
+    /// Takes an entry away and returns its handle.
+    pub fn remove(&mut self, key: &[u64]) -> Option<u32> {
+        assert_eq!(key.len(), self.words, "keys have the table's number of words");
+        let slot = self.locate::<0>(key, self.hash::<0>(key))?;
+        let tags = &mut self.tags[slot / GROUP];
+        let was_never_full = matching(tags, EMPTY) != 0;
+        tags[slot % GROUP] = if was_never_full { EMPTY } else { GONE };
+        self.used -= usize::from(was_never_full);
+        self.len -= 1;
+        Some(self.slot::<0>(slot)[self.words] as u32)
+    }
+
+    /// Visits every entry, in no particular order.
+    pub fn for_each(&self, mut visit: impl FnMut(&[u64], u32)) {
+        for (slot, tag) in self.tags.iter().flatten().enumerate() {
+            if *tag < GONE {
+                let (handle, key) = self.slot::<0>(slot).split_last().expect("slots end in the handle");
+                visit(key, *handle as u32);
+            }
+        }
+    }
+}
+
+impl PackedLookup for Exact {
+    fn words(&self) -> usize {
+        self.words
+    }
+
+    fn lookup(&self, key: &[u64]) -> Option<u32> {
+        for_words!(self.words, self.lookup_in(key))
+    }
+
+    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) {
+        for_words!(self.words, self.lookup_batch_in(keys, found))
+    }
+}

@@ -1,0 +1,289 @@
+//! Entries with one prefix, among fields that are exact.
+//!
+//! All prefixes live in a [`Trie`], a bitmap trie with steps of 6 bits, which serves any width and takes tens of bytes
+//! an entry. A table that grows past [`DIRECT_FROM`] prefixes of at most 32 bits gets a [`Direct`] index beside it,
+//! where a lookup is one or two loads; it takes 80 MB of addresses, of which only touched pages become memory. A table
+//! that shrinks below [`DIRECT_UNTIL`] gives the index back.
+//!
+//! Where a key has exact fields too, they choose a root of the trie by one hash, so that a million combinations of
+//! them share one trie's memory; up to [`DIRECT_MOST`] of them have an index at the same time.
+
+mod direct;
+mod trie;
+
+use crate::exact::Exact;
+use crate::layout::{FieldKind, Layout};
+use crate::{BATCH, MISS, PackedLookup};
+use direct::Direct;
+use smallvec::SmallVec;
+use trie::Trie;
+
+/// From how many prefixes on a table has an index.
+pub const DIRECT_FROM: usize = 16 * 1024;
+/// Below how many prefixes it loses it.
+pub const DIRECT_UNTIL: usize = 8 * 1024;
+/// How many indices a table may have.
+pub const DIRECT_MOST: usize = 4;
+/// Handles are smaller: the index keeps a bit for itself.
+pub const HANDLE_END: u32 = (1 << 31) - 1;
+
+/// The prefixes behind one combination of the exact fields.
+#[derive(Clone, Debug)]
+struct Branch {
+    root: u32,
+    len: usize,
+    direct: Option<Box<Direct>>,
+}
+
+/// A table with one prefix field; the others are exact.
+#[derive(Clone, Debug)]
+pub struct Lpm {
+    words: usize,
+    /// The prefix field: its width, and where it lies.
+    width: u32,
+    word: usize,
+    shift: u32,
+    /// Ones for the bits of the exact fields, and the branch for each of their values; without exact fields there is
+    /// branch 0 alone.
+    exact_mask: Box<[u64]>,
+    by_exact: Option<Exact>,
+    branches: Vec<Branch>,
+    free: Vec<u32>,
+    trie: Trie,
+    len: usize,
+}
+
+/// The prefix field, its first bit at the top, with zeros behind it.
+type Value = SmallVec<[u64; 4]>;
+
+impl Lpm {
+    /// An empty table.
+    ///
+    /// # Panics
+    /// If the layout does not have exactly one prefix field with only exact ones beside it.
+    pub fn new(layout: &Layout) -> Self {
+        let prefixes: Vec<_> = layout.fields().iter().filter(|field| field.kind == FieldKind::Prefix).collect();
+        let [field] = prefixes[..] else { panic!("one field is a prefix") };
+        let mut exact_mask = vec![0; layout.words()].into_boxed_slice();
+        let mut exact_fields = false;
+        for (index, other) in layout.fields().iter().enumerate() {
+            match other.kind {
+                FieldKind::Prefix => {}
+                FieldKind::Exact => {
+                    layout.put(&mut exact_mask, index, &vec![u64::MAX; other.words()]);
+                    exact_fields |= other.width > 0;
+                }
+                kind => panic!("{kind:?} beside a prefix"),
+            }
+        }
+        let mut trie = Trie::new();
+        let branches = match exact_fields {
+            true => Vec::new(),
+            false => vec![Branch { root: trie.new_root(), len: 0, direct: None }],
+        };
+        Lpm {
+            words: layout.words(),
+            width: field.width,
+            word: field.word,
+            shift: field.shift,
+            exact_mask,
+            by_exact: exact_fields.then(|| Exact::new(layout.words())),
+            branches,
+            free: Vec::new(),
+            trie,
+            len: 0,
+        }
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes that the table takes; of an index, its pages count as if all were touched.
+    pub fn memory_bytes(&self) -> usize {
+        let indices: usize = self.branches.iter().flat_map(|branch| &branch.direct).map(|it| it.memory_bytes()).sum();
+        let exact = self.by_exact.as_ref().map_or(0, Exact::memory_bytes);
+        self.trie.memory_bytes() + indices + exact + self.branches.capacity() * size_of::<Branch>()
+    }
+
+    fn exact_part(&self, key: &[u64]) -> SmallVec<[u64; 4]> {
+        key.iter().zip(&self.exact_mask).map(|(word, mask)| word & mask).collect()
+    }
+
+    /// The field of up to 64 bits, as a number.
+    #[inline(always)]
+    fn narrow(&self, key: &[u64]) -> u64 {
+        if self.width == 0 { 0 } else { key[self.word] >> self.shift & (u64::MAX >> (64 - self.width)) }
+    }
+
+    /// The field with its first bit at the top of the first word.
+    fn value(&self, key: &[u64]) -> Value {
+        let count = (self.width as usize).div_ceil(64);
+        let spare = (count * 64) as u32 - self.width;
+        if count <= 1 {
+            return if count == 0 { Value::new() } else { [self.narrow(key) << spare].into_iter().collect() };
+        }
+        let field = &key[self.word..self.word + count];
+        let top_down = (0..count).rev();
+        let aligned = top_down.map(|at| match (spare, at) {
+            (0, _) => field[at],
+            (_, 0) => field[0] << spare,
+            _ => field[at] << spare | field[at - 1] >> (64 - spare),
+        });
+        aligned.collect()
+    }
+
+    #[inline(always)]
+    fn branch(&self, key: &[u64]) -> Option<u32> {
+        match &self.by_exact {
+            None => Some(0),
+            Some(by_exact) => by_exact.lookup(&self.exact_part(key)),
+        }
+    }
+
+    #[inline(always)]
+    fn lookup_in(&self, branch: &Branch, key: &[u64]) -> Option<u32> {
+        if let Some(direct) = &branch.direct {
+            return direct.lookup(self.narrow(key) as u32);
+        }
+        match self.width {
+            0..=64 => {
+                let spare = (64 - self.width) & 63;
+                self.trie.lookup_narrow(branch.root, self.narrow(key) << spare)
+            }
+            _ => self.trie.lookup(branch.root, &self.value(key)),
+        }
+    }
+
+    /// Gives a prefix, whose bits behind it are 0, a handle. Returns the one it had.
+    ///
+    /// # Panics
+    /// If the prefix is longer than the field, or the handle not below [`HANDLE_END`].
+    pub fn insert(&mut self, key: &[u64], prefix: u32, handle: u32) -> Option<u32> {
+        assert!(prefix <= self.width && handle < HANDLE_END && key.len() == self.words);
+        let at = self.branch(key).unwrap_or_else(|| self.new_branch(key));
+        let value = self.value(key);
+        let narrow = if self.width <= 32 { self.narrow(key) as u32 } else { 0 };
+        let root = self.branches[at as usize].root;
+        let before = self.trie.insert(root, &value, prefix, handle);
+        let branch = &mut self.branches[at as usize];
+        if let Some(direct) = &mut branch.direct {
+            direct.insert(narrow, prefix, handle);
+        }
+        if before.is_none() {
+            branch.len += 1;
+            self.len += 1;
+            self.consider_direct(at as usize);
+        }
+        before
+    }
+
+    fn new_branch(&mut self, key: &[u64]) -> u32 {
+        let branch = Branch { root: self.trie.new_root(), len: 0, direct: None };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.branches[at as usize] = branch;
+                at
+            }
+            None => {
+                self.branches.push(branch);
+                self.branches.len() as u32 - 1
+            }
+        };
+        let exact = self.exact_part(key);
+        self.by_exact.as_mut().expect("branches come with exact fields").insert(&exact, at);
+        at
+    }
+
+    fn consider_direct(&mut self, at: usize) {
+        let have = self.branches[at].direct.is_some();
+        let len = self.branches[at].len;
+        if !have && len >= DIRECT_FROM && (9..=32).contains(&self.width) {
+            let all = self.branches.iter().filter(|branch| branch.direct.is_some()).count();
+            if all < DIRECT_MOST {
+                let mut direct = Box::new(Direct::new(self.width));
+                self.trie.for_each(self.branches[at].root, &mut |value, prefix, handle| {
+                    direct.insert(((value[0] >> 32) as u32) >> (32 - self.width), prefix, handle);
+                });
+                self.branches[at].direct = Some(direct);
+            }
+        } else if have && len < DIRECT_UNTIL {
+            self.branches[at].direct = None;
+        }
+    }
+
+    /// The handle of exactly this prefix.
+    pub fn find(&self, key: &[u64], prefix: u32) -> Option<u32> {
+        let branch = self.branch(key)?;
+        self.trie.find(self.branches[branch as usize].root, &self.value(key), prefix)
+    }
+
+    /// Takes a prefix away and returns its handle.
+    pub fn remove(&mut self, key: &[u64], prefix: u32) -> Option<u32> {
+        let at = self.branch(key)?;
+        let value = self.value(key);
+        let root = self.branches[at as usize].root;
+        let handle = self.trie.remove(root, &value, prefix)?;
+        self.len -= 1;
+        self.branches[at as usize].len -= 1;
+        if self.branches[at as usize].direct.is_some() {
+            let cover = if prefix == 0 { None } else { self.trie.cover(root, &value, prefix - 1) };
+            let narrow = self.narrow(key) as u32;
+            if let Some(direct) = &mut self.branches[at as usize].direct {
+                direct.remove(narrow, prefix, cover);
+            }
+            self.consider_direct(at as usize);
+        }
+        let exact = self.exact_part(key);
+        if let (0, Some(by_exact)) = (self.branches[at as usize].len, &mut self.by_exact) {
+            by_exact.remove(&exact);
+            self.trie.free_root(root);
+            self.free.push(at);
+        }
+        Some(handle)
+    }
+}
+
+impl PackedLookup for Lpm {
+    fn words(&self) -> usize {
+        self.words
+    }
+
+    fn lookup(&self, key: &[u64]) -> Option<u32> {
+        self.lookup_in(&self.branches[self.branch(key)? as usize], key)
+    }
+
+    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) {
+        let words = self.words;
+        let only = match &self.by_exact {
+            None => self.branches.first(),
+            Some(_) => None,
+        };
+        let Some(branch) = only else {
+            for (at, found) in found.iter_mut().enumerate() {
+                *found = self.lookup(&keys[at * words..][..words]).unwrap_or(MISS);
+            }
+            return;
+        };
+        for (chunk, found) in found.chunks_mut(BATCH).enumerate() {
+            let keys = &keys[chunk * BATCH * words..][..found.len() * words];
+            let key = |at: usize| &keys[at * words..][..words];
+            if let Some(direct) = &branch.direct {
+                direct.lookup_batch(found, |at| self.narrow(key(at)) as u32);
+            } else if self.width <= 64 {
+                let spare = (64 - self.width) & 63;
+                self.trie.lookup_batch(branch.root, found, |at| self.narrow(key(at)) << spare);
+            } else {
+                for (at, found) in found.iter_mut().enumerate() {
+                    *found = self.trie.lookup(branch.root, &self.value(key(at))).unwrap_or(MISS);
+                }
+            }
+        }
+    }
+}

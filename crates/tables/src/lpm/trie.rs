@@ -1,0 +1,341 @@
+//! A bitmap trie with steps of 6 bits (Eatherton, Varghese, Dittia: Tree Bitmap, 2004).
+//!
+//! A node stands for 6 bits of the key. One bitmap says which of its 63 inner prefixes (of 0 to 5 more bits) have a
+//! result, another which of its 64 children exist; results and children lie side by side in arenas and are found by
+//! counting bits. An update touches the nodes on one path and nothing below them, which a trie that pushes results to
+//! its leaves cannot say.
+//!
+//! ```text
+//! results: bit  0 for *        children: bit i for the 6 bits i
+//!          bits 1, 2 for 0*, 1*
+//!          bits 3..7 for 00* to 11*, and so on to bits 31..63 for 5 bits
+//! ```
+//!
+//! So the longest inner prefix of 6 bits is the highest bit that a mask for them leaves in the first bitmap.
+
+use crate::arena::Arena;
+use crate::prefetch::prefetch;
+use crate::{BATCH, MISS};
+
+/// Bits a step.
+const STEP: u32 = 6;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    results: u64,
+    children: u64,
+    first_result: u32,
+    first_child: u32,
+}
+
+/// For each 6 bits, the inner prefixes that they have.
+const INNER: [u64; 64] = {
+    let mut table = [0; 64];
+    let mut bits = 0;
+    while bits < 64 {
+        let mut length = 0;
+        while length < STEP {
+            table[bits as usize] |= 1u64 << inner(bits, length);
+            length += 1;
+        }
+        bits += 1;
+    }
+    table
+};
+
+/// The place of the first `length` of 6 bits among the inner prefixes.
+const fn inner(bits: u32, length: u32) -> u32 {
+    (1 << length) - 1 + (bits >> (STEP - length))
+}
+
+/// Reads a value 6 bits at a time.
+trait Walk {
+    fn next(&mut self) -> usize;
+}
+
+/// Values of up to 64 bits, the first bit at the top.
+struct Narrow(u64);
+
+impl Walk for Narrow {
+    #[inline(always)]
+    fn next(&mut self) -> usize {
+        let bits = self.0 >> (64 - STEP);
+        self.0 <<= STEP;
+        bits as usize
+    }
+}
+
+/// Values of any width, zeros behind their end.
+struct Wide<'a> {
+    words: &'a [u64],
+    bit: usize,
+}
+
+impl Walk for Wide<'_> {
+    #[inline(always)]
+    fn next(&mut self) -> usize {
+        let (word, offset) = (self.bit / 64, self.bit % 64);
+        self.bit += STEP as usize;
+        let mut bits = self.words.get(word).map_or(0, |word| word << offset);
+        if offset > 0 {
+            bits |= self.words.get(word + 1).map_or(0, |word| word >> (64 - offset));
+        }
+        (bits >> (64 - STEP)) as usize
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Trie {
+    nodes: Arena<Node>,
+    results: Arena<u32>,
+}
+
+#[inline(always)]
+fn rank(bitmap: u64, bit: u32) -> u32 {
+    (bitmap & ((1 << bit) - 1)).count_ones()
+}
+
+impl Trie {
+    pub(super) fn new() -> Self {
+        Trie { nodes: Arena::new(), results: Arena::new() }
+    }
+
+    /// A tree of its own in the same memory.
+    pub(super) fn new_root(&mut self) -> u32 {
+        self.nodes.allocate(1)
+    }
+
+    /// Gives back a tree that has no prefix.
+    pub(super) fn free_root(&mut self, root: u32) {
+        self.nodes.release(root, 1);
+    }
+
+    #[inline(always)]
+    fn node(&self, at: u32) -> Node {
+        self.nodes.items[at as usize]
+    }
+
+    /// The longest prefix that a node has for 6 bits: the place of its result.
+    #[inline(always)]
+    fn inside(node: &Node, bits: usize) -> Option<u32> {
+        let candidates = node.results & INNER[bits];
+        (candidates != 0).then(|| node.first_result + rank(node.results, candidates.ilog2()))
+    }
+
+    #[inline(always)]
+    fn child(node: &Node, bits: usize) -> Option<u32> {
+        (node.children >> bits & 1 != 0).then(|| node.first_child + rank(node.children, bits as u32))
+    }
+
+    #[inline(always)]
+    fn descend(&self, root: u32, mut walk: impl Walk) -> Option<u32> {
+        let mut best = None;
+        let mut at = root;
+        loop {
+            let node = self.node(at);
+            let bits = walk.next();
+            best = Self::inside(&node, bits).or(best);
+            match Self::child(&node, bits) {
+                Some(child) => at = child,
+                None => return best.map(|place| self.results.items[place as usize]),
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn lookup_narrow(&self, root: u32, value: u64) -> Option<u32> {
+        self.descend(root, Narrow(value))
+    }
+
+    pub(super) fn lookup(&self, root: u32, value: &[u64]) -> Option<u32> {
+        self.descend(root, Wide { words: value, bit: 0 })
+    }
+
+    /// Fills up to [`BATCH`] results; all walks go down together, so that their loads overlap.
+    #[inline(always)]
+    pub(super) fn lookup_batch(&self, root: u32, found: &mut [u32], value: impl Fn(usize) -> u64) {
+        let mut rest = [0u64; BATCH];
+        let mut at = [root; BATCH];
+        let mut going = [0u8; BATCH];
+        let mut count = found.len();
+        for index in 0..count {
+            rest[index] = value(index);
+            going[index] = index as u8;
+        }
+        found.fill(MISS);
+        while count > 0 {
+            let mut kept = 0;
+            for place in 0..count {
+                let index = usize::from(going[place]) % BATCH;
+                let node = self.node(at[index]);
+                let bits = Narrow(rest[index]).next();
+                rest[index] <<= STEP;
+                if let Some(place) = Self::inside(&node, bits) {
+                    found[index] = place;
+                }
+                if let Some(child) = Self::child(&node, bits) {
+                    at[index] = child;
+                    prefetch(&self.nodes.items, child as usize);
+                    going[kept] = index as u8;
+                    kept += 1;
+                } else {
+                    prefetch(&self.results.items, found[index] as usize);
+                }
+            }
+            count = kept;
+        }
+        for found in found.iter_mut().filter(|found| **found != MISS) {
+            *found = self.results.items[*found as usize];
+        }
+    }
+
+    /// The node for a prefix and the place of the prefix in it.
+    fn seek(&self, root: u32, value: &[u64], prefix: u32) -> Option<(u32, u32)> {
+        let mut walk = Wide { words: value, bit: 0 };
+        let mut at = root;
+        for _ in 0..prefix / STEP {
+            at = Self::child(&self.node(at), walk.next())?;
+        }
+        Some((at, inner(walk.next() as u32, prefix % STEP)))
+    }
+
+    pub(super) fn find(&self, root: u32, value: &[u64], prefix: u32) -> Option<u32> {
+        let (at, place) = self.seek(root, value, prefix)?;
+        let node = self.node(at);
+        let there = node.results >> place & 1 != 0;
+        there.then(|| self.results.items[(node.first_result + rank(node.results, place)) as usize])
+    }
+
+    /// The longest prefix of a value that has at most `longest` bits: handle and length.
+    pub(super) fn cover(&self, root: u32, value: &[u64], longest: u32) -> Option<(u32, u32)> {
+        let mut walk = Wide { words: value, bit: 0 };
+        let mut at = root;
+        let mut best = None;
+        for depth in 0..=longest / STEP {
+            let node = self.node(at);
+            let bits = walk.next();
+            let inner_longest = (longest - depth * STEP).min(STEP - 1);
+            let allowed = (1u64 << ((1 << (inner_longest + 1)) - 1)) - 1;
+            let candidates = node.results & INNER[bits] & allowed;
+            if candidates != 0 {
+                let place = candidates.ilog2();
+                let handle = self.results.items[(node.first_result + rank(node.results, place)) as usize];
+                best = Some((handle, depth * STEP + (place + 1).ilog2()));
+            }
+            match Self::child(&node, bits) {
+                Some(child) => at = child,
+                None => break,
+            }
+        }
+        best
+    }
+
+    /// Gives a prefix a handle and returns the one it had.
+    pub(super) fn insert(&mut self, root: u32, value: &[u64], prefix: u32, handle: u32) -> Option<u32> {
+        let mut walk = Wide { words: value, bit: 0 };
+        let mut at = root;
+        for _ in 0..prefix / STEP {
+            let node = self.node(at);
+            let bits = walk.next();
+            at = match Self::child(&node, bits) {
+                Some(child) => child,
+                None => {
+                    let place = rank(node.children, bits as u32);
+                    let len = node.children.count_ones() as usize;
+                    let first = self.nodes.insert(node.first_child, len, place as usize, Node::default());
+                    let node = &mut self.nodes.items[at as usize];
+                    node.children |= 1 << bits;
+                    node.first_child = first;
+                    first + place
+                }
+            };
+        }
+        let place = inner(walk.next() as u32, prefix % STEP);
+        let node = self.node(at);
+        let index = rank(node.results, place);
+        if node.results >> place & 1 != 0 {
+            let result = &mut self.results.items[(node.first_result + index) as usize];
+            return Some(std::mem::replace(result, handle));
+        }
+        let len = node.results.count_ones() as usize;
+        let first = self.results.insert(node.first_result, len, index as usize, handle);
+        let node = &mut self.nodes.items[at as usize];
+        node.results |= 1 << place;
+        node.first_result = first;
+        None
+    }
+
+    /// Takes a prefix away, and the nodes that only it needed; the root stays.
+    pub(super) fn remove(&mut self, root: u32, value: &[u64], prefix: u32) -> Option<u32> {
+        let handle = self.find(root, value, prefix)?;
+        // Nodes move when their siblings change, so the path is walked once for the result and again from its end for
+        // each node that becomes empty.
+        let (at, place) = self.seek(root, value, prefix)?;
+        let node = self.node(at);
+        let len = node.results.count_ones() as usize;
+        let first = self.results.remove(node.first_result, len, rank(node.results, place) as usize);
+        let node = &mut self.nodes.items[at as usize];
+        node.results &= !(1 << place);
+        node.first_result = first;
+
+        let mut path = Vec::with_capacity((prefix / STEP) as usize);
+        let mut walk = Wide { words: value, bit: 0 };
+        let mut at = root;
+        for _ in 0..prefix / STEP {
+            let bits = walk.next();
+            path.push((at, bits));
+            at = Self::child(&self.node(at), bits).expect("the prefix was found");
+        }
+        while let Some((parent, bits)) = path.pop() {
+            let node = self.node(at);
+            if node.results != 0 || node.children != 0 {
+                break;
+            }
+            let above = self.node(parent);
+            let len = above.children.count_ones() as usize;
+            let first = self.nodes.remove(above.first_child, len, rank(above.children, bits as u32) as usize);
+            let above = &mut self.nodes.items[parent as usize];
+            above.children &= !(1 << bits);
+            above.first_child = first;
+            at = parent;
+        }
+        Some(handle)
+    }
+
+    /// Visits every prefix of a tree: value, length, handle.
+    pub(super) fn for_each(&self, root: u32, visit: &mut impl FnMut(&[u64], u32, u32)) {
+        // A node, and the bits that lead to it. The stack holds at most 64 nodes a level.
+        let mut stack = vec![(root, Vec::<u64>::new(), 0u32)];
+        while let Some((at, bits, depth)) = stack.pop() {
+            let node = self.node(at);
+            for place in (0..63).filter(|place| node.results >> place & 1 != 0) {
+                let length = (place + 1u32).ilog2();
+                let inner_bits = u64::from(place + 1 - (1 << length)) << (STEP - length);
+                let value = with_bits(&bits, depth, inner_bits);
+                let handle = self.results.items[(node.first_result + rank(node.results, place)) as usize];
+                visit(&value, depth * STEP + length, handle);
+            }
+            for child in (0..64).filter(|child| node.children >> child & 1 != 0) {
+                let next = node.first_child + rank(node.children, child);
+                stack.push((next, with_bits(&bits, depth, u64::from(child)), depth + 1));
+            }
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.nodes.memory_bytes() + self.results.memory_bytes()
+    }
+}
+
+/// A value with 6 more bits at a depth.
+fn with_bits(value: &[u64], depth: u32, bits: u64) -> Vec<u64> {
+    let mut value = value.to_vec();
+    let (word, offset) = ((depth * STEP / 64) as usize, depth * STEP % 64);
+    value.resize(value.len().max(word + 2), 0);
+    let top = bits << (64 - STEP);
+    value[word] |= top >> offset;
+    if offset > 0 {
+        value[word + 1] |= top << (64 - offset);
+    }
+    value
+}

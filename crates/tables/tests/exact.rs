@@ -1,0 +1,77 @@
+//! The exact table against the standard library's map.
+
+use std::collections::BTreeMap;
+
+use tables::dice::Dice;
+use tables::{Exact, MISS, PackedLookup};
+
+/// Asks for every key of a list, alone and in batches, and holds the answers against the map.
+fn compare(table: &Exact, map: &BTreeMap<Vec<u64>, u32>, keys: &[Vec<u64>]) {
+    let mut found = vec![0; keys.len()];
+    table.lookup_batch(&keys.concat(), &mut found);
+    for (key, found) in keys.iter().zip(found) {
+        let want = map.get(key).copied();
+        assert_eq!(table.lookup(key), want, "{key:?}");
+        assert_eq!(found, want.unwrap_or(MISS), "{key:?} in a batch");
+    }
+}
+
+#[test]
+fn agrees_with_a_map() {
+    for words in [0, 1, 2, 3, 4, 5, 6, 9, 17] {
+        // Few values at first, so that keys come again; then many.
+        for end in [2u64, 40, 5000] {
+            let mut dice = Dice::new(words as u64 * 1000 + end);
+            let key = |dice: &mut Dice| -> Vec<u64> {
+                let mut key: Vec<_> = (0..words).map(|_| dice.below(2)).collect();
+                key.first_mut().into_iter().for_each(|word| *word = dice.below(end) << 40);
+                key
+            };
+            let mut table = Exact::new(words);
+            let mut map = BTreeMap::new();
+            for step in 0..6000u32 {
+                let some = key(&mut dice);
+                // Grows for a while, then shrinks.
+                if dice.percent(if step < 4000 { 70 } else { 20 }) {
+                    assert_eq!(table.insert(&some, step), map.insert(some, step));
+                } else {
+                    assert_eq!(table.remove(&some), map.remove(&some));
+                }
+                assert_eq!(table.len(), map.len());
+                if step % 100 == 0 {
+                    let keys: Vec<_> = (0..70).map(|_| key(&mut dice)).collect();
+                    compare(&table, &map, &keys);
+                }
+            }
+            let mut all = BTreeMap::new();
+            table.for_each(|key, handle| assert_eq!(all.insert(key.to_vec(), handle), None));
+            assert_eq!(all, map);
+        }
+    }
+}
+
+#[test]
+fn insertions_and_removals_for_ever_do_not_grow_it() {
+    let mut table = Exact::new(1);
+    for key in 0..1000 {
+        table.insert(&[key], 0);
+    }
+    let before = table.memory_bytes();
+    for key in 1000..200_000 {
+        table.insert(&[key], 0);
+        assert_eq!(table.remove(&[key - 1000]), Some(0));
+    }
+    assert_eq!(table.len(), 1000);
+    assert!(table.memory_bytes() <= before * 2, "{} bytes were {before}", table.memory_bytes());
+}
+
+#[test]
+fn a_million_entries_take_the_memory_that_is_said() {
+    let mut table = Exact::new(2);
+    for key in 0..1_000_000 {
+        table.insert(&[key, key << 32], key as u32);
+    }
+    assert!(table.memory_bytes() <= 1_000_000 * 25 * 12 / 7 + 10_000, "{} bytes", table.memory_bytes());
+    assert_eq!(table.lookup(&[999_999, 999_999 << 32]), Some(999_999));
+    assert_eq!(table.lookup(&[999_999, 0]), None);
+}

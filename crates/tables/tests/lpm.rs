@@ -1,0 +1,194 @@
+//! Prefix tables against a scan of all prefixes.
+
+use std::collections::BTreeMap;
+
+use tables::dice::Dice;
+use tables::{DIRECT_FROM, FieldKind, Layout, Lpm, MISS, PackedLookup};
+
+/// A prefix as a packed key with the bits behind it 0, and its length.
+type Prefix = (Vec<u64>, u32);
+
+/// The value's bits from the top, as zeros and ones.
+fn bits(value: &[u64], width: u32) -> Vec<bool> {
+    (0..width).rev().map(|bit| value[bit as usize / 64] >> (bit % 64) & 1 == 1).collect()
+}
+
+struct Case {
+    layout: Layout,
+    at: usize,
+    width: u32,
+}
+
+impl Case {
+    /// Exact fields around a prefix, with room for the exact ones in the words.
+    fn new(widths: &[(u32, FieldKind)]) -> Self {
+        let at = widths.iter().position(|(_, kind)| *kind == FieldKind::Prefix).unwrap();
+        Case { layout: Layout::new(widths.iter().copied()), at, width: widths[at].0 }
+    }
+
+    /// A random prefix; few distinct bits in front so that prefixes contain each other.
+    fn prefix(&self, dice: &mut Dice) -> (Vec<u64>, Vec<u64>, u32) {
+        let words = self.width.div_ceil(64) as usize;
+        let mut value: Vec<u64> = (0..words).map(|_| dice.word() & dice.word() & dice.word() & dice.word()).collect();
+        let mut key = vec![0; self.layout.words()];
+        for (index, field) in self.layout.fields().iter().enumerate() {
+            if field.kind == FieldKind::Exact {
+                self.layout.put(&mut key, index, &[dice.below(2)]);
+            }
+        }
+        let mut full = key.clone();
+        self.layout.put(&mut full, self.at, &value);
+        let length = if dice.percent(10) { self.width } else { dice.below(u64::from(self.width) + 1) as u32 };
+        for bit in 0..self.width - length {
+            value[bit as usize / 64] &= !(1 << (bit % 64));
+        }
+        self.layout.put(&mut key, self.at, &value);
+        (key, full, length)
+    }
+
+    fn winner(&self, prefixes: &BTreeMap<Prefix, u32>, key: &[u64]) -> Option<u32> {
+        let field = self.layout.fields()[self.at];
+        let take = |key: &[u64]| -> (Vec<u64>, Vec<bool>) {
+            let mut value = Vec::new();
+            let mut rest = key.to_vec();
+            for part in 0..field.words() {
+                value.push(key[field.word + part] >> field.shift & field.ones(part));
+                rest[field.word + part] &= !(field.ones(part) << field.shift);
+            }
+            (rest, bits(&value, self.width))
+        };
+        let (rest, key) = take(key);
+        let matching = prefixes.iter().filter(|((prefix, length), _)| {
+            let (other, bits) = take(prefix);
+            other == rest && bits[..*length as usize] == key[..*length as usize]
+        });
+        matching.max_by_key(|((_, length), _)| *length).map(|(_, handle)| *handle)
+    }
+}
+
+#[test]
+fn agrees_with_a_scan() {
+    use FieldKind::{Exact, Prefix};
+    let cases: &[&[(u32, FieldKind)]] = &[
+        &[(0, Prefix)],
+        &[(1, Prefix)],
+        &[(5, Prefix)],
+        &[(6, Prefix)],
+        &[(32, Prefix)],
+        &[(33, Prefix)],
+        &[(64, Prefix)],
+        &[(65, Prefix)],
+        &[(128, Prefix)],
+        &[(200, Prefix)],
+        &[(12, Exact), (32, Prefix)],
+        &[(48, Prefix), (48, Exact), (0, Exact)],
+        &[(9, Exact), (128, Prefix), (70, Exact)],
+    ];
+    let mut hits = 0;
+    for (seed, widths) in cases.iter().enumerate() {
+        let case = Case::new(widths);
+        let mut dice = Dice::new(seed as u64);
+        let mut table = Lpm::new(&case.layout);
+        let mut prefixes = BTreeMap::new();
+        for step in 0..1500u32 {
+            let (key, _, length) = case.prefix(&mut dice);
+            let what = format!("{widths:?} step {step}");
+            assert_eq!(table.find(&key, length), prefixes.get(&(key.clone(), length)).copied(), "{what}");
+            if dice.percent(if step < 1000 { 70 } else { 10 }) {
+                assert_eq!(table.insert(&key, length, step), prefixes.insert((key, length), step), "{what}");
+            } else {
+                // One that is there more often than not.
+                let some = prefixes.keys().nth(dice.below(prefixes.len() as u64 + 1) as usize).cloned();
+                let (key, length) = some.unwrap_or((key, length));
+                assert_eq!(table.remove(&key, length), prefixes.remove(&(key, length)), "{what}");
+            }
+            assert_eq!(table.len(), prefixes.len());
+            let keys: Vec<_> = (0..3).map(|_| case.prefix(&mut dice).1).collect();
+            let mut found = [0; 3];
+            table.lookup_batch(&keys.concat(), &mut found);
+            for (key, found) in keys.iter().zip(found) {
+                let want = case.winner(&prefixes, key);
+                assert_eq!(table.lookup(key), want, "{what} {key:x?}");
+                assert_eq!(found, want.unwrap_or(MISS), "{what} {key:x?} in a batch");
+                hits += u32::from(want.is_some());
+            }
+        }
+    }
+    assert!(hits > 20_000, "only {hits} hits: the test sees too little");
+}
+
+/// The index of large tables, against the trie that a table with one more, useless exact field uses.
+#[test]
+fn large_tables_agree_with_small_ones() {
+    for width in [20, 24, 27, 32] {
+        let mut dice = Dice::new(u64::from(width));
+        let layout = Layout::new([(width, FieldKind::Prefix)]);
+        let mut table = Lpm::new(&layout);
+        // Nothing ever makes this one large enough for an index.
+        let split = Layout::new([(width, FieldKind::Prefix), (32, FieldKind::Exact)]);
+        let mut lengths: Vec<Lpm> = (0..=width).map(|_| Lpm::new(&split)).collect();
+        let small = |lengths: &[Lpm], value: u64| {
+            let cut = |length: u32| if length == 0 { 0 } else { value >> (width - length) << (width - length) };
+            let found = |length: u32| lengths[length as usize].find(&split_key(cut(length), width), length);
+            (0..=width).rev().find_map(found)
+        };
+        let mut there = Vec::new();
+        for step in 0..DIRECT_FROM as u32 * 2 {
+            let length = dice.pick(&[(1, 0), (8, 8.min(width)), (30, 16), (60, 20), (40, width.min(24)), (30, width)]);
+            let value = dice.word() & ((1 << width) - 1);
+            let value = if length == 0 { 0 } else { value >> (width - length) << (width - length) };
+            assert_eq!(
+                table.insert(&[value], length, step),
+                lengths[length as usize].insert(&split_key(value, width), length, step)
+            );
+            there.push((value, length));
+        }
+        let check = |table: &Lpm, lengths: &[Lpm], dice: &mut Dice, there: &[(u64, u32)]| {
+            for _ in 0..5000 {
+                let near = there[dice.below(there.len() as u64) as usize].0;
+                let value = (near ^ dice.below(600)) & ((1 << width) - 1);
+                let want = small(lengths, value);
+                assert_eq!(table.lookup(&[value]), want, "width {width} {value:x}");
+                let mut found = [0];
+                table.lookup_batch(&[value], &mut found);
+                assert_eq!(found[0], want.unwrap_or(MISS));
+            }
+        };
+        check(&table, &lengths, &mut dice, &there);
+        let most = table.memory_bytes();
+        let all = there.clone();
+        while !there.is_empty() {
+            let (value, length) = there.swap_remove(dice.below(there.len() as u64) as usize);
+            assert_eq!(
+                table.remove(&[value], length),
+                lengths[length as usize].remove(&split_key(value, width), length)
+            );
+            if there.len() % 4000 == 0 {
+                check(&table, &lengths, &mut dice, &all);
+            }
+        }
+        assert!(table.is_empty());
+        assert!(width < 24 || table.memory_bytes() < most / 10, "an empty table has no index");
+    }
+}
+
+/// A key of the table that is split by an exact field: the value's top bits choose, so that no part grows large.
+fn split_key(value: u64, width: u32) -> [u64; 1] {
+    [value | (value >> (width - 8)) << 32]
+}
+
+#[test]
+fn small_tables_are_small() {
+    let layout = Layout::new([(32, FieldKind::Prefix)]);
+    let tables: Vec<Lpm> = (0..100)
+        .map(|table| {
+            let mut lpm = Lpm::new(&layout);
+            for entry in 0..100 {
+                lpm.insert(&[(table * 1_000_003 + entry) << 8 & 0xffff_ffff], 24, 0);
+            }
+            lpm
+        })
+        .collect();
+    let bytes: usize = tables.iter().map(Lpm::memory_bytes).sum();
+    assert!(bytes < 3 << 20, "100 tables of 100 prefixes take {bytes} bytes");
+}
