@@ -1,0 +1,116 @@
+//! The yardstick of P4Info: programs of v1model beside which p4c keeps the P4Info it gives them.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use p4info::P4Info;
+use p4runtime_proto::config::Preamble;
+use source::{Diagnostics, SourceMap};
+
+use super::cases::faults;
+use super::{Request, Row, checked, errors};
+
+const ENDING: &str = ".p4info.txtpb";
+
+/// Compares the P4Info of every program that p4c has one of.
+pub fn row(request: &Request) -> Result<Row> {
+    let testdata = request.p4c.join("testdata");
+    let folder = testdata.join("p4_16_samples");
+    let paths: Vec<PathBuf> = goldens(&testdata.join("p4_16_samples_outputs"))?
+        .into_iter()
+        .map(|name| folder.join(name))
+        .filter(|path| path.display().to_string().contains(&request.name))
+        .collect();
+    let total = paths.len();
+    let own = Request { p4c: request.p4c.clone(), only: None, name: String::new(), all: true };
+    let short = faults(&paths, &folder, move |path| agrees(&own, path));
+    Ok(Row { name: "p4info", what: "P4Info equals p4c's", required: 99.0, total, excused: Vec::new(), short })
+}
+
+/// Programs whose P4Info was made for v1model.
+fn goldens(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(program) = name.strip_suffix(ENDING) {
+            let text = std::fs::read_to_string(&path)?;
+            if text.contains("arch: \"v1model\"") {
+                names.push(program.to_owned());
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn agrees(request: &Request, path: &Path) -> Result<(), String> {
+    let mut map = SourceMap::new();
+    let program = checked(request, path, &mut map)?;
+    let mut diagnostics = Diagnostics::new();
+    let found = p4info::p4info(&program, &p4info::V1Model, &map, &mut diagnostics);
+    if diagnostics.has_errors() {
+        return Err(errors(&map, &diagnostics));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let golden = request.p4c.join(format!("testdata/p4_16_samples_outputs/{name}{ENDING}"));
+    let text = std::fs::read_to_string(&golden).map_err(|error| error.to_string())?;
+    let wanted: P4Info = p4runtime_proto::from_text(&text).map_err(|error| error.to_string())?;
+    let differences = differences(&found, &wanted);
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
+}
+
+/// Where two messages differ. Objects are found by name: the order of a P4Info's lists of objects means nothing. The
+/// order of everything inside an object does.
+fn differences(found: &P4Info, wanted: &P4Info) -> Vec<String> {
+    let mut out = Vec::new();
+    one("pkg_info", &found.pkg_info, &wanted.pkg_info, &mut out);
+    macro_rules! lists {
+        ($($field:ident),*) => {$(
+            objects(stringify!($field), &found.$field, &wanted.$field, |object| object.preamble.as_ref(), &mut out);
+        )*};
+    }
+    lists!(
+        tables, actions, action_profiles, counters, direct_counters, meters, direct_meters,
+        controller_packet_metadata, value_sets, registers, digests
+    );
+    one("externs", &found.externs, &wanted.externs, &mut out);
+    one("type_info", &found.type_info, &wanted.type_info, &mut out);
+    out
+}
+
+fn one<T: PartialEq + Debug>(what: &str, found: &T, wanted: &T, out: &mut Vec<String>) {
+    if found != wanted {
+        out.push(format!("{what} differs\n  found  {found:?}\n  wanted {wanted:?}"));
+    }
+}
+
+fn objects<T: PartialEq + Debug>(
+    what: &str,
+    found: &[T],
+    wanted: &[T],
+    preamble: impl Fn(&T) -> Option<&Preamble>,
+    out: &mut Vec<String>,
+) {
+    let name = |object: &T| preamble(object).map_or(String::new(), |preamble| preamble.name.clone());
+    let by_name = |list: &'_ [T]| -> BTreeMap<String, usize> {
+        list.iter().enumerate().map(|(at, object)| (name(object), at)).collect()
+    };
+    if found.len() != by_name(found).len() {
+        out.push(format!("{what}: a name is given twice"));
+    }
+    let wanted_by_name = by_name(wanted);
+    for object in found {
+        let name = name(object);
+        match wanted_by_name.get(&name) {
+            Some(at) => one(&format!("{what} `{name}`"), object, &wanted[*at], out),
+            None => out.push(format!("{what} `{name}` should not be there")),
+        }
+    }
+    let found_by_name = by_name(found);
+    for name in wanted_by_name.keys().filter(|name| !found_by_name.contains_key(*name)) {
+        out.push(format!("{what} `{name}` is missing"));
+    }
+}
