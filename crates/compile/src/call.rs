@@ -98,6 +98,7 @@ impl<'a> Lowering<'a> {
             }
             outs.push(roots);
         }
+        self.spend(outs.iter().map(HashSet::len).sum::<usize>() / 64);
         let mut copies = Vec::new();
         let mut bindings = Vec::new();
         // Copies of `in` arguments come first: an `out` argument is cleared when all have been read.

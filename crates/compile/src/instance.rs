@@ -92,7 +92,7 @@ impl<'a> Lowering<'a> {
             }
             Type::Parser(parser) => {
                 let decl = &self.program.parsers[*parser];
-                let path = if parent.is_none() { own_prefix(&decl.name, &decl.annotations) } else { path };
+                let path = if parent.is_none() { decl.name.to_string() } else { path };
                 let params = &decl.ctor_params;
                 Object::Parser(self.new_inst(InstKind::Parser(*parser), path, params, args, false))
             }
@@ -102,7 +102,7 @@ impl<'a> Lowering<'a> {
                     None => false,
                 };
                 let decl = &self.program.controls[*control];
-                let path = if parent.is_none() { own_prefix(&decl.name, &decl.annotations) } else { path };
+                let path = if parent.is_none() { decl.name.to_string() } else { path };
                 let params = &decl.ctor_params;
                 Object::Control(self.new_inst(InstKind::Control(*control), path, params, args, multi))
             }
@@ -212,36 +212,63 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Gives an object that a table property made in passing the name and the annotations of the property.
+    pub(crate) fn name_by_property(&mut self, object: &Object, property: &typed::TableProperty) {
+        let ExprKind::Instance(id) = property.value.kind else { return };
+        let decl = &self.program.instances[id];
+        // An instance without a declaration of its own is called like its type.
+        let Type::Extern(ty) = decl.ty else { return };
+        if decl.local_name != self.program.externs[ty].name {
+            return;
+        }
+        let annotations = self.annotations(&property.annotations);
+        let (name, kept) = match object {
+            Object::Profile(id) => {
+                let profile = &mut self.ir.profiles[*id];
+                (&mut profile.name, &mut profile.annotations)
+            }
+            Object::Counter(id) => {
+                let counter = &mut self.ir.counters[*id];
+                (&mut counter.name, &mut counter.annotations)
+            }
+            Object::Meter(id) => {
+                let meter = &mut self.ir.meters[*id];
+                (&mut meter.name, &mut meter.annotations)
+            }
+            _ => return,
+        };
+        kept.extend(annotations);
+        if let Some(given) = given_name(&property.annotations) {
+            *name = given.trim_start_matches('.').to_owned();
+        }
+    }
+
     /// The control plane's name of something in the current instance, given the name it has in its declaration.
     pub(crate) fn qualified(&self, name: &str) -> String {
         let Some(inst) = self.inst else { return name.to_owned() };
         let own = match self.insts[inst.0].kind {
-            InstKind::Control(id) => {
-                own_prefix(&self.program.controls[id].name, &self.program.controls[id].annotations)
-            }
-            InstKind::Parser(id) => own_prefix(&self.program.parsers[id].name, &self.program.parsers[id].annotations),
+            InstKind::Control(id) => &self.program.controls[id].name,
+            InstKind::Parser(id) => &self.program.parsers[id].name,
         };
-        match name.strip_prefix(own.as_str()).and_then(|rest| rest.strip_prefix('.')) {
+        match name.strip_prefix(&**own).and_then(|rest| rest.strip_prefix('.')) {
             Some(rest) => format!("{}.{rest}", self.insts[inst.0].path),
             None => name.to_owned(),
         }
     }
 }
 
-/// What the names of a parser's or control's parts begin with in its declaration: its own name, or what `@name` says.
-fn own_prefix(name: &str, annotations: &typed::Annotations) -> String {
-    let given = annotations.iter().find(|annotation| &*annotation.name == "name").and_then(|annotation| {
-        match &annotation.body {
-            typed::AnnotationBody::Unstructured(_, tokens) => tokens.iter().find_map(|token| match &token.kind {
-                p4::lex::TokenKind::String(text) => Some(text.to_string()),
-                _ => None,
-            }),
-            typed::AnnotationBody::Expressions(values) => values.iter().find_map(|value| match value {
-                typed::Value::String(text) => Some(text.to_string()),
-                _ => None,
-            }),
+/// What `@name` says.
+pub(crate) fn given_name(annotations: &typed::Annotations) -> Option<String> {
+    let annotation = annotations.iter().find(|annotation| &*annotation.name == "name")?;
+    match &annotation.body {
+        typed::AnnotationBody::Unstructured(_, tokens) => tokens.iter().find_map(|token| match &token.kind {
+            p4::lex::TokenKind::String(text) => Some(text.to_string()),
             _ => None,
-        }
-    });
-    given.map_or_else(|| name.to_owned(), |given| given.trim_start_matches('.').to_owned())
+        }),
+        typed::AnnotationBody::Expressions(values) => values.iter().find_map(|value| match value {
+            typed::Value::String(text) => Some(text.to_string()),
+            _ => None,
+        }),
+        _ => None,
+    }
 }

@@ -144,6 +144,9 @@ impl<'a> Lowering<'a> {
         for property in &decl.properties {
             let outer = self.at(property.span);
             let val = self.value(&property.value);
+            if let Val::Object(object) = &val {
+                self.name_by_property(object, property);
+            }
             let arch = self.arch;
             arch.table_property(self, &mut table, &property.name, &val, property.span);
             self.at(outer);
