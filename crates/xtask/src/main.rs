@@ -4,6 +4,7 @@
 //! Each chore is a module with a `HELP` text and a `run` function, and a line in [`CHORES`].
 
 mod ci;
+mod conformance;
 mod step;
 mod totals;
 
@@ -21,7 +22,15 @@ struct Chore {
     run: fn(&[String]) -> Result<bool>,
 }
 
-const CHORES: &[Chore] = &[Chore { name: "ci", about: "Run everything that CI runs.", help: ci::HELP, run: ci::run }];
+const CHORES: &[Chore] = &[
+    Chore { name: "ci", about: "Run everything that CI runs.", help: ci::HELP, run: ci::run },
+    Chore {
+        name: "conformance",
+        about: "Hold the project to the test data of p4lang/p4c.",
+        help: conformance::HELP,
+        run: conformance::run,
+    },
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,7 +64,7 @@ fn main() -> ExitCode {
 fn overview() -> String {
     let mut text = String::from("Chores of the Triplane project.\n\nUsage: cargo xtask CHORE [OPTIONS]\n\nChores:\n");
     for chore in CHORES {
-        text += &format!("  {:<8} {}\n", chore.name, chore.about);
+        text += &format!("  {:<12} {}\n", chore.name, chore.about);
     }
     text + "\n`cargo xtask CHORE --help` tells more about one.\n"
 }

@@ -29,21 +29,25 @@ pub fn row(request: &Request) -> Result<Row> {
     Ok(Row { name: "p4info", what: "P4Info equals p4c's", required: 99.0, total, excused: Vec::new(), short })
 }
 
-/// Programs whose P4Info was made for v1model.
-fn goldens(folder: &Path) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if let Some(program) = name.strip_suffix(ENDING) {
-            let text = std::fs::read_to_string(&path)?;
-            if text.contains("arch: \"v1model\"") {
-                names.push(program.to_owned());
+/// Programs whose P4Info was made for v1model, as paths below `folder`.
+fn goldens(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inner) = folders.pop() {
+        for entry in std::fs::read_dir(&inner).with_context(|| format!("cannot read {}", inner.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let Some(program) = path.to_str().and_then(|path| path.strip_suffix(ENDING)) else { continue };
+            if std::fs::read_to_string(&path)?.contains("arch: \"v1model\"") {
+                found.push(Path::new(program).strip_prefix(folder)?.to_owned());
             }
         }
     }
-    names.sort();
-    Ok(names)
+    found.sort();
+    Ok(found)
 }
 
 fn agrees(request: &Request, path: &Path) -> Result<(), String> {
@@ -54,8 +58,9 @@ fn agrees(request: &Request, path: &Path) -> Result<(), String> {
     if diagnostics.has_errors() {
         return Err(errors(&map, &diagnostics));
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let golden = request.p4c.join(format!("testdata/p4_16_samples_outputs/{name}{ENDING}"));
+    let testdata = request.p4c.join("testdata");
+    let name = path.strip_prefix(testdata.join("p4_16_samples")).map_err(|error| error.to_string())?;
+    let golden = testdata.join(format!("p4_16_samples_outputs/{}{ENDING}", name.display()));
     let text = std::fs::read_to_string(&golden).map_err(|error| error.to_string())?;
     let wanted: P4Info = p4runtime_proto::from_text(&text).map_err(|error| error.to_string())?;
     let differences = differences(&found, &wanted);

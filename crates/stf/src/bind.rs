@@ -1,0 +1,416 @@
+//! Holds a script against a program: names become ids, numbers values of the right width. Handles, which the switch
+//! counts from 0, are counted here as it will count them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bits::Bits;
+use engine::{ActionCall, ActionSpec, MeterConfig, TableEntry};
+use ir::{ActionId, CounterId, KeyValue, MatchKind, MeterId, ProfileId, Program, TableId};
+use source::{Diagnostic, Diagnostics, Span};
+
+use crate::keys::{key_value, unmentioned};
+use crate::names::{NoName, find, nearest};
+use crate::plan::{Cell, EntryRef, Op, Test};
+use crate::script::{Call, Element, Rate, Script, Target, What, Word, Written};
+use crate::value::read;
+
+/// Holds a script against the program it is to test. `None` when there was an error; all of them are in `diagnostics`
+/// then.
+pub fn bind(script: &Script, program: &Program, diagnostics: &mut Diagnostics) -> Option<Test> {
+    let before = diagnostics.error_count();
+    let mut binder =
+        Binder { program, diagnostics, entries: Vec::new(), ids: BTreeMap::new(), handles: BTreeMap::new() };
+    let mut test = Test { ops: Vec::new(), ports: BTreeSet::new(), strict: false };
+    for command in &script.commands {
+        match &command.what {
+            What::Packet { port, .. } | What::Expect { port, .. } => {
+                test.ports.insert(*port);
+            }
+            What::NoPacket => test.strict = true,
+            _ => {}
+        }
+        if let Some(op) = binder.op(&command.what) {
+            test.ops.push((command.span, op));
+        }
+    }
+    (diagnostics.error_count() == before).then_some(test)
+}
+
+struct Binder<'a> {
+    program: &'a Program,
+    diagnostics: &'a mut Diagnostics,
+    /// The entries so far.
+    entries: Vec<EntryRef>,
+    /// Those that have a name.
+    ids: BTreeMap<String, EntryRef>,
+    /// How many members and groups a profile has got.
+    handles: BTreeMap<ProfileId, (u32, u32)>,
+}
+
+impl Binder<'_> {
+    fn op(&mut self, what: &What) -> Option<Op> {
+        let program = self.program;
+        Some(match what {
+            What::Packet { port, data } => Op::Packet { port: *port, data: data.clone() },
+            What::Expect { port, pattern } => Op::Expect { port: *port, pattern: pattern.clone() },
+            What::NoPacket => return None,
+            What::Wait => Op::Wait,
+            What::Add { table, priority, keys, target, id } => {
+                let table = self.table(table)?;
+                return self.entry(table, *priority, keys, target, id.as_ref());
+            }
+            What::SetDefault { table, call } => {
+                let table = self.table(table)?;
+                Op::Default { table, call: self.call(call, &self.actions_of(table), &self.program.tables[table].name)? }
+            }
+            What::RemoveAll => Op::RemoveAll,
+            What::Remove { id } => Op::Remove(self.named_entry(id)?),
+            What::CheckCounter { name, element, check } => {
+                Op::CheckCounter { cell: self.counter(name, element)?, check: *check }
+            }
+            What::CheckRegister { name, index, relation, value } => {
+                let register = self.register(name)?;
+                let value = self.value(value, program.registers[register].width)?;
+                Op::CheckRegister { register, index: *index, relation: *relation, value }
+            }
+            What::CheckDigest { name, values } => {
+                let all: Vec<_> = program.digests.iter().map(|(id, digest)| (id, digest.name.as_str())).collect();
+                let digest = self.find(name, "digest", &all)?;
+                let fields = &program.digests[digest].fields;
+                if fields.len() != values.len() {
+                    let message = format!("the digest has {} fields, {} values are given", fields.len(), values.len());
+                    return self.error("stf-value", name.span, message);
+                }
+                let values = fields.iter().zip(values).map(|((_, width), value)| self.value(value, *width));
+                Op::CheckDigest { digest, values: values.collect::<Option<_>>()? }
+            }
+            What::MirrorAdd { session, port } => Op::MirrorAdd { session: *session, port: *port },
+            What::MirrorAddGroup { session, group } => Op::MirrorAddGroup { session: *session, group: *group },
+            What::MirrorDelete { session } => Op::MirrorDelete(*session),
+            What::MirrorGet { session } => Op::MirrorGet(*session),
+            What::GroupCreate { group } => Op::GroupCreate(*group),
+            What::NodeCreate { rid, ports } => Op::NodeCreate { rid: *rid, ports: ports.clone() },
+            What::NodeUpdate { node, ports } => Op::NodeUpdate { node: *node, ports: ports.clone() },
+            What::NodeAssociate { group, node } => Op::NodeAssociate { group: *group, node: *node },
+            What::CounterRead { name, index } => Op::CounterRead(self.counter(name, &Element::Index(*index))?),
+            What::CounterWrite { name, index, packets, bytes } => {
+                let value = engine::CounterValue { packets: *packets, bytes: *bytes };
+                Op::CounterWrite(self.counter(name, &Element::Index(*index))?, value)
+            }
+            What::RegisterRead { name, index } => Op::RegisterRead(self.register(name)?, *index),
+            What::RegisterWrite { name, index, value } => {
+                let register = self.register(name)?;
+                Op::RegisterWrite(register, *index, self.value(value, program.registers[register].width)?)
+            }
+            What::RegisterReset { name } => Op::RegisterReset(self.register(name)?),
+            What::MeterGet { name, index } => {
+                let meter = self.meter(name)?;
+                Op::MeterGet(self.meter_cell(meter, *index))
+            }
+            What::MeterSet { name, index, rates } => {
+                let meter = self.meter(name)?;
+                let config = meter_config(rates);
+                match index {
+                    Some(index) => Op::MeterSet(self.meter_cell(meter, *index), config),
+                    None => Op::MeterSetAll(meter, config),
+                }
+            }
+            What::MemberCreate { profile, call } => {
+                let profile = self.profile(profile)?;
+                let mut actions = Vec::new();
+                for (id, _) in program.tables.iter().filter(|(_, table)| table.profile == Some(profile)) {
+                    actions.extend(self.actions_of(id));
+                }
+                // Tables of one profile may share actions; a name stands for one all the same.
+                actions.sort();
+                actions.dedup();
+                let call = self.call(call, &actions, &program.profiles[profile].name)?;
+                let (members, _) = self.handles.entry(profile).or_default();
+                *members += 1;
+                Op::MemberCreate(profile, *members - 1, call)
+            }
+            What::MemberGroupCreate { profile } => {
+                let profile = self.profile(profile)?;
+                let (_, groups) = self.handles.entry(profile).or_default();
+                *groups += 1;
+                Op::MemberGroupCreate(profile, *groups - 1)
+            }
+            What::MemberJoin { profile, member, group } => {
+                Op::MemberJoin { profile: self.profile(profile)?, member: *member, group: *group }
+            }
+            What::ValueSetAdd { name, values } => {
+                let set = self.value_set(name)?;
+                let fields = &program.value_sets[set].fields;
+                if fields.len() != values.len() {
+                    let message = format!("a member has {} fields, {} values are given", fields.len(), values.len());
+                    return self.error("stf-value", name.span, message);
+                }
+                let fields = fields.iter().zip(values);
+                let values = fields.map(|((_, width, kind), value)| self.key(value, *kind, *width));
+                Op::ValueSetAdd(set, values.collect::<Option<_>>()?)
+            }
+            What::ValueSetClear { name } => Op::ValueSetClear(self.value_set(name)?),
+            What::QueueRate { pps, port, queue } => Op::QueueRate { pps: *pps, port: *port, queue: *queue },
+            What::QueueDepth { packets, port, queue } => {
+                Op::QueueDepth { packets: *packets, port: *port, queue: *queue }
+            }
+            What::PortUp { port, up } => Op::PortUp { port: *port, up: *up },
+        })
+    }
+
+    fn error<T>(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Option<T> {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+        None
+    }
+
+    /// The candidate that a name names; a finding if it does not name one.
+    fn find<T: Copy>(&mut self, name: &Word, kind: &str, candidates: &[(T, &str)]) -> Option<T> {
+        let shown: String = name.text.chars().take(80).collect();
+        let diagnostic = match find(&name.text, candidates) {
+            Ok(found) => return Some(found),
+            Err(NoName::Ambiguous(one, other)) => {
+                let message = format!("`{shown}` is the ending of more than one {kind}");
+                Diagnostic::error("stf-ambiguous", name.span, message).help(format!("say `{one}` or `{other}`"))
+            }
+            Err(NoName::Unknown) => {
+                let diagnostic = Diagnostic::error("stf-unknown", name.span, format!("there is no {kind} `{shown}`"));
+                match nearest(&name.text, candidates.iter().map(|(_, name)| *name)) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None if candidates.is_empty() => diagnostic.help(format!("the program has no {kind} at all")),
+                    None => {
+                        let all = candidates.iter().take(12).map(|(_, name)| format!("`{name}`"));
+                        diagnostic.help(format!("there is {}", all.collect::<Vec<_>>().join(", ")))
+                    }
+                }
+            }
+        };
+        self.diagnostics.push(diagnostic);
+        None
+    }
+
+    fn value(&mut self, word: &Word, width: u32) -> Option<Bits> {
+        match read(&word.text, width) {
+            Ok(value) => Some(value),
+            Err(message) => self.error("stf-value", word.span, message),
+        }
+    }
+
+    fn key(&mut self, written: &Written, kind: MatchKind, width: u32) -> Option<KeyValue> {
+        match key_value(written, kind, width) {
+            Ok(value) => Some(value),
+            Err(message) => self.error("stf-value", written.span(), message),
+        }
+    }
+
+    fn table(&mut self, name: &Word) -> Option<TableId> {
+        let all: Vec<_> = self.program.tables.iter().map(|(id, table)| (id, table.name.as_str())).collect();
+        self.find(name, "table", &all)
+    }
+
+    fn register(&mut self, name: &Word) -> Option<ir::RegisterId> {
+        let all: Vec<_> = self.program.registers.iter().map(|(id, register)| (id, register.name.as_str())).collect();
+        self.find(name, "register", &all)
+    }
+
+    fn meter(&mut self, name: &Word) -> Option<MeterId> {
+        let all: Vec<_> = self.program.meters.iter().map(|(id, meter)| (id, meter.name.as_str())).collect();
+        self.find(name, "meter", &all)
+    }
+
+    fn profile(&mut self, name: &Word) -> Option<ProfileId> {
+        let all: Vec<_> = self.program.profiles.iter().map(|(id, profile)| (id, profile.name.as_str())).collect();
+        self.find(name, "action profile", &all)
+    }
+
+    fn value_set(&mut self, name: &Word) -> Option<ir::ValueSetId> {
+        let all: Vec<_> = self.program.value_sets.iter().map(|(id, set)| (id, set.name.as_str())).collect();
+        self.find(name, "value set", &all)
+    }
+
+    fn counter(&mut self, name: &Word, element: &Element) -> Option<Cell<CounterId>> {
+        let all: Vec<_> = self.program.counters.iter().map(|(id, counter)| (id, counter.name.as_str())).collect();
+        let counter = self.find(name, "counter", &all)?;
+        let direct = self.program.counters[counter].size.is_none();
+        match element {
+            Element::Index(index) if direct => {
+                let table = self.program.tables.iter().find(|(_, table)| table.counter == Some(counter));
+                Some(self.cell_of_entry(table.map(|(id, _)| id), *index))
+            }
+            Element::Index(index) => Some(Cell::Array(counter, *index)),
+            Element::Entry(id) if direct => self.named_entry(id).map(Cell::Entry),
+            Element::Entry(id) => self.error("stf-value", id.span, "elements of this counter have numbers"),
+        }
+    }
+
+    fn meter_cell(&self, meter: MeterId, index: u64) -> Cell<MeterId> {
+        if self.program.meters[meter].size.is_some() {
+            return Cell::Array(meter, index);
+        }
+        let table = self.program.tables.iter().find(|(_, table)| table.meter == Some(meter));
+        self.cell_of_entry(table.map(|(id, _)| id), index)
+    }
+
+    /// Entries have handles, counted from 0 in each table.
+    fn cell_of_entry<T>(&self, table: Option<TableId>, handle: u64) -> Cell<T> {
+        let mut entries = self.entries.iter().filter(|entry| Some(entry.table) == table);
+        let entry = usize::try_from(handle).ok().and_then(|handle| entries.nth(handle));
+        entry.map_or(Cell::Nowhere(handle), |entry| Cell::Entry(entry.clone()))
+    }
+
+    fn named_entry(&mut self, id: &Word) -> Option<EntryRef> {
+        match self.ids.get(&id.text) {
+            Some(entry) => Some(entry.clone()),
+            None => self.error("stf-unknown", id.span, format!("no entry was called `{}` before this", id.text)),
+        }
+    }
+
+    fn actions_of(&self, table: TableId) -> Vec<ActionId> {
+        self.program.tables[table].actions.iter().map(|action| action.action).collect()
+    }
+
+    fn call(&mut self, call: &Call, actions: &[ActionId], owner: &str) -> Option<ActionCall> {
+        let program = self.program;
+        let all: Vec<_> = actions.iter().map(|id| (*id, program.actions[*id].name.as_str())).collect();
+        let id = self.find(&call.action, &format!("action of `{owner}`"), &all)?;
+        let action = &program.actions[id];
+        let mut args: Vec<Option<Bits>> = vec![None; action.params.len()];
+        for (name, value) in &call.args {
+            let params: Vec<_> =
+                action.params.iter().enumerate().map(|(at, param)| (at, param.name.as_str())).collect();
+            let Some((at, _)) = params.iter().find(|(_, param)| *param == name.text) else {
+                let message = format!("`{}` has no parameter `{}`", action.name, name.text);
+                let near = nearest(&name.text, params.iter().map(|(_, name)| *name));
+                let diagnostic = Diagnostic::error("stf-unknown", name.span, message);
+                self.diagnostics.push(match near {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => diagnostic,
+                });
+                return None;
+            };
+            args[*at] = Some(self.value(value, program.slots[action.params[*at].slot].width)?);
+        }
+        for (param, arg) in action.params.iter().zip(&args) {
+            if arg.is_none() {
+                let message = format!("`{}` needs a value for `{}`", action.name, param.name);
+                return self.error("stf-value", call.action.span, message);
+            }
+        }
+        Some(ActionCall { action: id, args: args.into_iter().flatten().collect() })
+    }
+
+    fn entry(
+        &mut self,
+        id: TableId,
+        priority: Option<(u32, Span)>,
+        keys: &[(Word, Written)],
+        target: &Target,
+        name: Option<&Word>,
+    ) -> Option<Op> {
+        let table = &self.program.tables[id];
+        let matched: Vec<&ir::Key> = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).collect();
+        let mut values: Vec<KeyValue> = matched.iter().map(|key| unmentioned(key.kind, key.width)).collect();
+        for (name, written) in keys {
+            let names: Vec<&str> = matched.iter().map(|key| key.name.as_str()).collect();
+            let Some(at) = find_key(&name.text, &names) else {
+                let message = format!("`{}` has no key `{}`", table.name, name.text);
+                let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                let help = if all.is_empty() { "it has none".to_owned() } else { format!("it has {}", all.join(", ")) };
+                self.diagnostics.push(Diagnostic::error("stf-unknown", name.span, message).help(help));
+                return None;
+            };
+            values[at] = self.key(written, matched[at].kind, matched[at].width)?;
+        }
+        let action = match target {
+            Target::Action(call) => {
+                let call = self.call(call, &self.actions_of(id), &table.name)?;
+                match table.profile.map(|profile| self.program.profiles[profile].selector.is_some()) {
+                    // With a selector, a group of this one action; the runner has no way to say that.
+                    Some(true) => ActionSpec::OneShot(vec![engine::WeightedCall { call, weight: 1, watch_port: None }]),
+                    _ => ActionSpec::Direct(call),
+                }
+            }
+            Target::Member(member) => ActionSpec::Member(*member),
+            Target::Group(group) => ActionSpec::Group(*group),
+        };
+        let by_priority =
+            |key: &&ir::Key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional);
+        // The switch counts priorities from 1, scripts from 0.
+        let priority = match (matched.iter().any(by_priority), priority) {
+            (true, Some((priority, span))) => match i32::try_from(priority).ok().and_then(|p| p.checked_add(1)) {
+                Some(priority) => priority,
+                None => return self.error("stf-value", span, format!("the priority {priority} is too large")),
+            },
+            (true, None) => 1,
+            (false, _) => 0,
+        };
+        let entry = EntryRef { table: id, keys: values.clone(), priority };
+        if let Some(name) = name {
+            self.ids.insert(name.text.clone(), entry.clone());
+        }
+        self.entries.push(entry);
+        let entry = TableEntry { keys: values, priority, action, metadata: Vec::new(), idle_timeout_ns: 0 };
+        Some(Op::Insert { table: id, entry })
+    }
+}
+
+/// The index of the key element that `wanted` names.
+fn find_key(wanted: &str, names: &[&str]) -> Option<usize> {
+    let wanted = stack_element(wanted);
+    let plain = |name: &str| name.trim_end_matches('$').to_owned();
+    let is = |wanted: &str| {
+        let whole = names.iter().position(|name| *name == wanted || plain(name) == wanted);
+        let behind = |name: &&str| {
+            [(*name).to_owned(), plain(name)].iter().any(|n| n.strip_suffix(wanted).is_some_and(|r| r.ends_with('.')))
+        };
+        whole.or_else(|| names.iter().position(behind))
+    };
+    let validity = |header: &str| is(&format!("{header}.$valid$")).or_else(|| is(&format!("{header}.isValid()")));
+    is(&wanted)
+        .or_else(|| wanted.strip_suffix(".$valid").and_then(validity))
+        .or_else(|| wanted.strip_suffix(".$valid$").and_then(validity))
+        .or_else(|| wanted.strip_suffix(".valid").and_then(validity))
+        .or_else(|| validity(&wanted))
+        .or_else(|| if wanted == "valid" { is("$valid$").or_else(|| is("isValid()")) } else { None })
+}
+
+/// `h$0.f` is how scripts write `h[0].f`.
+fn stack_element(name: &str) -> String {
+    let Some((before, after)) = name.rsplit_once('$') else { return name.to_owned() };
+    let digits = after.chars().take_while(char::is_ascii_digit).count();
+    match digits {
+        0 => name.to_owned(),
+        _ => format!("{before}[{}]{}", &after[..digits], &after[digits..]),
+    }
+}
+
+fn meter_config(rates: &[Rate; 2]) -> MeterConfig {
+    // Units a microsecond to units a second; a rate too large for that is as good as the largest.
+    let per_second = |rate: &Rate| (rate.per_us * 1e6).round() as u64;
+    MeterConfig { cir: per_second(&rates[0]), cbs: rates[0].burst, pir: per_second(&rates[1]), pbs: rates[1].burst }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_by_their_endings() {
+        let names = ["hdr.ipv4.dst", "hdr.extra[0].h", "hdr.ipv4.$valid$", "meta.x"];
+        for (wanted, at) in [
+            ("hdr.ipv4.dst", Some(0)),
+            ("ipv4.dst", Some(0)),
+            ("dst", Some(0)),
+            ("st", None),
+            ("extra$0.h", Some(1)),
+            ("extra[0].h", Some(1)),
+            ("ipv4.$valid$", Some(2)),
+            ("ipv4.$valid", Some(2)),
+            ("ipv4.valid", Some(2)),
+            ("hdr.ipv4", Some(2)),
+            ("valid", Some(2)),
+            ("y", None),
+        ] {
+            assert_eq!(find_key(wanted, &names), at, "{wanted}");
+        }
+    }
+}

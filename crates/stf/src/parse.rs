@@ -1,0 +1,399 @@
+//! From text to a script. A line that cannot be read is a finding; the others are read all the same.
+
+use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+
+use crate::data::Pattern;
+use crate::lex::Line;
+use crate::names::nearest;
+use crate::script::{Call, Command, Element, Rate, Relation, Script, Target, What, Word, Written};
+
+/// Reads the file `file` of `map`. `None` when there was an error; all of them are in `diagnostics` then.
+pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Script> {
+    let before = diagnostics.error_count();
+    let text = map.file(file).text().clone();
+    let mut script = Script::default();
+    let mut start = 0;
+    for text in text.split_inclusive('\n') {
+        let mut line = Line::new(file, start, text);
+        start += text.len() as u32;
+        if line.peek().is_none() {
+            continue;
+        }
+        let span = line.span();
+        match command(&mut line) {
+            Ok(what) => script.commands.push(Command { span, what }),
+            Err(diagnostic) => diagnostics.push(*diagnostic),
+        }
+    }
+    (diagnostics.error_count() == before).then_some(script)
+}
+
+type Parsed<T> = Result<T, Box<Diagnostic>>;
+
+fn wrong(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error("stf-syntax", span, message))
+}
+
+const COMMANDS: [&str; 37] = [
+    "packet",
+    "expect",
+    "no_packet",
+    "wait",
+    "add",
+    "setdefault",
+    "remove",
+    "check_counter",
+    "check_register",
+    "check_digest",
+    "mirroring_add",
+    "mirroring_add_mc",
+    "mirroring_delete",
+    "mirroring_get",
+    "mc_mgrp_create",
+    "mc_node_create",
+    "mc_node_update",
+    "mc_node_associate",
+    "counter_read",
+    "counter_write",
+    "register_read",
+    "register_write",
+    "register_reset",
+    "meter_get_rates",
+    "meter_set_rates",
+    "meter_array_set_rates",
+    "act_prof_create_member",
+    "act_prof_create_group",
+    "act_prof_add_member_to_group",
+    "table_indirect_add",
+    "table_indirect_add_with_group",
+    "pvs_add",
+    "pvs_clear",
+    "set_queue_rate",
+    "set_queue_depth",
+    "port_up",
+    "port_down",
+];
+
+fn command(line: &mut Line) -> Parsed<What> {
+    let verb = word(line, "a command")?;
+    let what = match verb.text.to_ascii_lowercase().as_str() {
+        "packet" => packet(line)?,
+        "expect" => {
+            let port = port(line)?;
+            What::Expect { port, pattern: pattern(line)? }
+        }
+        "no_packet" => What::NoPacket,
+        "wait" => What::Wait,
+        "add" => add(line, None)?,
+        "table_indirect_add" => add(line, Some(Target::Member))?,
+        "table_indirect_add_with_group" => add(line, Some(Target::Group))?,
+        "setdefault" => What::SetDefault { table: name(line, "a table")?, call: call(line)? },
+        "remove" => match word(line, "`all` or the name of an entry")? {
+            word if word.text.eq_ignore_ascii_case("all") => What::RemoveAll,
+            id => What::Remove { id },
+        },
+        "check_counter" => check_counter(line)?,
+        "check_register" => {
+            let (name, element) = element(line)?;
+            let Element::Index(index) = element else {
+                return Err(wrong(name.span, "elements of registers have numbers"));
+            };
+            What::CheckRegister { name, index, relation: relation(line)?, value: value(line)? }
+        }
+        "check_digest" => What::CheckDigest { name: name(line, "a digest")?, values: many(line, value)? },
+        "mirroring_add" => What::MirrorAdd { session: small(line, "a session")?, port: port(line)? },
+        "mirroring_add_mc" => {
+            What::MirrorAddGroup { session: small(line, "a session")?, group: small(line, "a multicast group")? }
+        }
+        "mirroring_delete" => What::MirrorDelete { session: small(line, "a session")? },
+        "mirroring_get" => What::MirrorGet { session: small(line, "a session")? },
+        "mc_mgrp_create" => What::GroupCreate { group: small(line, "a multicast group")? },
+        "mc_node_create" => What::NodeCreate { rid: small(line, "a replication id")?, ports: many(line, port)? },
+        "mc_node_update" => What::NodeUpdate { node: small(line, "a node")?, ports: many(line, port)? },
+        "mc_node_associate" => {
+            What::NodeAssociate { group: small(line, "a multicast group")?, node: small(line, "a node")? }
+        }
+        "counter_read" => What::CounterRead { name: name(line, "a counter")?, index: small(line, "an index")? },
+        "counter_write" => What::CounterWrite {
+            name: name(line, "a counter")?,
+            index: small(line, "an index")?,
+            packets: small(line, "a number of packets")?,
+            bytes: small(line, "a number of bytes")?,
+        },
+        "register_read" => What::RegisterRead { name: name(line, "a register")?, index: small(line, "an index")? },
+        "register_write" => What::RegisterWrite {
+            name: name(line, "a register")?,
+            index: small(line, "an index")?,
+            value: value(line)?,
+        },
+        "register_reset" => What::RegisterReset { name: name(line, "a register")? },
+        "meter_get_rates" => What::MeterGet { name: name(line, "a meter")?, index: small(line, "an index")? },
+        "meter_set_rates" => What::MeterSet {
+            name: name(line, "a meter")?,
+            index: Some(small(line, "an index")?),
+            rates: [rate(line)?, rate(line)?],
+        },
+        "meter_array_set_rates" => {
+            What::MeterSet { name: name(line, "a meter")?, index: None, rates: [rate(line)?, rate(line)?] }
+        }
+        "act_prof_create_member" => What::MemberCreate { profile: name(line, "an action profile")?, call: call(line)? },
+        "act_prof_create_group" => What::MemberGroupCreate { profile: name(line, "an action profile")? },
+        "act_prof_add_member_to_group" => What::MemberJoin {
+            profile: name(line, "an action profile")?,
+            member: small(line, "a member")?,
+            group: small(line, "a group")?,
+        },
+        "pvs_add" => What::ValueSetAdd { name: name(line, "a value set")?, values: many(line, written)? },
+        "pvs_clear" => What::ValueSetClear { name: name(line, "a value set")? },
+        "set_queue_rate" => {
+            let pps = small(line, "a number of packets a second")?;
+            let (port, queue) = queue(line)?;
+            What::QueueRate { pps, port, queue }
+        }
+        "set_queue_depth" => {
+            let packets = small(line, "a number of packets")?;
+            let (port, queue) = queue(line)?;
+            What::QueueDepth { packets, port, queue }
+        }
+        "port_up" => What::PortUp { port: port(line)?, up: true },
+        "port_down" => What::PortUp { port: port(line)?, up: false },
+        other => {
+            let error = wrong(verb.span, format!("`{other}` is not a command of packet tests"));
+            return Err(match nearest(other, COMMANDS.into_iter()) {
+                Some(near) => Box::new(error.help(format!("did you mean `{near}`?"))),
+                None => error,
+            });
+        }
+    };
+    match line.peek() {
+        None => Ok(what),
+        Some(rest) => {
+            let error = wrong(rest.span, format!("`{}` does not belong here", shown(&rest.text)));
+            Err(Box::new(error.label(format!("`{}` is complete before this", verb.text))))
+        }
+    }
+}
+
+fn word(line: &mut Line, what: &str) -> Parsed<Word> {
+    let here = line.here();
+    match line.next() {
+        Some(word) if word.is_word() => Ok(word),
+        Some(other) => Err(wrong(other.span, format!("expected {what}, found `{}`", other.text))),
+        None => Err(wrong(here, format!("expected {what}, found the end of the line"))),
+    }
+}
+
+fn name(line: &mut Line, what: &str) -> Parsed<Word> {
+    word(line, &format!("the name of {what}"))
+}
+
+/// A number that fits.
+fn small<T: TryFrom<u64>>(line: &mut Line, what: &str) -> Parsed<T> {
+    let word = word(line, what)?;
+    let digits = word.text.to_ascii_lowercase();
+    let parsed = match digits.get(..2) {
+        Some("0x") => u64::from_str_radix(&digits[2..], 16),
+        Some("0b") => u64::from_str_radix(&digits[2..], 2),
+        _ => digits.parse(),
+    };
+    let fits = parsed.ok().and_then(|value| T::try_from(value).ok());
+    fits.ok_or_else(|| wrong(word.span, format!("`{}` is not {what}", shown(&word.text))))
+}
+
+fn port(line: &mut Line) -> Parsed<u32> {
+    let span = line.here();
+    let port = small(line, "a port number")?;
+    if port >= v1model::DROP_PORT {
+        return Err(wrong(span, format!("ports are numbered 0 to {}", v1model::DROP_PORT - 1)));
+    }
+    Ok(port)
+}
+
+fn queue(line: &mut Line) -> Parsed<(Option<u32>, Option<usize>)> {
+    let port = line.peek().is_some().then(|| port(line)).transpose()?;
+    let span = line.here();
+    let queue = line.peek().is_some().then(|| small(line, "a queue")).transpose()?;
+    if queue.is_some_and(|queue: usize| queue >= switch::PRIORITIES) {
+        return Err(wrong(span, format!("queues are numbered 0 to {}", switch::PRIORITIES - 1)));
+    }
+    Ok((port, queue))
+}
+
+/// One or more, to the end of the line.
+fn many<T>(line: &mut Line, read: impl Fn(&mut Line) -> Parsed<T>) -> Parsed<Vec<T>> {
+    let mut all = vec![read(line)?];
+    while line.peek().is_some() {
+        all.push(read(line)?);
+    }
+    Ok(all)
+}
+
+/// Text that may be long, for a message.
+fn shown(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+fn packet(line: &mut Line) -> Parsed<What> {
+    let port = port(line)?;
+    let start = line.here();
+    let mut nibbles: Vec<u8> = Vec::new();
+    while let Some(word) = line.next() {
+        for c in word.text.chars() {
+            match c.to_digit(16) {
+                Some(digit) => nibbles.push(digit as u8),
+                None => return Err(wrong(word.span, format!("`{}` is not hexadecimal digits", shown(&word.text)))),
+            }
+        }
+    }
+    if !nibbles.len().is_multiple_of(2) {
+        let error = wrong(start.to(line.end), format!("a packet of {} hexadecimal digits", nibbles.len()));
+        return Err(Box::new(error.label("a byte has two digits")));
+    }
+    Ok(What::Packet { port, data: nibbles.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect() })
+}
+
+fn pattern(line: &mut Line) -> Parsed<Pattern> {
+    // Without any digit, some packet is expected, whatever it is.
+    let mut pattern = Pattern::default();
+    while let Some(word) = line.next() {
+        for c in word.text.chars() {
+            if pattern.exact {
+                return Err(wrong(word.span, "`$` ends what is expected"));
+            }
+            match (c, c.to_digit(16)) {
+                ('*', _) => pattern.nibbles.push(None),
+                ('$', _) => pattern.exact = true,
+                (_, Some(digit)) => pattern.nibbles.push(Some(digit as u8)),
+                _ => {
+                    return Err(wrong(word.span, format!("`{}` is not hexadecimal digits or `*`", shown(&word.text))));
+                }
+            }
+        }
+    }
+    Ok(pattern)
+}
+
+fn add(line: &mut Line, indirect: Option<fn(u32) -> Target>) -> Parsed<What> {
+    let table = name(line, "a table")?;
+    let is_key = |line: &Line, at: usize| line.peek_at(at).is_some_and(|word| word.text == ":");
+    let mut priority = None;
+    let handle_next = indirect.is_some() && line.peek_at(1).is_none();
+    if line.peek().is_some_and(Word::is_number) && !is_key(line, 1) && !handle_next {
+        let span = line.here();
+        priority = Some((small(line, "a priority")?, span));
+    }
+    let mut keys = Vec::new();
+    while is_key(line, 1) {
+        let key = word(line, "a key")?;
+        line.take(":");
+        keys.push((key, written(line)?));
+    }
+    let target = match indirect {
+        Some(target) => target(small(line, "a handle")?),
+        None => Target::Action(call(line)?),
+    };
+    let id = if line.take("=") { Some(name(line, "the entry")?) } else { None };
+    Ok(What::Add { table, priority, keys, target, id })
+}
+
+fn call(line: &mut Line) -> Parsed<Call> {
+    let action = name(line, "an action")?;
+    expect_sign(line, "(", "the action's arguments, or `()`")?;
+    let mut args = Vec::new();
+    while !line.take(")") {
+        if !args.is_empty() {
+            expect_sign(line, ",", "`,` or `)`")?;
+        }
+        let param = name(line, "a parameter")?;
+        expect_sign(line, ":", "`:` and the argument")?;
+        args.push((param, value(line)?));
+    }
+    Ok(Call { action, args })
+}
+
+fn expect_sign(line: &mut Line, sign: &str, what: &str) -> Parsed<()> {
+    if line.take(sign) {
+        return Ok(());
+    }
+    let found = line.peek().map_or("the end of the line".to_owned(), |word| format!("`{}`", shown(&word.text)));
+    Err(wrong(line.here(), format!("expected {what}, found {found}")))
+}
+
+/// A number as it is written, with a sign before it if it has one.
+fn value(line: &mut Line) -> Parsed<Word> {
+    let sign = line.peek().filter(|word| word.text == "-").cloned();
+    line.take("-");
+    let number = word(line, "a value")?;
+    Ok(match sign {
+        Some(sign) => Word { text: format!("-{}", number.text), span: sign.span.to(number.span) },
+        None => number,
+    })
+}
+
+fn written(line: &mut Line) -> Parsed<Written> {
+    let first = value(line)?;
+    if line.take("/") {
+        return Ok(Written::Prefix(first, word(line, "a prefix length")?));
+    }
+    if line.take("&&&") {
+        return Ok(Written::Mask(first, word(line, "a mask")?));
+    }
+    if line.take("->") {
+        return Ok(Written::Range(first, value(line)?));
+    }
+    if let Some((low, high)) = first.text.split_once("..") {
+        // The two halves share the place of the whole.
+        let half = |text: &str| Word { text: text.to_owned(), span: first.span };
+        return Ok(Written::Range(half(low), half(high)));
+    }
+    Ok(Written::One(first))
+}
+
+fn rate(line: &mut Line) -> Parsed<Rate> {
+    let number = word(line, "a rate")?;
+    let per_us: Option<f64> = number.text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
+    let per_us = per_us.ok_or_else(|| wrong(number.span, format!("`{}` is not a rate", shown(&number.text))))?;
+    expect_sign(line, ":", "`:` and a burst size")?;
+    Ok(Rate { per_us, burst: small(line, "a burst size")? })
+}
+
+/// `name(index)`
+fn element(line: &mut Line) -> Parsed<(Word, Element)> {
+    let name = name(line, "what is checked")?;
+    expect_sign(line, "(", "`(` and an index")?;
+    let element = match line.peek().is_some_and(Word::is_number) {
+        true => Element::Index(small(line, "an index")?),
+        false => Element::Entry(word(line, "an index")?),
+    };
+    expect_sign(line, ")", "`)`")?;
+    Ok((name, element))
+}
+
+fn check_counter(line: &mut Line) -> Parsed<What> {
+    let (name, element) = element(line)?;
+    if line.peek().is_none() {
+        return Ok(What::CheckCounter { name, element, check: None });
+    }
+    let unit = word(line, "`packets` or `bytes`")?;
+    let bytes = match unit.text.to_ascii_lowercase().as_str() {
+        "bytes" => true,
+        "packets" => false,
+        other => return Err(wrong(unit.span, format!("expected `packets` or `bytes`, found `{}`", shown(other)))),
+    };
+    let relation = relation(line)?;
+    Ok(What::CheckCounter { name, element, check: Some((bytes, relation, small(line, "a number")?)) })
+}
+
+fn relation(line: &mut Line) -> Parsed<Relation> {
+    let here = line.here();
+    let sign = line.next();
+    match sign.as_ref().map(|word| word.text.as_str()) {
+        Some("==") => Ok(Relation::Equal),
+        Some("!=") => Ok(Relation::Unequal),
+        Some("<") => Ok(Relation::Less),
+        Some("<=") => Ok(Relation::LessEqual),
+        Some(">") => Ok(Relation::Greater),
+        Some(">=") => Ok(Relation::GreaterEqual),
+        _ => Err(wrong(here, "expected `==`, `!=`, `<`, `<=`, `>` or `>=`")),
+    }
+}

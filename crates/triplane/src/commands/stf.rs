@@ -1,0 +1,86 @@
+//! `triplane stf`: packet tests.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::stf::{Report, RunOptions};
+use source::Diagnostics;
+
+use crate::cli::StfArgs;
+use crate::load::{self, Loader};
+use crate::output::{Failure, Output};
+
+/// Runs the tests, each on a switch of its own, and tells which pass.
+pub fn run(args: &StfArgs, output: &Output) -> Result<(), Failure> {
+    let mut loader = Loader::open(&args.program)?;
+    let program = loader.program(output)?;
+    let mut failed = 0;
+    for path in &args.tests {
+        let report = test(args, path, &program, &mut loader, output)?;
+        failed += usize::from(!report.is_some_and(|report| report.passed()));
+    }
+    match failed {
+        0 => Ok(()),
+        1 if args.tests.len() == 1 => Err(Failure::Input("the packet test fails".to_owned())),
+        failed => Err(Failure::Input(format!("{failed} of {} packet tests fail", args.tests.len()))),
+    }
+}
+
+/// Runs one test and prints its result; `None` if the script cannot be run, which has been said then.
+fn test(
+    args: &StfArgs,
+    path: &Path,
+    program: &Arc<ir::Program>,
+    loader: &mut Loader,
+    output: &Output,
+) -> Result<Option<Report>, Failure> {
+    let text = load::read(path, ::stf::MAX_FILE_BYTES)?;
+    let shown = path.display().to_string();
+    let file = loader.map.add(&shown, text);
+    let mut diagnostics = Diagnostics::new();
+    let script = ::stf::parse(&loader.map, file, &mut diagnostics);
+    let test = script.and_then(|script| ::stf::bind(&script, program, &mut diagnostics));
+    output.diagnostics(&loader.map, &diagnostics);
+    let Some(test) = test else {
+        match args.json {
+            true => output.print(&format!("{}\n", serde_json::json!({ "test": shown, "passed": false })))?,
+            false => output.print(&format!("{} {shown}\n", output.bold("FAIL")))?,
+        }
+        return Ok(None);
+    };
+    let options = RunOptions { seed: args.seed };
+    let report = test.run(program, &options).map_err(|error| Failure::Input(error.to_string()))?;
+    if args.json {
+        let mut json = report.to_json(&loader.map, args.trace);
+        json["test"] = serde_json::Value::String(shown);
+        output.print(&format!("{json}\n"))?;
+        return Ok(Some(report));
+    }
+    if args.trace {
+        for (number, packet) in (1..).zip(&report.packets) {
+            let title = format!("packet {number}, {}", loader.map.place(packet.at));
+            output.print(&format!("{}\n", output.bold(&title)))?;
+            let trace = packet.trace.as_ref().map_or("not traced\n".to_owned(), |trace| trace.render());
+            output.print(&format!("{trace}\n"))?;
+        }
+    }
+    // What the script asked to be read is worth showing where someone looks closer.
+    if args.trace || !report.passed() {
+        for reading in &report.readings {
+            output.print(&format!("{}: {}\n", loader.map.place(reading.at), reading.text))?;
+        }
+    }
+    let verdict = if report.passed() { "PASS" } else { "FAIL" };
+    output.print(&format!("{} {shown}\n", output.bold(verdict)))?;
+    if !report.passed() {
+        output.print(&indented(&report.render(&loader.map)))?;
+        if !args.trace {
+            output.print("  --trace shows what happened to the packets, step by step.\n")?;
+        }
+    }
+    Ok(Some(report))
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") }).collect()
+}

@@ -1,0 +1,169 @@
+//! `cargo xtask conformance`: how the project does on the test data of p4lang/p4c, which is not part of it.
+//!
+//! Each yardstick is a module that gives a [`Row`]: which programs there are, and what is wrong with those that fall
+//! short.
+
+mod cases;
+mod p4info;
+mod stf;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use compile::Architecture;
+use source::{Diagnostics, Severity, SourceMap};
+use v1model::description::V1Model;
+
+use cases::Fault;
+
+pub const HELP: &str = "\
+Usage: cargo xtask conformance --p4c DIR [--only ROW] [--name TEXT] [--all]
+
+Runs the project on the test data in a checkout of https://github.com/p4lang/p4c and prints a row for each yardstick:
+how many programs there are, how many do as they should, and the names of those that do not.
+
+  --p4c DIR    The checkout.
+  --only ROW   Only this yardstick: stf, p4info.
+  --name TEXT  Only programs whose path contains this.
+  --all        Print the whole of what is wrong with a program, not only its first line.
+";
+
+/// A yardstick's result.
+pub struct Row {
+    name: &'static str,
+    what: &'static str,
+    /// The share of programs that is required, in percent.
+    required: f64,
+    total: usize,
+    /// Programs that are known to fall short, and why; they count as if they did as they should.
+    excused: Vec<(String, String)>,
+    short: Vec<Fault>,
+}
+
+impl Row {
+    fn share(&self) -> f64 {
+        match self.total {
+            0 => 0.0,
+            total => 100.0 * (total - self.short.len()) as f64 / total as f64,
+        }
+    }
+
+    fn is_met(&self) -> bool {
+        self.total > 0 && self.share() >= self.required
+    }
+}
+
+/// What the command line asks for.
+pub struct Request {
+    /// The checkout.
+    p4c: PathBuf,
+    /// The one yardstick.
+    only: Option<String>,
+    /// What the paths of programs have to contain.
+    name: String,
+    /// Whether everything is told of a program that falls short.
+    all: bool,
+}
+
+/// A yardstick's name and how to get its row.
+type Yardstick = (&'static str, fn(&Request) -> Result<Row>);
+
+const YARDSTICKS: &[Yardstick] = &[("stf", stf::row), ("p4info", p4info::row)];
+
+/// Prints the rows. `Ok(false)` if a yardstick is not met.
+pub fn run(arguments: &[String]) -> Result<bool> {
+    let request = request(arguments)?;
+    let wanted = |(name, _): &&Yardstick| request.only.as_deref().is_none_or(|only| only == *name);
+    let mut rows = Vec::new();
+    for (name, row) in YARDSTICKS.iter().filter(wanted) {
+        eprintln!("{name} ...");
+        rows.push(row(&request)?);
+    }
+    if rows.is_empty() {
+        let names: Vec<&str> = YARDSTICKS.iter().map(|(name, _)| *name).collect();
+        bail!("there is no such yardstick; there are: {}", names.join(", "));
+    }
+    for row in &rows {
+        for Fault { name, reason } in &row.short {
+            let reason = if request.all { reason.trim_end() } else { reason.lines().next().unwrap_or_default() };
+            println!("{}: {name}: {reason}", row.name);
+        }
+        for (name, reason) in &row.excused {
+            println!("{}: {name}: excused: {reason}", row.name);
+        }
+    }
+    println!("\n{:<8} {:>6} {:>6} {:>8} {:>8}  what", "", "total", "good", "", "needed");
+    for row in &rows {
+        println!(
+            "{:<8} {:>6} {:>6} {:>7.1}% {:>7.1}%  {}{}",
+            row.name,
+            row.total,
+            row.total - row.short.len(),
+            row.share(),
+            row.required,
+            row.what,
+            if row.is_met() { "" } else { "  <-- falls short" }
+        );
+    }
+    Ok(rows.iter().all(Row::is_met))
+}
+
+fn request(arguments: &[String]) -> Result<Request> {
+    let mut request = Request { p4c: PathBuf::new(), only: None, name: String::new(), all: false };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().cloned().ok_or_else(|| anyhow::anyhow!("`{argument}` needs a value"));
+        match argument.as_str() {
+            "--p4c" => request.p4c = value()?.into(),
+            "--only" => request.only = Some(value()?),
+            "--name" => request.name = value()?,
+            "--all" => request.all = true,
+            other => bail!("there is no option `{other}`\n\n{HELP}"),
+        }
+    }
+    if !request.p4c.join("testdata/p4_16_samples").is_dir() {
+        bail!("`{}` is not a checkout of p4c: name one with --p4c DIR", request.p4c.display());
+    }
+    Ok(request)
+}
+
+/// A checked program; the error is what the front end found, rendered.
+fn checked(request: &Request, path: &Path, map: &mut SourceMap) -> Result<p4::typed::Program, String> {
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&text);
+    let options = p4::Options {
+        defines: Vec::new(),
+        include_dirs: vec![request.p4c.join("p4include")],
+        builtin: V1Model.includes().to_vec(),
+    };
+    let mut diagnostics = Diagnostics::new();
+    let ast = p4::parse(map, &path.display().to_string(), &text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, map, &mut diagnostics).filter(|_| !diagnostics.has_errors());
+    typed.ok_or_else(|| errors(map, &diagnostics))
+}
+
+/// A program's pipeline IR; the error is what the front end or the compiler found, rendered.
+fn compiled(request: &Request, path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, String> {
+    let typed = checked(request, path, map)?;
+    let mut diagnostics = Diagnostics::new();
+    let program = compile::compile(&typed, &V1Model, map, &mut diagnostics);
+    match program.filter(|_| !diagnostics.has_errors()) {
+        Some(program) => Ok(Arc::new(program)),
+        None => Err(errors(map, &diagnostics)),
+    }
+}
+
+/// The errors as text: a line that says what the first is, and then all of them in full.
+fn errors(map: &SourceMap, diagnostics: &Diagnostics) -> String {
+    let mut errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let Some(first) = errors.next() else { return "no result, and no reason".to_owned() };
+    let place = map.place(first.primary.span);
+    let file = Path::new(&place.file).file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!("{}: {} ({file}:{})\n", first.code, first.message, place.line);
+    for diagnostic in std::iter::once(first).chain(errors) {
+        text += &diagnostic.render(map, false);
+        text.push('\n');
+    }
+    text
+}
