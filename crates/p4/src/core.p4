@@ -1,7 +1,7 @@
 // The P4_16 core library (specification 1.2.5, appendix D): what every program can count on.
 
-#ifndef TRIPLANE_CORE_P4
-#define TRIPLANE_CORE_P4
+#ifndef _CORE_P4_
+#define _CORE_P4_
 
 /// What can go wrong while a packet is parsed. Programs and architectures may add members of their own.
 error {
