@@ -114,7 +114,7 @@ impl Checker<'_> {
     }
 
     /// A `type` and the type below it have the same values.
-    fn retype(&mut self, e: Expr, to: &Type) -> Expr {
+    pub(super) fn retype(&mut self, e: Expr, to: &Type) -> Expr {
         let span = e.span;
         match e.kind {
             ExprKind::Const(value) => constant(value, to.clone(), span),

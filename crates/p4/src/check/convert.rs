@@ -66,6 +66,14 @@ impl Checker<'_> {
         }
         match (&e.ty, to) {
             (Type::Integer, Type::Bit(_) | Type::Int(_)) => Ok(self.give_width(e, to)),
+            // A number without width takes the width of a `type` as it takes any other.
+            (Type::Integer, Type::New(_)) => match self.underlying_of_new(to) {
+                Some(below) if below != Type::Bool => {
+                    let number = self.try_convert(e, &below)?;
+                    Ok(self.retype(number, to))
+                }
+                _ => Err(Box::new(e)),
+            },
             (Type::Enum(_), Type::Bit(_) | Type::Int(_)) if self.underlying_of_enum(&e.ty).as_ref() == Some(to) => {
                 Ok(self.recast(e, to))
             }

@@ -78,12 +78,28 @@ impl Checker<'_> {
                 _ => None,
             },
             ExprKind::Const(_) => match &written.kind {
-                ast::ExprKind::Int(_) | ast::ExprKind::Name { .. } => Some(self.map.text(written.span).to_owned()),
+                ast::ExprKind::Int(literal) => Some(number_name(self.map.text(written.span), &literal.value)),
+                ast::ExprKind::Name { .. } => Some(self.map.text(written.span).to_owned()),
                 _ => None,
             },
             _ => None,
         }
     }
+}
+
+/// A number in a key's name: in the base it is written in, without width, leading zeros and underscores.
+fn number_name(text: &str, value: &num_bigint::BigInt) -> String {
+    let digits = match text.find(['w', 's']) {
+        Some(at) if text[..at].bytes().all(|byte| byte.is_ascii_digit()) => &text[at + 1..],
+        _ => text,
+    };
+    let (prefix, radix) = match digits.get(..2).map(str::to_ascii_lowercase).as_deref() {
+        Some("0x") => ("0x", 16),
+        Some("0o") => ("0o", 8),
+        Some("0b") => ("0b", 2),
+        _ => ("", 10),
+    };
+    format!("{prefix}{}", value.to_str_radix(radix))
 }
 
 fn annotated_string(annotation: &crate::typed::Annotation) -> Option<String> {
