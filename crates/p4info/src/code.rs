@@ -105,9 +105,6 @@ impl<'a> Walker<'a, '_> {
     fn block(&mut self, block: &'a Block, scene: &mut Scene<'a>) {
         for stmt in &block.statements {
             self.stmt(stmt, scene);
-            if matches!(stmt.kind, StmtKind::Return(_) | StmtKind::Exit) {
-                break;
-            }
         }
     }
 

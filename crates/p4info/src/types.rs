@@ -79,7 +79,8 @@ impl<'a> Types<'a> {
                 match translation(decl) {
                     Some((_, Translated::Bits(width))) => width,
                     Some((_, Translated::String)) => 0,
-                    None => self.width(&decl.underlying),
+                    // What a `type` further below is translated to does not reach up here.
+                    None => self.width(&crate::eval::below(self.program, &decl.underlying)),
                 }
             }
             Type::Enum(id) => self.program.enums[*id].underlying.as_ref().map_or(0, |ty| self.width(ty)),
