@@ -16,7 +16,7 @@
 //! [`Architecture`]; this crate knows none by name. `packet_in`, `packet_out`, `verify` and `static_assert` are the
 //! language's and lowered here.
 //!
-//! What holds of every result: it passes [`ir::validate`], and every instruction carries the place in the source that
+//! What holds of every result: it passes [`ir::validate()`], and every instruction carries the place in the source that
 //! it comes from.
 
 mod arch;

@@ -15,7 +15,7 @@ use crate::lowering::Lowering;
 use crate::storage::{Life, Store, resolve};
 
 /// A value. What is in storage is named, not copied: it is read when the value is used, so a value must be used before
-/// its storage changes, or kept with [`Lowering::spill`].
+/// its storage changes, or kept with `Lowering::spill`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Val {
     /// A scalar.

@@ -23,8 +23,7 @@ pub fn compile(name: &str, text: &str, includes: &[&Path]) -> Outcome {
     let options = Options {
         include_dirs: includes.iter().map(|dir| dir.to_path_buf()).collect(),
         builtin: V1Model.includes().to_vec(),
-        // Programs that were written for another core.p4 ask whether it was included by its macro.
-        defines: vec![("_CORE_P4_".into(), "1".into())],
+        ..Options::default()
     };
     let ast = p4::parse(&mut map, name, text, &options, &DiskLoader, &mut diagnostics);
     let mut outcome = Outcome { stage: "parse", program: None, findings: String::new() };
