@@ -90,6 +90,9 @@ pub enum Command {
     Trace(TraceArgs),
     /// Run packet tests (STF) on a program: what goes in, and what has to come out.
     Stf(StfArgs),
+    /// Print what a control plane has to know of a program: its P4Info (P4Runtime specification 1.5).
+    #[command(name = "p4info")]
+    P4Info(P4InfoArgs),
     /// Print a completion script for a shell.
     Completions {
         /// bash, zsh, fish, elvish or powershell.
@@ -197,6 +200,33 @@ pub struct DumpWhat {
     /// Types, headers, parsers, controls and tables as the checker sees them.
     #[arg(long)]
     pub types: bool,
+}
+
+/// `triplane p4info`
+#[derive(Args, Debug)]
+pub struct P4InfoArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+
+    /// How to write it; by default as the name of FILE tells (.json, .bin, .txtpb), or as text.
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<InfoFormat>,
+
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// How P4Info is written.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InfoFormat {
+    /// Protobuf's text format.
+    Text,
+    /// Protobuf's JSON.
+    Json,
+    /// Protobuf's wire format.
+    Binary,
 }
 
 /// `triplane stf`

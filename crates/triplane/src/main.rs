@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),
         Command::Stf(args) => commands::stf::run(args, &output),
+        Command::P4Info(args) => commands::p4info::run(args, &output),
         Command::Completions { shell } => commands::completions::run(*shell, &output),
     };
     match result {

@@ -75,8 +75,13 @@ impl Output {
 
     /// Prints what was asked for.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
+        self.print_bytes(text.as_bytes())
+    }
+
+    /// Prints what was asked for, if it is not text.
+    pub fn print_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
+        stdout.write_all(bytes)?;
         stdout.flush()?;
         Ok(())
     }
