@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use prost::{Message, Name};
-use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage};
+
+use crate::text;
 
 /// A form a message is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +62,7 @@ fn dynamic<M: Message + Name>(message: &M) -> DynamicMessage {
 pub fn to_text<M: Message + Name>(message: &M) -> String {
     let dynamic = dynamic(message);
     let file = dynamic.descriptor().parent_file().name().to_owned();
-    let options = FormatOptions::new().pretty(true);
-    let body = dynamic.to_text_format_with_options(&options);
-    format!("# proto-file: {file}\n# proto-message: {}\n\n{body}\n", M::full_name())
+    format!("# proto-file: {file}\n# proto-message: {}\n\n{}", M::full_name(), text::print(&dynamic))
 }
 
 /// A message as indented JSON, field names in lowerCamelCase.
@@ -101,4 +100,74 @@ pub fn from_bytes<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, Format
 
 fn transcode<M: Message + Name + Default>(dynamic: &DynamicMessage) -> Result<M, FormatError> {
     dynamic.transcode_to().map_err(|error| FormatError::Binary(error, M::full_name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{P4Info, PkgInfo, Preamble, Table};
+
+    fn sample() -> P4Info {
+        let preamble = Preamble {
+            id: 0x0200_0001,
+            name: "c.\u{e9}\"\n".to_owned(),
+            annotations: vec!["@a".to_owned(), "@b(\"x\")".to_owned()],
+            ..Default::default()
+        };
+        let mut info = P4Info { pkg_info: Some(PkgInfo::default()), ..Default::default() };
+        info.tables.push(Table { preamble: Some(preamble), size: -1, ..Default::default() });
+        let types = info.type_info.get_or_insert_default();
+        types.enums.insert("E".to_owned(), Default::default());
+        types.enums.insert("D".to_owned(), Default::default());
+        info
+    }
+
+    #[test]
+    fn text_is_written_a_field_a_line() {
+        let expected = r#"# proto-file: p4/config/v1/p4info.proto
+# proto-message: p4.config.v1.P4Info
+
+pkg_info {
+}
+tables {
+  preamble {
+    id: 33554433
+    name: "c.\303\251\"\n"
+    annotations: "@a"
+    annotations: "@b(\"x\")"
+  }
+  size: -1
+}
+type_info {
+  enums {
+    key: "D"
+    value {
+    }
+  }
+  enums {
+    key: "E"
+    value {
+    }
+  }
+}
+"#;
+        assert_eq!(to_text(&sample()), expected);
+    }
+
+    #[test]
+    fn every_form_reads_back() {
+        let info = sample();
+        assert_eq!(from_text::<P4Info>(&to_text(&info)).unwrap(), info);
+        assert_eq!(from_json::<P4Info>(&to_json(&info)).unwrap(), info);
+        assert_eq!(from_bytes::<P4Info>(&to_bytes(&info)).unwrap(), info);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let text = from_text::<P4Info>("tables { size: \"big\" }").unwrap_err();
+        assert!(text.to_string().starts_with("not a p4.config.v1.P4Info in protobuf's text format"), "{text}");
+        assert!(from_json::<P4Info>("{\"tables\": 1}").is_err());
+        assert!(from_json::<P4Info>("{} {}").is_err());
+        assert!(from_bytes::<P4Info>(&[0xff]).is_err());
+    }
 }

@@ -5,6 +5,7 @@
 //! text, JSON, or bytes. Only crates that speak protobuf import this one.
 
 mod format;
+mod text;
 
 pub use format::{Format, FormatError, from_bytes, from_json, from_text, to_bytes, to_json, to_text};
 
