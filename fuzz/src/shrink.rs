@@ -20,12 +20,14 @@ pub fn shrink(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> 
         Ok(run_once(target, scratch)?.is_some_and(|found| found.kind == failure.kind))
     };
     // Lines first, then tokens, then bytes: large pieces go while there are few of them to try.
-    let by_line = |data: &[u8]| data.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-    let by_token = |data: &[u8]| crate::mutate::split(data).into_iter().map(<[u8]>::to_vec).collect();
-    let by_byte = |data: &[u8]| data.chunks(1).map(<[u8]>::to_vec).collect();
-    let splits: [&dyn Fn(&[u8]) -> Vec<Vec<u8>>; 3] = [&by_line, &by_token, &by_byte];
+    let splits: [fn(&[u8]) -> Vec<&[u8]>; 3] = [
+        |data| data.split_inclusive(|byte| *byte == b'\n').collect(),
+        crate::mutate::split,
+        |data| data.chunks(1).collect(),
+    ];
     for split in splits {
-        let mut pieces = split(&best);
+        let whole = best;
+        let mut pieces = split(&whole);
         let mut size = pieces.len().div_ceil(2);
         while size > 0 && Instant::now() < deadline {
             let mut at = 0;

@@ -27,7 +27,8 @@ impl Failure {
         let text = String::from_utf8_lossy(stderr).into_owned();
         // "thread 'round' (123) panicked at crates/p4/src/lex/scan.rs:12:5:"
         // The last one: earlier ones were caught.
-        let place = text.lines().rev().find_map(|line| line.split_once(" panicked at ").map(|(_, place)| place.to_owned()));
+        let place =
+            text.lines().rev().find_map(|line| line.split_once(" panicked at ").map(|(_, place)| place.to_owned()));
         let overflow = text.contains("has overflowed its stack").then(|| "stack overflow".to_owned());
         let memory = text.contains("memory allocation of").then(|| "memory exhausted".to_owned());
         let hang = text.contains("hang: ").then(|| "hang".to_owned());

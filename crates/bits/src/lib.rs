@@ -2,7 +2,7 @@
 //!
 //! The central type is [`Bits`]: an unsigned number together with its width in bits. Every operation keeps the
 //! invariant that the number is smaller than `2^width`. Signedness is not a property of a value but of the operation
-//! applied to it ([`Bits::signed_lt`], [`Bits::sign_extend`], ...), as in hardware.
+//! applied to it ([`Bits::signed_cmp`], [`Bits::sign_extend`], ...), as in hardware.
 //!
 //! Widths up to 128 bits live inline in a `u128`; wider ones use a big integer. This crate knows nothing of P4,
 //! packets or programs.

@@ -82,6 +82,10 @@ fn only_some_crates_may_use_unsafe() {
         let path = entry.expect("an entry").path();
         let manifest = std::fs::read_to_string(path.join("Cargo.toml")).expect("Cargo.toml");
         let inherits = manifest.contains("[lints]\nworkspace = true");
-        assert!(inherits || ALLOWED.iter().any(|name| path.ends_with(name)), "{} does not inherit the workspace's lints", path.display());
+        assert!(
+            inherits || ALLOWED.iter().any(|name| path.ends_with(name)),
+            "{} does not inherit the workspace's lints",
+            path.display()
+        );
     }
 }

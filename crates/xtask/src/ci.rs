@@ -79,11 +79,12 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         let outcome = match *name {
             "fmt" => Step::cargo("fmt", &["fmt", "--all", "--check"]).run(),
             "clippy" => {
-                Step::cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()
+                let arguments = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
+                Step::cargo("clippy", &arguments).run()
             }
             "test" => test(&skips, &mut totals)?,
             "doc" => {
-                let step = Step::cargo("doc", &["doc", "--workspace", "--no-deps"]);
+                let step = Step::cargo("doc", &["doc", "--workspace", "--no-deps", "--keep-going"]);
                 step.env("RUSTDOCFLAGS", "-D warnings").run()
             }
             "build" => Step::cargo("build", &["build", "--release"]).run(),

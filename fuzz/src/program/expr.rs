@@ -19,7 +19,7 @@ impl Generator<'_> {
     pub(super) fn literal(&mut self, ty: Ty) -> String {
         let value = self.random.interesting();
         match ty {
-            Ty::Bool => if value % 2 == 0 { "false" } else { "true" }.to_owned(),
+            Ty::Bool => if value & 1 == 0 { "false" } else { "true" }.to_owned(),
             Ty::Bit(width) => {
                 let value = if width < 64 { value % (1 << width) } else { value };
                 match self.random.below(3) {

@@ -276,7 +276,7 @@ fn ordinary() -> Vec<Vec<u8>> {
 
 fn hex(text: &str) -> Option<Vec<u8>> {
     let pair = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-    if text.len() % 2 != 0 { None } else { (0..text.len()).step_by(2).map(pair).collect() }
+    if text.len().is_multiple_of(2) { (0..text.len()).step_by(2).map(pair).collect() } else { None }
 }
 
 impl Target for Packets {

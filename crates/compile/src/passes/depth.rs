@@ -46,13 +46,13 @@ fn shorten(program: &mut Program, e: &mut Expr, out: &mut Vec<Instr>, loc: LocId
     let mut deepest = 0;
     sub_exprs(e, &mut |part| {
         let mut depth = shorten(program, part, out, loc);
-        if depth >= LIMIT {
-            if let Some(width) = program.width(part) {
-                let slot = new_slot(&mut program.slots, width);
-                let value = std::mem::replace(part, Expr::Slot(slot));
-                out.push(Instr { op: Op::Assign(Place::Slot(slot), value), loc });
-                depth = 1;
-            }
+        if depth >= LIMIT
+            && let Some(width) = program.width(part)
+        {
+            let slot = new_slot(&mut program.slots, width);
+            let value = std::mem::replace(part, Expr::Slot(slot));
+            out.push(Instr { op: Op::Assign(Place::Slot(slot), value), loc });
+            depth = 1;
         }
         deepest = deepest.max(depth);
     });

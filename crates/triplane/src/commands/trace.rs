@@ -68,7 +68,8 @@ impl<'a> Packets<'a> {
         }
         let digits: String = text.chars().filter(|c| !c.is_whitespace() && !matches!(c, ':' | '-' | '.')).collect();
         let digits = digits.strip_prefix("0x").unwrap_or(&digits);
-        let is_hex = !digits.is_empty() && digits.len().is_multiple_of(2) && digits.chars().all(|c| c.is_ascii_hexdigit());
+        let is_hex =
+            !digits.is_empty() && digits.len().is_multiple_of(2) && digits.chars().all(|c| c.is_ascii_hexdigit());
         if !is_hex {
             let shown: String = text.chars().take(60).collect();
             return Err(Failure::Usage(format!(

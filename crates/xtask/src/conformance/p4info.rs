@@ -78,8 +78,17 @@ fn differences(found: &P4Info, wanted: &P4Info) -> Vec<String> {
         )*};
     }
     lists!(
-        tables, actions, action_profiles, counters, direct_counters, meters, direct_meters,
-        controller_packet_metadata, value_sets, registers, digests
+        tables,
+        actions,
+        action_profiles,
+        counters,
+        direct_counters,
+        meters,
+        direct_meters,
+        controller_packet_metadata,
+        value_sets,
+        registers,
+        digests
     );
     one("externs", &found.externs, &wanted.externs, &mut out);
     one("type_info", &found.type_info, &wanted.type_info, &mut out);
