@@ -52,6 +52,9 @@ impl<'a> Lowering<'a> {
             };
             self.env.insert(param.var, binding);
         }
+        // One control may play two roles.
+        let taken = self.ir.blocks.values().any(|body| self.ir.bodies[*body].name == name);
+        let name = if taken { format!("{name}${}", block.role) } else { name };
         let body = self.with_body(name, kind, |cx| {
             cx.enter(inst, |cx| match kind {
                 BodyKind::Parser => cx.parser_body(inst),

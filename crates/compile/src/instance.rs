@@ -88,7 +88,13 @@ impl<'a> Lowering<'a> {
                     annotations: self.annotations(&decl.annotations),
                     span: decl.span,
                 };
-                arch.extern_instance(self, &instance)
+                let name = instance.name.clone();
+                let object = arch.extern_instance(self, &instance);
+                // One without a declaration gets its name from the table property it stands in.
+                if decl.local_name != self.program.externs[*extern_id].name {
+                    self.claim_object(&object, &name, decl.span);
+                }
+                object
             }
             Type::Parser(parser) => {
                 let decl = &self.program.parsers[*parser];
@@ -241,6 +247,19 @@ impl<'a> Lowering<'a> {
         if let Some(given) = given_name(&property.annotations) {
             *name = given.trim_start_matches('.').to_owned();
         }
+        let name = name.clone();
+        self.claim_object(object, &name, property.span);
+    }
+
+    fn claim_object(&mut self, object: &Object, name: &str, span: source::Span) {
+        let kind = match object {
+            Object::Register(_) => "register",
+            Object::Counter(_) => "counter",
+            Object::Meter(_) => "meter",
+            Object::Profile(_) => "action profile",
+            _ => return,
+        };
+        self.claim(kind, name, span);
     }
 
     /// The control plane's name of something in the current instance, given the name it has in its declaration.

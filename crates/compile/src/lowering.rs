@@ -68,6 +68,8 @@ pub struct Lowering<'a> {
     pub(crate) scoped: Scoped,
     pub(crate) exit_flag: Option<ir::SlotId>,
     names: HashMap<String, u32>,
+    /// Names that the control plane knows, by kind, and where they were given.
+    claimed: HashMap<(&'static str, String), Span>,
     locs: HashMap<Span, LocId>,
     pub(crate) span: Span,
     depth: u32,
@@ -106,6 +108,7 @@ impl<'a> Lowering<'a> {
             scoped: Scoped::default(),
             exit_flag: None,
             names: HashMap::new(),
+            claimed: HashMap::new(),
             locs: HashMap::new(),
             span: Span::default(),
             depth: 0,
@@ -246,6 +249,22 @@ impl<'a> Lowering<'a> {
                 *count += 1;
                 format!("{name}${count}")
             }
+        }
+    }
+
+    /// Takes a name for the control plane; reports one that is taken.
+    pub(crate) fn claim(&mut self, kind: &'static str, name: &str, span: Span) {
+        if let Some(first) = self.claimed.insert((kind, name.to_owned()), span) {
+            self.error(
+                Diagnostic::error(
+                    "duplicate-name",
+                    span,
+                    format!("the control plane knows another {kind} as `{name}`"),
+                )
+                .label("same name")
+                .also(first, "the other one")
+                .help("give one of them another name, with `@name` for instance"),
+            );
         }
     }
 

@@ -189,6 +189,7 @@ impl<'a> Lowering<'a> {
         let name = if self.scalar_width(&decl.ty).is_some() { &*decl.local_name } else { "" };
         self.set_fields(name, &decl.ty, kind, decl.span, &mut fields);
         let name = self.qualified(&decl.name);
+        self.claim("value set", &name, decl.span);
         let annotations = self.annotations(&decl.annotations);
         let id = self.ir.value_sets.push(ir::ValueSet { name, fields, size: decl.size, annotations });
         self.insts[inst.0].value_sets.insert(set, id);
@@ -240,7 +241,8 @@ impl<'a> Lowering<'a> {
                 },
                 _ => None,
             });
-        kind.unwrap_or(ir::MatchKind::Exact)
+        // A selector chooses among groups, and a value set has none.
+        kind.filter(|kind| *kind != ir::MatchKind::Selector).unwrap_or(ir::MatchKind::Exact)
     }
 
     /// How a match kind is matched; `None` if neither the language nor the architecture knows it.

@@ -193,6 +193,7 @@ impl<'a> Lowering<'a> {
             self.too_large("the stack or array is too large");
             return Store::Fields(Vec::new());
         }
+        let name = &self.unique(name);
         match self.struct_kind(element) {
             Some((id, StructKind::Header)) => {
                 let ty = self.header_type(id);

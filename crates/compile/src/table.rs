@@ -111,20 +111,32 @@ impl<'a> Lowering<'a> {
             keys.push(ir::Key { name: key.name.to_string(), expr, width, kind, signed, annotations });
             self.at(outer);
         }
+        let prefixes = keys.iter().zip(&decl.keys).filter(|(key, _)| key.kind == ir::MatchKind::Lpm);
+        if let Some((_, second)) = prefixes.skip(1).next() {
+            self.unsupported(second.span, "a table with two `lpm` keys is not supported");
+        }
         let exits = decl.actions.iter().any(|action| self.may_exit(action.action));
         let pending = self.frames.last().is_some_and(|frame| frame.copies);
         let multi = self.inst.is_some_and(|inst| self.insts[inst.0].multi);
         let flagged = exits && (pending || multi);
-        let mut actions = Vec::new();
+        let mut actions: Vec<ir::TableAction> = Vec::new();
         for action in &decl.actions {
             let marked = |name: &str| action.annotations.iter().any(|annotation| &*annotation.name == name);
             let (default_only, table_only) = (marked("defaultonly"), marked("tableonly"));
+            let span = action.span;
             let action = self.table_action(action, flagged);
+            let name = &self.ir.actions[action].name;
+            if actions.iter().any(|other| self.ir.actions[other.action].name == *name) {
+                let message = format!("the control plane knows two actions of this table as `{name}`");
+                self.error(source::Diagnostic::error("duplicate-name", span, message));
+            }
             actions.push(ir::TableAction { action, default_only, table_only });
         }
+        let name = self.qualified(&decl.name);
+        self.claim("table", &name, decl.span);
         let (default, args) = &decl.default_action;
         let mut table = ir::Table {
-            name: self.qualified(&decl.name),
+            name,
             keys,
             default_action: (*default as u32, self.action_data(args)),
             const_default: decl.const_default,

@@ -2,7 +2,7 @@
 
 use compile::{ExternCall, ExternInstance, Lowering, Object, Val};
 use ir::{Expr, Op, Place, Unit};
-use source::Span;
+use source::{Diagnostic, Span};
 
 use crate::lower_hash::{Chosen, algorithm, checksum16};
 use crate::lower_packet::scalar;
@@ -58,8 +58,7 @@ pub(crate) fn instance(cx: &mut Lowering<'_>, new: &ExternInstance<'_>) -> Objec
             };
             let (members, hash_width) = (size(cx, new, 1), size(cx, new, 2));
             let hash_width = u32::try_from(hash_width).unwrap_or(u32::MAX);
-            let profile =
-                ir::Profile { name, size: members, selector: Some(selector), hash_width, annotations };
+            let profile = ir::Profile { name, size: members, selector: Some(selector), hash_width, annotations };
             Object::Profile(cx.ir.profiles.push(profile))
         }
         "Checksum16" => CHECKSUM16,
@@ -150,12 +149,38 @@ pub(crate) fn method(cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCa
     Val::Absent
 }
 
+/// Whether an object can be a table's own; reports why not.
+fn direct(cx: &mut Lowering<'_>, is_direct: bool, taken: bool, property: &str, span: Span) -> bool {
+    if !is_direct {
+        cx.error(
+            Diagnostic::error("not-direct", span, format!("`{property}` takes a direct object, not an array"))
+                .help("declare a `direct_counter` or `direct_meter`"),
+        );
+    } else if taken {
+        cx.error(
+            Diagnostic::error("not-direct", span, "a direct object belongs to one table alone")
+                .label("belongs to another table"),
+        );
+    }
+    is_direct && !taken
+}
+
 /// Takes note of `implementation`, `counters`, `meters` and `support_timeout`.
 pub(crate) fn table_property(cx: &mut Lowering<'_>, table: &mut ir::Table, name: &str, value: &Val, span: Span) {
     match (name, value) {
         ("implementation", Val::Object(Object::Profile(profile))) => table.profile = Some(*profile),
-        ("counters", Val::Object(Object::Counter(counter))) => table.counter = Some(*counter),
-        ("meters", Val::Object(Object::Meter(meter))) => table.meter = Some(*meter),
+        ("counters", Val::Object(Object::Counter(counter))) => {
+            let taken = cx.ir.tables.values().any(|other| other.counter == Some(*counter));
+            if direct(cx, cx.ir.counters[*counter].size.is_none(), taken, name, span) {
+                table.counter = Some(*counter);
+            }
+        }
+        ("meters", Val::Object(Object::Meter(meter))) => {
+            let taken = cx.ir.tables.values().any(|other| other.meter == Some(*meter));
+            if direct(cx, cx.ir.meters[*meter].size.is_none(), taken, name, span) {
+                table.meter = Some(*meter);
+            }
+        }
         ("support_timeout", value) => {
             table.idle_timeout = value.known().is_some_and(bits::Bits::is_true);
         }
@@ -164,7 +189,7 @@ pub(crate) fn table_property(cx: &mut Lowering<'_>, table: &mut ir::Table, name:
             cx.unsupported(span, format!("this is nothing that `{name}` can be in v1model"));
         }
         _ => {
-            let warning = source::Diagnostic::warning("unknown-property", span, format!("`{name}` means nothing here"));
+            let warning = Diagnostic::warning("unknown-property", span, format!("`{name}` means nothing here"));
             cx.error(warning.help("v1model has `implementation`, `counters`, `meters` and `support_timeout`"));
         }
     }
