@@ -1,0 +1,120 @@
+//! What a rule asks of a key: bits under a mask, and ranges.
+
+use smallvec::SmallVec;
+
+use crate::layout::{Field, Layout, low_ones};
+
+/// A few words, mostly without an allocation.
+pub(crate) type Words = SmallVec<[u64; 4]>;
+
+/// A range of a field. Arithmetic is modulo the field's width, so that a range from a negative to a positive number is
+/// a range like any other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) field: Field,
+    pub(crate) low: Words,
+    /// The highest value less the lowest.
+    pub(crate) length: Words,
+}
+
+/// The condition of a rule over all fields of a key. Equal conditions that were built from the same kinds of field are
+/// equal patterns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    pub(crate) value: Words,
+    pub(crate) mask: Words,
+    /// By field, for those whose range is more than a prefix.
+    pub(crate) spans: SmallVec<[Span; 2]>,
+}
+
+impl Pattern {
+    /// Matches every key. Each field can be narrowed once.
+    pub fn any(layout: &Layout) -> Self {
+        let zeros: Words = std::iter::repeat_n(0, layout.words()).collect();
+        Pattern { value: zeros.clone(), mask: zeros, spans: SmallVec::new() }
+    }
+
+    /// The field has this value (low word first).
+    pub fn exact(&mut self, layout: &Layout, field: usize, value: &[u64]) {
+        let ones: Words = std::iter::repeat_n(u64::MAX, layout.fields()[field].words()).collect();
+        self.masked(layout, field, value, &ones);
+    }
+
+    /// The field has this value where the mask has ones.
+    pub fn masked(&mut self, layout: &Layout, field: usize, value: &[u64], mask: &[u64]) {
+        let value: Words = value.iter().zip(mask).map(|(value, mask)| value & mask).collect();
+        layout.put(&mut self.value, field, &value);
+        layout.put(&mut self.mask, field, mask);
+    }
+
+    /// The field begins with the first `length` bits of this value.
+    pub fn prefix(&mut self, layout: &Layout, field: usize, value: &[u64], length: u32) {
+        let mask = prefix_mask(&layout.fields()[field], length);
+        self.masked(layout, field, value, &mask);
+    }
+
+    /// The field is in a range, both ends included. One whose low end is above its high end goes past the largest
+    /// value to 0 and on, which is what a range of signed numbers does.
+    pub fn range(&mut self, layout: &Layout, index: usize, low: &[u64], high: &[u64]) {
+        let field = layout.fields()[index];
+        let part = |value: &[u64], at: usize| value.get(at).copied().unwrap_or(0) & field.ones(at);
+        let count = field.words();
+        let mut length = Words::new();
+        let mut borrow = false;
+        for at in 0..count {
+            let (less, first) = part(high, at).overflowing_sub(part(low, at));
+            let (less, second) = less.overflowing_sub(u64::from(borrow));
+            borrow = first || second;
+            length.push(less & field.ones(at));
+        }
+        if (0..count).all(|at| length[at] == field.ones(at)) {
+            return;
+        }
+        if !borrow {
+            // Up to the first bit where the ends differ, every value of the range agrees.
+            let differ = |at: usize| part(low, at) ^ part(high, at);
+            let highest = (0..count).rev().find(|at| differ(*at) != 0);
+            let free_bits = highest.map_or(0, |at| 64 * at as u32 + differ(at).ilog2() + 1);
+            let prefix = field.width - free_bits;
+            self.prefix(layout, index, low, prefix);
+            let mask = prefix_mask(&field, prefix);
+            let is_prefix = (0..count).all(|at| length[at] == field.ones(at) & !mask[at]);
+            if is_prefix {
+                return;
+            }
+        }
+        let low = (0..count).map(|at| part(low, at)).collect();
+        self.spans.push(Span { field, low, length });
+        self.spans.sort_by_key(|span| (span.field.word, span.field.shift));
+    }
+
+    /// Whether a key meets the condition.
+    pub fn matches(&self, key: &[u64]) -> bool {
+        let masked = self.value.iter().zip(&self.mask).zip(key).all(|((value, mask), key)| key & mask == *value);
+        masked && self.spans.iter().all(|span| span.contains(key))
+    }
+}
+
+/// Ones for the first `length` bits of a field, not shifted to its place.
+fn prefix_mask(field: &Field, length: u32) -> Words {
+    let spare = field.width - length.min(field.width);
+    let below = |at: usize| low_ones(spare.saturating_sub(64 * at as u32).min(64));
+    (0..field.words()).map(|at| field.ones(at) & !below(at)).collect()
+}
+
+impl Span {
+    pub(crate) fn contains(&self, key: &[u64]) -> bool {
+        let mut borrow = false;
+        let mut order = std::cmp::Ordering::Equal;
+        for at in 0..self.field.words() {
+            let ones = self.field.ones(at);
+            let value = key[self.field.word + at] >> self.field.shift & ones;
+            let (less, first) = value.overflowing_sub(self.low[at]);
+            let (less, second) = less.overflowing_sub(u64::from(borrow));
+            borrow = first || second;
+            // Higher words decide over lower ones.
+            order = (less & ones).cmp(&self.length[at]).then(order);
+        }
+        order.is_le()
+    }
+}

@@ -1,0 +1,308 @@
+//! Tuple merging (Daly, Bruschi, Linguaglossa, Pontarelli, Rossi, Tollet, Torng, Yourtchenko: TupleMerge, 2019), with
+//! batches and filters.
+//!
+//! Rules that have the same mask can be hashed by the bits of it: a *tuple*. Large rule sets have hundreds of masks, and
+//! a key would have to ask each tuple. So a tuple's mask is coarser than those of its rules, and serves many of them;
+//! how much coarser is a choice between asking more tuples and comparing longer chains of rules:
+//!
+//! - A new rule goes to a tuple that admits it (all bits of the tuple are in the rule's mask), if its chain there is
+//!   short.
+//! - If there is none, a tuple is opened for the rule's own mask cut down to steps of a grid; if that is there and
+//!   its chain is long, to a finer grid; in the end to the mask itself.
+//! - From [`TUPLES_MOST`] tuples on, chains may become long instead: rules with a mask each are compared one by one.
+//!
+//! Tuples are asked in the order of the best rank that they have, until none can have a better rule than the one that
+//! was found. Ranges take part in hashing with the bits in front that all their values share, and are compared behind it.
+//!
+//! A rule takes `16 * words + 32` bytes, 24 for each range that is more than a prefix, and about 25 in its tuple.
+
+use super::Classifier;
+use super::rules::{NONE, Rank, Rules};
+use super::tuple::Tuple;
+use crate::layout::{Field, Layout};
+use crate::pattern::{Pattern, Words};
+use crate::prefetch::prefetch;
+use crate::{BATCH, MISS, PackedLookup, for_words};
+
+/// From how many tuples on no new one is opened, if another admits a rule.
+pub const TUPLES_MOST: usize = 256;
+/// The longest chain that a rule joins without looking for another tuple.
+const CHAIN_MOST: usize = 8;
+
+/// A classifier for many rules.
+#[derive(Clone, Debug)]
+pub struct TupleMerge {
+    layout: Layout,
+    rules: Rules,
+    /// The best first.
+    tuples: Vec<Tuple>,
+}
+
+impl TupleMerge {
+    /// An empty classifier.
+    pub fn new(layout: &Layout) -> Self {
+        TupleMerge { layout: layout.clone(), rules: Rules::new(layout.words()), tuples: Vec::new() }
+    }
+
+    /// The masks of the tuples in the order in which they are asked, with the number of rules in each.
+    pub fn tuples(&self) -> impl Iterator<Item = (&[u64], usize)> {
+        self.tuples.iter().map(|tuple| (&tuple.mask[..], tuple.len))
+    }
+
+    #[inline(always)]
+    fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+        let mut best = Rank::default();
+        let mut found = NONE;
+        for tuple in &self.tuples {
+            if found != NONE && best > tuple.best {
+                break;
+            }
+            let hash = tuple.hash::<N>(key);
+            if !tuple.may_have(hash) {
+                continue;
+            }
+            let mut rule = tuple.head(hash);
+            while rule != NONE {
+                if self.rules.matches::<N>(rule, key) {
+                    let rank = self.rules.rank::<N>(rule);
+                    if found == NONE || rank > best {
+                        best = rank;
+                        found = rule;
+                    }
+                    break;
+                }
+                rule = self.rules.next::<N>(rule);
+            }
+        }
+        (found != NONE).then(|| self.rules.handle::<N>(found))
+    }
+
+    /// For each tuple: hashes and filters of all keys that it can still serve better, then the slots of those that
+    /// pass, then the rules. So what a key waits for is asked for while others are worked on.
+    fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        let words = if N == 0 { self.rules.words() } else { N };
+        for (chunk, found) in found.chunks_mut(BATCH).enumerate() {
+            let keys = &keys[chunk * BATCH * words..][..found.len() * words];
+            self.lookup_chunk::<N>(keys, found);
+        }
+    }
+
+    #[inline(always)]
+    fn lookup_chunk<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        let words = if N == 0 { self.rules.words() } else { N };
+        let key = |at: u8| &keys[usize::from(at) * words..][..words];
+        let mut best = [Rank::default(); BATCH];
+        let mut active = [0u8; BATCH];
+        let mut passing = [(0u64, 0u8); BATCH];
+        let mut chains = [(NONE, 0u8); BATCH];
+        let mut count = found.len();
+        for (at, active) in active.iter_mut().enumerate() {
+            *active = at as u8;
+        }
+        found.fill(NONE);
+        for tuple in &self.tuples {
+            let mut kept = 0;
+            let mut pass = 0;
+            for place in 0..count {
+                let at = active[place];
+                if found[usize::from(at)] != NONE && best[usize::from(at)] > tuple.best {
+                    continue;
+                }
+                active[kept] = at;
+                kept += 1;
+                let hash = tuple.hash::<N>(key(at));
+                passing[pass] = (hash, at);
+                pass += usize::from(tuple.may_have(hash));
+            }
+            count = kept;
+            if count == 0 {
+                break;
+            }
+            for (hash, _) in &passing[..pass] {
+                tuple.prefetch_slot(*hash);
+            }
+            let mut heads = 0;
+            for (hash, at) in &passing[..pass] {
+                let head = tuple.head(*hash);
+                if head != NONE {
+                    let (records, first) = self.rules.place::<N>(head);
+                    prefetch(records, first);
+                    chains[heads] = (head, *at);
+                    heads += 1;
+                }
+            }
+            for (head, at) in &chains[..heads] {
+                let mut rule = *head;
+                while rule != NONE {
+                    if self.rules.matches::<N>(rule, key(*at)) {
+                        let rank = self.rules.rank::<N>(rule);
+                        let at = usize::from(*at);
+                        if found[at] == NONE || rank > best[at] {
+                            best[at] = rank;
+                            found[at] = rule;
+                        }
+                        break;
+                    }
+                    rule = self.rules.next::<N>(rule);
+                }
+            }
+        }
+        for found in found.iter_mut() {
+            *found = if *found == NONE { MISS } else { self.rules.handle::<N>(*found) };
+        }
+    }
+
+    fn position(&self, pattern: &Pattern, priority: u64) -> Option<(usize, u32)> {
+        let is = |rule| self.rules.is(rule, pattern, priority);
+        self.tuples.iter().enumerate().find_map(|(at, tuple)| {
+            if !tuple.admits(&pattern.mask) {
+                return None;
+            }
+            Some((at, tuple.find(&self.rules, &pattern.value, is)?))
+        })
+    }
+
+    /// The tuple that a new rule goes to, opened if need be.
+    fn choose(&mut self, pattern: &Pattern) -> usize {
+        let mut shortest: Option<(usize, usize)> = None;
+        for (at, tuple) in self.tuples.iter().enumerate() {
+            if tuple.admits(&pattern.mask) {
+                let chained = tuple.chained(&self.rules, &pattern.value);
+                if chained < CHAIN_MOST {
+                    return at;
+                }
+                if shortest.is_none_or(|(least, _)| chained < least) {
+                    shortest = Some((chained, at));
+                }
+            }
+        }
+        if let Some((_, at)) = shortest
+            && self.tuples.len() >= TUPLES_MOST
+        {
+            return at;
+        }
+        for grid in 0..GRIDS {
+            let mask = relax(&self.layout, &pattern.mask, grid);
+            if !self.tuples.iter().any(|tuple| tuple.mask == mask) {
+                self.tuples.push(Tuple::new(mask));
+                return self.tuples.len() - 1;
+            }
+        }
+        shortest.map(|(_, at)| at).expect("the tuple with the rule's own mask admits it")
+    }
+
+    /// Puts a tuple whose best rank has changed to its place.
+    fn settle(&mut self, at: usize) {
+        let tuple = self.tuples.remove(at);
+        let place = self.tuples.partition_point(|other| other.best > tuple.best);
+        self.tuples.insert(place, tuple);
+    }
+}
+
+/// How many masks are tried for a new tuple, from coarse to the rule's own.
+const GRIDS: usize = 3;
+
+fn relax(layout: &Layout, mask: &[u64], grid: usize) -> Words {
+    let mut relaxed: Words = mask.into();
+    if grid + 1 < GRIDS {
+        let lengths: Vec<u32> = layout.fields().iter().map(|field| leading_ones(field, mask)).collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        for (field, length) in layout.fields().iter().zip(&lengths) {
+            let length = cut(field.width, *length, longest, grid);
+            keep_prefix(field, &mut relaxed, length);
+        }
+    }
+    relaxed
+}
+
+fn cut(width: u32, length: u32, longest: u32, grid: usize) -> u32 {
+    if width <= 16 {
+        return if length == width { width } else { 0 };
+    }
+    let step = if grid == 0 { width / 4 } else { width / 8 };
+    let most = if grid == 0 { width / 4 * 3 } else { width };
+    if grid == 0 && length + width / 2 <= longest {
+        return 0;
+    }
+    (length / step * step).min(most)
+}
+
+/// How many of a field's first bits are in a mask without a gap.
+fn leading_ones(field: &Field, mask: &[u64]) -> u32 {
+    let mut length = 0;
+    for part in (0..field.words()).rev() {
+        let bits = field.ones(part).count_ones();
+        let word = (mask[field.word + part] >> field.shift & field.ones(part)) << (64 - bits);
+        length += word.leading_ones().min(bits);
+        if word.leading_ones() < bits {
+            break;
+        }
+    }
+    length
+}
+
+/// Takes a field's bits behind a prefix out of a mask.
+fn keep_prefix(field: &Field, mask: &mut [u64], length: u32) {
+    let spare = field.width - length;
+    for part in 0..field.words() {
+        let out = spare.saturating_sub(64 * part as u32).min(64);
+        mask[field.word + part] &= !((crate::layout::low_ones(out) & field.ones(part)) << field.shift);
+    }
+}
+
+impl PackedLookup for TupleMerge {
+    fn words(&self) -> usize {
+        self.rules.words()
+    }
+
+    fn lookup(&self, key: &[u64]) -> Option<u32> {
+        for_words!(self.rules.words(), self.lookup_in(key))
+    }
+
+    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) {
+        for_words!(self.rules.words(), self.lookup_batch_in(keys, found));
+    }
+}
+
+impl Classifier for TupleMerge {
+    fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    fn find(&self, pattern: &Pattern, priority: u64) -> Option<u32> {
+        self.position(pattern, priority).map(|(_, rule)| self.rules.handle::<0>(rule))
+    }
+
+    fn insert(&mut self, pattern: &Pattern, priority: u64, handle: u32) -> Option<u32> {
+        if let Some((_, rule)) = self.position(pattern, priority) {
+            return Some(self.rules.set_handle(rule, handle));
+        }
+        let at = self.choose(pattern);
+        let rule = self.rules.add(pattern, priority, handle);
+        self.tuples[at].add(&mut self.rules, rule);
+        self.settle(at);
+        None
+    }
+
+    fn remove(&mut self, pattern: &Pattern, priority: u64) -> Option<u32> {
+        let (at, rule) = self.position(pattern, priority)?;
+        let handle = self.rules.handle::<0>(rule);
+        self.tuples[at].remove(&mut self.rules, rule);
+        self.rules.drop_rule(rule);
+        if self.tuples[at].len == 0 {
+            self.tuples.remove(at);
+        } else {
+            self.settle(at);
+        }
+        Some(handle)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&Pattern, u64, u32)) {
+        let all = self.tuples.iter().flat_map(|tuple| tuple.rules(&self.rules)).collect();
+        self.rules.visit_by_age(all, visit);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.rules.memory_bytes() + self.tuples.iter().map(Tuple::memory_bytes).sum::<usize>()
+    }
+}

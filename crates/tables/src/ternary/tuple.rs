@@ -1,0 +1,233 @@
+//! One merged tuple: the rules whose masks have at least certain bits, hashed by their values of these bits.
+//!
+//! Rules with the same hash are a chain, the one that wins first. Slots hold half of the hash and the head of the chain;
+//! what is not compared there is compared with the rule itself. Before the slots comes a filter of single bits, 16 a
+//! chain or more, which is small enough for the nearest caches and sends most keys away.
+
+use super::rules::{NONE, Rank, Rules};
+use crate::hash::hash_words;
+use crate::pattern::Words;
+use crate::prefetch::prefetch;
+
+const EMPTY: u64 = u64::MAX;
+
+#[derive(Clone, Debug)]
+pub(super) struct Tuple {
+    pub(super) mask: Words,
+    /// No rule here wins over this rank. Exact when the tuple is rebuilt; removals leave it too high.
+    pub(super) best: Rank,
+    pub(super) len: usize,
+    chains: usize,
+    /// Chains that have gone since the filter was built.
+    gone: usize,
+    /// A power of two of words.
+    filter: Vec<u64>,
+    /// A power of two of slots: the high half of the hash above, the head of the chain below.
+    slots: Vec<u64>,
+}
+
+impl Tuple {
+    pub(super) fn new(mask: Words) -> Self {
+        Tuple { mask, best: Rank::default(), len: 0, chains: 0, gone: 0, filter: vec![0; 8], slots: vec![EMPTY; 16] }
+    }
+
+    /// Whether a rule with this mask can be here.
+    pub(super) fn admits(&self, mask: &[u64]) -> bool {
+        self.mask.iter().zip(mask).all(|(mine, rule)| mine & rule == *mine)
+    }
+
+    #[inline(always)]
+    pub(super) fn hash<const N: usize>(&self, key: &[u64]) -> u64 {
+        let words = if N == 0 { self.mask.len() } else { N };
+        let mask = &self.mask[..words];
+        hash_words(words, |at| key[at] & mask[at])
+    }
+
+    /// Whether the filter lets a hash pass.
+    #[inline(always)]
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        let bit = hash as usize & (self.filter.len() * 64 - 1);
+        self.filter[bit / 64] >> (bit % 64) & 1 != 0
+    }
+
+    #[inline(always)]
+    fn first_slot(&self, hash: u64) -> usize {
+        (hash >> (64 - self.slots.len().trailing_zeros())) as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_slot(&self, hash: u64) {
+        prefetch(&self.slots, self.first_slot(hash));
+    }
+
+    /// The first rule of a chain, or [`NONE`].
+    #[inline(always)]
+    pub(super) fn head(&self, hash: u64) -> u32 {
+        let mut at = self.first_slot(hash);
+        loop {
+            let slot = self.slots[at & (self.slots.len() - 1)];
+            if slot == EMPTY {
+                return NONE;
+            }
+            if slot >> 32 == hash >> 32 {
+                return slot as u32;
+            }
+            at += 1;
+        }
+    }
+
+    fn slot_of(&self, hash: u64) -> Option<usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = self.first_slot(hash);
+        while self.slots[at & mask] != EMPTY {
+            if self.slots[at & mask] >> 32 == hash >> 32 {
+                return Some(at & mask);
+            }
+            at += 1;
+        }
+        None
+    }
+
+    fn chain<'a>(&self, rules: &'a Rules, hash: u64) -> impl Iterator<Item = u32> + use<'a> {
+        let first = Some(self.head(hash)).filter(|rule| *rule != NONE);
+        std::iter::successors(first, |rule| Some(rules.next::<0>(*rule)).filter(|rule| *rule != NONE))
+    }
+
+    /// How many rules a new one with this value would be chained to.
+    pub(super) fn chained(&self, rules: &Rules, value: &[u64]) -> usize {
+        self.chain(rules, self.hash::<0>(value)).count()
+    }
+
+    /// A rule here of which something is true, given its value.
+    pub(super) fn find(&self, rules: &Rules, value: &[u64], is: impl Fn(u32) -> bool) -> Option<u32> {
+        self.chain(rules, self.hash::<0>(value)).find(|rule| is(*rule))
+    }
+
+    pub(super) fn add(&mut self, rules: &mut Rules, rule: u32) {
+        let hash = self.hash::<0>(rules.value(rule));
+        let rank = rules.rank::<0>(rule);
+        self.best = self.best.max(rank);
+        self.len += 1;
+        match self.slot_of(hash) {
+            None => {
+                rules.set_next(rule, NONE);
+                self.add_chain(rules, hash, rule);
+            }
+            Some(slot) => {
+                let head = self.slots[slot] as u32;
+                if rules.rank::<0>(head) < rank {
+                    rules.set_next(rule, head);
+                    self.slots[slot] = hash >> 32 << 32 | u64::from(rule);
+                } else {
+                    let mut before = head;
+                    loop {
+                        let next = rules.next::<0>(before);
+                        if next == NONE || rules.rank::<0>(next) < rank {
+                            break;
+                        }
+                        before = next;
+                    }
+                    rules.set_next(rule, rules.next::<0>(before));
+                    rules.set_next(before, rule);
+                }
+            }
+        }
+    }
+
+    fn add_chain(&mut self, rules: &Rules, hash: u64, head: u32) {
+        if (self.chains + 1) * 2 > self.slots.len() {
+            self.rebuild(rules, self.slots.len() * 2);
+        }
+        self.chains += 1;
+        self.put(hash, head);
+    }
+
+    fn put(&mut self, hash: u64, head: u32) {
+        let mask = self.slots.len() - 1;
+        let mut at = self.first_slot(hash);
+        while self.slots[at & mask] != EMPTY {
+            at += 1;
+        }
+        self.slots[at & mask] = hash >> 32 << 32 | u64::from(head);
+        let bit = hash as usize & (self.filter.len() * 64 - 1);
+        self.filter[bit / 64] |= 1 << (bit % 64);
+    }
+
+    /// Takes a rule out of its chain.
+    pub(super) fn remove(&mut self, rules: &mut Rules, rule: u32) {
+        let hash = self.hash::<0>(rules.value(rule));
+        let slot = self.slot_of(hash).expect("the rule is here");
+        let head = self.slots[slot] as u32;
+        let next = rules.next::<0>(rule);
+        self.len -= 1;
+        if head != rule {
+            let mut before = head;
+            while rules.next::<0>(before) != rule {
+                before = rules.next::<0>(before);
+            }
+            rules.set_next(before, next);
+        } else if next != NONE {
+            self.slots[slot] = hash >> 32 << 32 | u64::from(next);
+        } else {
+            self.close_up(slot);
+            self.chains -= 1;
+        }
+        self.gone += 1;
+        // The filter and the best rank do not forget on their own.
+        if self.gone > self.len + 8 {
+            let wanted = (self.chains * 2 + 2).next_power_of_two().max(16);
+            self.rebuild(rules, wanted);
+        }
+    }
+
+    /// Empties a slot and moves those behind it up, so that no search stops too early.
+    fn close_up(&mut self, slot: usize) {
+        let mask = self.slots.len() - 1;
+        let mut hole = slot;
+        let mut at = slot;
+        loop {
+            at = (at + 1) & mask;
+            let moving = self.slots[at];
+            if moving == EMPTY {
+                break;
+            }
+            let home = self.first_slot(moving);
+            // It may move if its home is not between the hole and where it is.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole] = moving;
+                hole = at;
+            }
+        }
+        self.slots[hole] = EMPTY;
+    }
+
+    /// Builds slots, filter and best rank anew.
+    fn rebuild(&mut self, rules: &Rules, slots: usize) {
+        let old = std::mem::replace(&mut self.slots, vec![EMPTY; slots]);
+        self.filter = vec![0; (slots * 8 / 64).max(8)];
+        self.gone = 0;
+        self.best = Rank::default();
+        for slot in old.into_iter().filter(|slot| *slot != EMPTY) {
+            let head = slot as u32;
+            self.best = self.best.max(rules.rank::<0>(head));
+            self.put(self.hash::<0>(rules.value(head)), head);
+        }
+    }
+
+    /// Every rule here.
+    pub(super) fn rules(&self, rules: &Rules) -> Vec<u32> {
+        let mut all = Vec::with_capacity(self.len);
+        for slot in self.slots.iter().filter(|slot| **slot != EMPTY) {
+            let mut rule = *slot as u32;
+            while rule != NONE {
+                all.push(rule);
+                rule = rules.next::<0>(rule);
+            }
+        }
+        all
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.filter.capacity() * 8 + self.slots.capacity() * 8
+    }
+}

@@ -1,0 +1,258 @@
+//! Classifiers against a scan of all rules.
+
+use tables::dice::Dice;
+use tables::{Classifier, FieldKind, Layout, MISS, Pattern, SmallScan, Ternary, TupleMerge};
+
+/// A rule as it is said, so that the oracle does not depend on how patterns are kept.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Exact(u128),
+    Prefix(u128, u32),
+    Masked(u128, u128),
+    Range(u128, u128),
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    values: Vec<Value>,
+    priority: u64,
+    handle: u32,
+}
+
+fn ones(width: u32) -> u128 {
+    if width == 0 { 0 } else { u128::MAX >> (128 - width) }
+}
+
+fn words(value: u128) -> [u64; 2] {
+    [value as u64, (value >> 64) as u64]
+}
+
+/// Numbers of few distinct values, so that rules meet keys, or of all.
+fn number(dice: &mut Dice, width: u32) -> u128 {
+    let all = u128::from(dice.word()) << 64 | u128::from(dice.word());
+    let few = u128::from(dice.below(4)) << width.saturating_sub(3) | u128::from(dice.below(3));
+    (if dice.percent(30) { all } else { few }) & ones(width)
+}
+
+fn value(dice: &mut Dice, width: u32, kind: FieldKind) -> Value {
+    match kind {
+        FieldKind::Exact => Value::Exact(number(dice, width)),
+        FieldKind::Prefix => {
+            let length = if dice.percent(30) { 0 } else { dice.below(u64::from(width) + 1) as u32 };
+            Value::Prefix(number(dice, width) & (ones(width) ^ ones(width - length)), length)
+        }
+        FieldKind::Masked => {
+            let mask = dice.pick(&[(30, 0), (30, ones(width)), (20, number(&mut dice.clone(), width))]);
+            let mask = if dice.percent(20) { mask & number(dice, width) } else { mask };
+            Value::Masked(number(dice, width) & mask, mask)
+        }
+        FieldKind::Range => match dice.below(4) {
+            0 => Value::Range(0, ones(width)),
+            1 => {
+                let low = number(dice, width);
+                Value::Range(low, low)
+            }
+            // Some go past the end, as signed ones do.
+            2 => Value::Range(number(dice, width), number(dice, width)),
+            _ => {
+                let (a, b) = (number(dice, width), number(dice, width));
+                Value::Range(a.min(b), a.max(b))
+            }
+        },
+    }
+}
+
+fn matches(values: &[Value], widths: &[(u32, FieldKind)], key: &[u128]) -> bool {
+    values.iter().zip(widths).zip(key).all(|((value, (width, _)), key)| match value {
+        Value::Exact(value) => key == value,
+        Value::Prefix(value, length) => (key ^ value) & (ones(*width) ^ ones(width - length)) == 0,
+        Value::Masked(value, mask) => key & mask == *value,
+        Value::Range(low, high) if low <= high => (low..=high).contains(&key),
+        Value::Range(low, high) => key >= low || key <= high,
+    })
+}
+
+fn pattern(layout: &Layout, values: &[Value]) -> Pattern {
+    let mut pattern = Pattern::any(layout);
+    for (field, value) in values.iter().enumerate() {
+        match value {
+            Value::Exact(value) => pattern.exact(layout, field, &words(*value)),
+            Value::Prefix(value, length) => pattern.prefix(layout, field, &words(*value), *length),
+            Value::Masked(value, mask) => pattern.masked(layout, field, &words(*value), &words(*mask)),
+            Value::Range(low, high) => pattern.range(layout, field, &words(*low), &words(*high)),
+        }
+    }
+    pattern
+}
+
+fn pack(layout: &Layout, key: &[u128]) -> Vec<u64> {
+    let mut packed = vec![0; layout.words()];
+    key.iter().enumerate().for_each(|(field, value)| layout.put(&mut packed, field, &words(*value)));
+    packed
+}
+
+fn winner(rules: &[Rule], widths: &[(u32, FieldKind)], key: &[u128]) -> Option<u32> {
+    // The list is in the order of insertion; of equal priorities the first wins.
+    let matching = rules.iter().filter(|rule| matches(&rule.values, widths, key));
+    matching
+        .fold(None, |best: Option<&Rule>, rule| best.filter(|best| best.priority >= rule.priority).or(Some(rule)))
+        .map(|rule| rule.handle)
+}
+
+/// Holds a classifier against the oracle for keys that are random and keys made to match rules.
+fn check(
+    table: &dyn Classifier,
+    rules: &[Rule],
+    (layout, widths): (&Layout, &[(u32, FieldKind)]),
+    dice: &mut Dice,
+    count: usize,
+    what: &str,
+) -> u32 {
+    let keys: Vec<Vec<u128>> =
+        (0..count).map(|_| widths.iter().map(|(width, _)| number(dice, *width)).collect()).collect();
+    let packed: Vec<u64> = keys.iter().flat_map(|key| pack(layout, key)).collect();
+    let mut found = vec![0; count];
+    table.lookup_batch(&packed, &mut found);
+    let mut hits = 0;
+    for (key, found) in keys.iter().zip(found) {
+        let want = winner(rules, widths, key);
+        assert_eq!(table.lookup(&pack(layout, key)), want, "{what}: {key:x?}");
+        assert_eq!(found, want.unwrap_or(MISS), "{what}, in a batch: {key:x?}");
+        hits += u32::from(want.is_some());
+    }
+    hits
+}
+
+type Make = fn(&Layout) -> Box<dyn Classifier>;
+const METHODS: [(&str, Make); 3] = [
+    ("scan", |layout| Box::new(SmallScan::new(layout.words()))),
+    ("merge", |layout| Box::new(TupleMerge::new(layout))),
+    ("ternary", |layout| Box::new(Ternary::new(layout))),
+];
+
+#[test]
+fn every_method_agrees_with_a_scan_while_rules_come_and_go() {
+    use FieldKind::{Exact, Masked, Prefix, Range};
+    let shapes: &[&[(u32, FieldKind)]] = &[
+        &[],
+        &[(1, Masked)],
+        &[(16, Range)],
+        &[(32, Masked)],
+        &[(64, Range)],
+        &[(100, Range), (8, Masked)],
+        &[(128, Prefix), (128, Prefix), (16, Range), (16, Range), (8, Masked)],
+        &[(32, Prefix), (32, Prefix), (16, Range), (16, Range), (8, Masked)],
+        &[(9, Exact), (48, Masked), (12, Range), (0, Masked)],
+        &[(128, Masked), (128, Masked), (128, Masked), (128, Range), (64, Exact)],
+        &[(3, Range), (3, Range), (3, Range), (3, Range), (3, Range), (3, Masked)],
+    ];
+    let mut hits = 0;
+    for (seed, widths) in shapes.iter().enumerate() {
+        for (name, make) in METHODS {
+            let layout = Layout::new(widths.iter().copied());
+            let mut dice = Dice::new(seed as u64);
+            let mut table = make(&layout);
+            let mut rules: Vec<Rule> = Vec::new();
+            for step in 0..600u32 {
+                let what = format!("{name} {widths:?} step {step}");
+                if dice.percent(if step < 400 { 25 } else { 75 }) && !rules.is_empty() {
+                    let Rule { values, priority, handle } = rules.remove(dice.below(rules.len() as u64) as usize);
+                    let pattern = pattern(&layout, &values);
+                    assert_eq!(table.find(&pattern, priority), Some(handle), "{what}");
+                    assert_eq!(table.remove(&pattern, priority), Some(handle), "{what}");
+                    assert_eq!(table.find(&pattern, priority), None, "{what}");
+                    assert_eq!(table.remove(&pattern, priority), None, "{what}");
+                } else {
+                    let values: Vec<_> = widths.iter().map(|(width, kind)| value(&mut dice, *width, *kind)).collect();
+                    let values = match rules.last() {
+                        // The same pattern with another priority.
+                        Some(rule) if dice.percent(10) => rule.values.clone(),
+                        _ => values,
+                    };
+                    let priority = dice.below(6);
+                    let pattern = pattern(&layout, &values);
+                    let same =
+                        |rule: &&mut Rule| rule.priority == priority && self::pattern(&layout, &rule.values) == pattern;
+                    match rules.iter_mut().find(same) {
+                        Some(rule) => {
+                            assert_eq!(table.insert(&pattern, priority, step), Some(rule.handle), "{what}");
+                            rule.handle = step;
+                        }
+                        None => {
+                            assert_eq!(table.insert(&pattern, priority, step), None, "{what}");
+                            rules.push(Rule { values, priority, handle: step });
+                        }
+                    }
+                }
+                assert_eq!(table.len(), rules.len());
+                let count = if step % 10 == 0 { 40 } else { 3 };
+                hits += check(&*table, &rules, (&layout, widths), &mut dice, count, &what);
+            }
+            let mut visited = Vec::new();
+            table.for_each(&mut |pattern, priority, handle| visited.push((pattern.clone(), priority, handle)));
+            let want: Vec<_> =
+                rules.iter().map(|rule| (pattern(&layout, &rule.values), rule.priority, rule.handle)).collect();
+            assert_eq!(visited, want, "{name} {widths:?}");
+        }
+    }
+    assert!(hits > 40_000, "only {hits} hits: the test sees too little");
+}
+
+#[test]
+fn hostile_rule_sets_stay_correct() {
+    use FieldKind::{Masked, Range};
+    let widths: &[(u32, FieldKind)] = &[(32, Masked), (16, Range)];
+    let layout = Layout::new(widths.iter().copied());
+    let sets: [(&str, fn(&mut Dice, u64) -> Vec<Value>); 4] = [
+        ("a mask for each rule", |dice, _| {
+            let mask = u128::from(dice.word() as u32);
+            vec![Value::Masked(u128::from(dice.word() as u32) & mask, mask), Value::Range(0, 0xffff)]
+        }),
+        ("ranges that overlap", |dice, _| {
+            let low = dice.below(30_000);
+            vec![Value::Masked(0, 0), Value::Range(low.into(), (low + dice.below(30_000)).into())]
+        }),
+        ("everything matches everything", |_, _| vec![Value::Masked(0, 0), Value::Range(0, 0xffff)]),
+        ("one value, many ranges", |_, at| vec![Value::Masked(1, 0xffff_ffff), Value::Range(at.into(), 0xfff0)]),
+    ];
+    for (name, make) in sets {
+        let mut dice = Dice::new(7);
+        let mut table = TupleMerge::new(&layout);
+        let mut rules: Vec<Rule> = Vec::new();
+        for handle in 0..1500u32 {
+            let values = make(&mut dice, handle.into());
+            // Distinct priorities in no order, so that no two rules are the same.
+            let priority = u64::from(handle.wrapping_mul(7919) % 1511);
+            assert_eq!(table.insert(&pattern(&layout, &values), priority, handle), None);
+            rules.push(Rule { values, priority, handle });
+        }
+        assert!(table.tuples().count() <= 260, "{name}: {} tuples", table.tuples().count());
+        check(&table, &rules, (&layout, widths), &mut dice, 300, name);
+        while rules.len() > 3 {
+            let Rule { values, priority, handle } = rules.swap_remove(dice.below(rules.len() as u64) as usize);
+            assert_eq!(table.remove(&pattern(&layout, &values), priority), Some(handle), "{name}");
+        }
+        check(&table, &rules, (&layout, widths), &mut dice, 300, name);
+    }
+}
+
+#[test]
+fn patterns_match_what_they_say() {
+    let mut dice = Dice::new(3);
+    for widths in
+        [vec![(7, FieldKind::Range), (64, FieldKind::Range)], vec![(90, FieldKind::Range), (40, FieldKind::Prefix)]]
+    {
+        let layout = Layout::new(widths.iter().copied());
+        for _ in 0..3000 {
+            let values: Vec<_> = widths.iter().map(|(width, kind)| value(&mut dice, *width, *kind)).collect();
+            let pattern = pattern(&layout, &values);
+            let mut key: Vec<_> = widths.iter().map(|(width, _)| number(&mut dice, *width)).collect();
+            if let (Value::Range(low, high), true) = (&values[0], dice.percent(50)) {
+                // The edges of a range.
+                let edge = [*low, *high, low.wrapping_sub(1), high.wrapping_add(1)][dice.below(4) as usize];
+                key[0] = edge & ones(widths[0].0);
+            }
+            assert_eq!(pattern.matches(&pack(&layout, &key)), matches(&values, &widths, &key), "{values:x?} {key:x?}");
+        }
+    }
+}
