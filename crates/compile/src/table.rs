@@ -111,8 +111,8 @@ impl<'a> Lowering<'a> {
             keys.push(ir::Key { name: key.name.to_string(), expr, width, kind, signed, annotations });
             self.at(outer);
         }
-        let prefixes = keys.iter().zip(&decl.keys).filter(|(key, _)| key.kind == ir::MatchKind::Lpm);
-        if let Some((_, second)) = prefixes.skip(1).next() {
+        let mut prefixes = keys.iter().zip(&decl.keys).filter(|(key, _)| key.kind == ir::MatchKind::Lpm);
+        if let Some((_, second)) = prefixes.nth(1) {
             self.unsupported(second.span, "a table with two `lpm` keys is not supported");
         }
         let exits = decl.actions.iter().any(|action| self.may_exit(action.action));
