@@ -67,6 +67,7 @@ pub fn compile(
         );
         return None;
     };
+    let decl_span = program.instances[main].span;
     let mut cx = Lowering::new(program, arch, map, diagnostics);
     cx.program_blocks(main);
     let (mut ir, scoped) = cx.into_parts();
@@ -76,9 +77,11 @@ pub fn compile(
     passes::run(&mut ir, &scoped);
     if let Err(violations) = ir::validate(&ir) {
         // A rule that a program can break by its size alone is the program's; anything else is a bug of ours.
-        debug_assert!(violations.iter().all(|v| is_limit(v.rule)), "{}\n{ir}", violations[0]);
         for violation in violations {
-            diagnostics.push(Diagnostic::error("too-large", Span::default(), violation.to_string()));
+            let limit = is_limit(violation.rule);
+            debug_assert!(limit, "{violation}\n{ir}");
+            let code = if limit { "too-large" } else { "compiler-bug" };
+            diagnostics.push(Diagnostic::error(code, decl_span, violation.to_string()));
         }
         return None;
     }

@@ -278,7 +278,8 @@ impl<'a> Lowering<'a> {
             let store = self.store(&format!("{name}.{}", var.name), &var.ty, Life::Argument);
             self.env.insert(param.var, Binding::Store(store.clone()));
             let annotations = self.annotations(&var.annotations);
-            for (full, leaf, _) in self.leaves(&var.name, store.read(), &var.ty) {
+            let known_as = given_name(&var.annotations).unwrap_or_else(|| var.name.to_string());
+            for (full, leaf, _) in self.leaves(&known_as, store.read(), &var.ty) {
                 match leaf {
                     Val::Bits(Expr::Slot(slot)) => {
                         params.push(ir::ActionParam { name: full, slot, annotations: annotations.clone() });

@@ -75,6 +75,17 @@ fn users(program: &mut Program, scoped: &Scoped) -> Users {
             }
         }
     }
+    // A table that no body reaches is the control plane's all the same, and keeps what its keys are made of.
+    for key in program.tables.values_mut().flat_map(|table| &mut table.keys) {
+        let nobody = User::One(BodyId::new(0));
+        expr_uses(&mut key.expr, &mut |used| match used {
+            Use::Read(slot) | Use::Write(slot) => drop(users.slots.entry(*slot).or_insert(nobody)),
+            Use::Header(header) => drop(users.headers.entry(*header).or_insert(nobody)),
+            Use::Stack(stack) => elements(&stacks, stack).for_each(|header| {
+                users.headers.entry(header).or_insert(nobody);
+            }),
+        });
+    }
     users
 }
 
