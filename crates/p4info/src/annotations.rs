@@ -54,9 +54,8 @@ pub(crate) fn id(annotations: &Annotations, diagnostics: &mut Diagnostics) -> Op
     let annotation = find(annotations, "id")?;
     let id = number(annotations, "id").and_then(|id| id.to_u32());
     if id.is_none() {
-        diagnostics.push(
-            Diagnostic::error("id", annotation.span, "`@id` takes a number of 32 bits").help("write `@id(1)`"),
-        );
+        diagnostics
+            .push(Diagnostic::error("id", annotation.span, "`@id` takes a number of 32 bits").help("write `@id(1)`"));
     }
     id
 }
@@ -83,7 +82,8 @@ pub(crate) fn shown(
             AnnotationBody::Expressions(values) => {
                 let expressions: Vec<_> =
                     values.iter().filter_map(|value| literal(value, annotation, diagnostics)).collect();
-                let body = (!expressions.is_empty()).then_some(Body::ExpressionList(proto::ExpressionList { expressions }));
+                let body =
+                    (!expressions.is_empty()).then_some(Body::ExpressionList(proto::ExpressionList { expressions }));
                 out.structured.push(structured(name, body));
             }
             AnnotationBody::KeyValues(pairs) => {
@@ -147,9 +147,7 @@ fn written(token: &Token, map: &SourceMap) -> String {
 /// `key = value` pairs of an annotation, structured or not: the value as a string or a number.
 pub(crate) fn pairs(annotation: &Annotation) -> Vec<(String, Value)> {
     match &annotation.body {
-        AnnotationBody::KeyValues(pairs) => {
-            pairs.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
-        }
+        AnnotationBody::KeyValues(pairs) => pairs.iter().map(|(key, value)| (key.to_string(), value.clone())).collect(),
         AnnotationBody::Unstructured(_, tokens) => {
             let mut out = Vec::new();
             for pair in tokens.split(|token| token.kind == TokenKind::Punct(",")) {

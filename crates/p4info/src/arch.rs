@@ -40,6 +40,8 @@ pub enum Resource {
         size: &'static str,
         /// The parameter, an enum, that tells what is counted.
         unit: &'static str,
+        /// Which type argument, if there are that many, is the type of the index.
+        index: usize,
     },
     /// A counter for each entry of a table.
     DirectCounter {
@@ -52,6 +54,8 @@ pub enum Resource {
         size: &'static str,
         /// The parameter that tells what is metered.
         unit: &'static str,
+        /// Which type argument, if there are that many, is the type of the index.
+        index: usize,
     },
     /// A meter for each entry of a table.
     DirectMeter {
@@ -62,6 +66,8 @@ pub enum Resource {
     Register {
         /// The parameter that tells the size.
         size: &'static str,
+        /// Which type argument, if there are that many, is the type of the index.
+        index: usize,
     },
 }
 

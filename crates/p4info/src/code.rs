@@ -236,10 +236,10 @@ impl<'a> Walker<'a, '_> {
                 }
             }
             Callee::Apply(target) => {
-                if let Some(Static::Inst(inner)) = self.known(target, scene.inst) {
-                    if !std::mem::replace(&mut self.insts[inner].applied, true) {
-                        self.to_apply.push_back(inner);
-                    }
+                if let Some(Static::Inst(inner)) = self.known(target, scene.inst)
+                    && !std::mem::replace(&mut self.insts[inner].applied, true)
+                {
+                    self.to_apply.push_back(inner);
                 }
             }
             Callee::Method { object, .. } => self.expr(object, scene),

@@ -176,9 +176,7 @@ impl<'a, 'd> Describer<'a, 'd> {
             }
             self.mentions_types = true;
             let preamble = self.preamble(Prefix::Table, &object.name, &table.annotations, &[], table.span);
-            let action_id = |at: usize| {
-                object.actions.get(at).map_or(0, |name| self.symbols.id(Prefix::Action, name))
-            };
+            let action_id = |at: usize| object.actions.get(at).map_or(0, |name| self.symbols.id(Prefix::Action, name));
             let default = action_id(table.default_action.0);
             let mut out = proto::Table {
                 preamble,
@@ -291,6 +289,10 @@ impl<'a, 'd> Describer<'a, 'd> {
     fn action_refs(&mut self, object: &TableObject<'a>) -> Vec<proto::ActionRef> {
         let mut out = Vec::new();
         for (listed, name) in object.table.actions.iter().zip(&object.actions) {
+            // An id that leads nowhere is of no use to anybody.
+            if annotations::has(&self.program.actions[listed.action].annotations, "hidden") {
+                continue;
+            }
             let shown = annotations::shown(&listed.annotations, &[], self.map, self.diagnostics);
             let marked = |name| annotations::has(&listed.annotations, name);
             let scope = match (marked("tableonly"), marked("defaultonly")) {

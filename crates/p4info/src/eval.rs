@@ -12,11 +12,7 @@ use crate::inventory::Static;
 const MAX_BITS: u64 = 1 << 16;
 
 /// The value of an expression; `known` tells what constructor parameters stand for.
-pub(crate) fn value(
-    program: &Program,
-    e: &Expr,
-    known: &dyn Fn(p4::typed::VarId) -> Option<Static>,
-) -> Option<Value> {
+pub(crate) fn value(program: &Program, e: &Expr, known: &dyn Fn(p4::typed::VarId) -> Option<Static>) -> Option<Value> {
     let sub = |e: &Expr| value(program, e, known);
     match &e.kind {
         ExprKind::Const(value) => Some(value.clone()),

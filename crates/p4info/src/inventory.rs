@@ -126,11 +126,7 @@ pub(crate) struct Walker<'a, 'd> {
 }
 
 /// Takes the inventory.
-pub(crate) fn take<'a>(
-    program: &'a Program,
-    arch: &dyn Architecture,
-    diagnostics: &mut Diagnostics,
-) -> Inventory<'a> {
+pub(crate) fn take<'a>(program: &'a Program, arch: &dyn Architecture, diagnostics: &mut Diagnostics) -> Inventory<'a> {
     let mut walker = Walker {
         program,
         arch,
@@ -147,10 +143,10 @@ pub(crate) fn take<'a>(
     };
     walker.find_in_place();
     for id in &program.top_level {
-        if matches!(program.instances[*id].ty, Type::Extern(_)) {
-            if let Some(Static::Extern(at)) = walker.global(*id) {
-                walker.out.visible_externs.push(at);
-            }
+        if matches!(program.instances[*id].ty, Type::Extern(_))
+            && let Some(Static::Extern(at)) = walker.global(*id)
+        {
+            walker.out.visible_externs.push(at);
         }
     }
     for id in &program.top_level {

@@ -17,6 +17,9 @@ use crate::eval;
 use crate::inventory::{ExternObject, Static, TableObject, annotations_of};
 use crate::symbols::Prefix;
 
+/// Annotations that tell how a meter marks packets, in the order of `MeterSpec.Type`; the first is the default.
+const METER_TYPES: [&str; 3] = ["two_rate_three_color", "single_rate_three_color", "single_rate_two_color"];
+
 /// The kind of id that a resource has.
 fn prefix(resource: Resource) -> Prefix {
     match resource {
@@ -66,24 +69,27 @@ impl<'a> Describer<'a, '_> {
             let annotations = &object.decl.annotations;
             match resource {
                 Resource::ActionProfile { selector, size } => self.action_profile(object, annotations, selector, size),
-                Resource::Counter { size, unit } => {
+                Resource::Counter { size, unit, index } => {
                     let preamble = self.extern_preamble(Prefix::Counter, object, annotations, &[]);
                     let spec = Some(self.counter_spec(object, unit));
                     let size = self.size(object, size);
-                    self.out.counters.push(proto::Counter { preamble, spec, size, index_type_name: None });
+                    let index_type_name = self.index_type(object, index);
+                    self.out.counters.push(proto::Counter { preamble, spec, size, index_type_name });
                 }
-                Resource::Meter { size, unit } => {
-                    let preamble = self.extern_preamble(Prefix::Meter, object, annotations, &[]);
-                    let spec = Some(self.meter_spec(object, unit));
+                Resource::Meter { size, unit, index } => {
+                    let preamble = self.extern_preamble(Prefix::Meter, object, annotations, &METER_TYPES);
+                    let spec = Some(self.meter_spec(object, annotations, unit));
                     let size = self.size(object, size);
-                    self.out.meters.push(proto::Meter { preamble, spec, size, index_type_name: None });
+                    let index_type_name = self.index_type(object, index);
+                    self.out.meters.push(proto::Meter { preamble, spec, size, index_type_name });
                 }
-                Resource::Register { size } => {
+                Resource::Register { size, index } => {
                     let preamble = self.extern_preamble(Prefix::Register, object, annotations, &[]);
                     let size = i32::try_from(self.size(object, size)).unwrap_or(i32::MAX);
                     let held = object.object.type_args.first();
                     let type_spec = held.and_then(|ty| self.types.spec(ty, object.decl.span, self.diagnostics));
-                    self.out.registers.push(proto::Register { preamble, type_spec, size, index_type_name: None });
+                    let index_type_name = self.index_type(object, index);
+                    self.out.registers.push(proto::Register { preamble, type_spec, size, index_type_name });
                 }
                 // These belong to a table, and are described where it is.
                 Resource::DirectCounter { .. } | Resource::DirectMeter { .. } => {}
@@ -112,6 +118,16 @@ impl<'a> Describer<'a, '_> {
         size.unwrap_or(0)
     }
 
+    /// The name of an index's type, if it is a `type`.
+    fn index_type(&mut self, object: &ExternObject<'a>, at: usize) -> Option<proto::P4NamedType> {
+        let ty = object.object.type_args.get(at)?;
+        self.mention(ty, object.decl.span);
+        match ty {
+            Type::New(_) => self.types.name(ty),
+            _ => None,
+        }
+    }
+
     /// The member of an enum that an object was constructed with.
     fn unit(&self, object: &ExternObject<'a>, param: &str) -> Option<&'a str> {
         let at = object.decl.param_names.iter().position(|name| &**name == param)?;
@@ -132,17 +148,18 @@ impl<'a> Describer<'a, '_> {
         proto::CounterSpec { unit: unit as i32 }
     }
 
-    fn meter_spec(&self, object: &ExternObject<'a>, param: &str) -> proto::MeterSpec {
+    fn meter_spec(&self, object: &ExternObject<'a>, annotations: &Annotations, param: &str) -> proto::MeterSpec {
         let unit = match self.unit(object, param).unwrap_or_default().to_ascii_lowercase().as_str() {
             "packets" => meter_spec::Unit::Packets,
             "bytes" => meter_spec::Unit::Bytes,
             _ => meter_spec::Unit::Unspecified,
         };
-        proto::MeterSpec { unit: unit as i32, ..Default::default() }
+        let given = METER_TYPES.iter().position(|name| annotations::has(annotations, name)).unwrap_or(0);
+        proto::MeterSpec { unit: unit as i32, r#type: given as i32 }
     }
 
     fn action_profile(&mut self, object: &ExternObject<'a>, annotations: &Annotations, selector: bool, size: &str) {
-        const OWN: [&str; 3] = ["max_group_size", "selector_size_semantics", "max_member_weight"];
+        const OWN: [&str; 4] = ["max_group_size", "selector_size_semantics", "max_member_weight", "weights_disallowed"];
         let preamble = self.extern_preamble(Prefix::ActionProfile, object, annotations, &OWN);
         let mut out = proto::ActionProfile {
             preamble,
@@ -157,6 +174,7 @@ impl<'a> Describer<'a, '_> {
                 }
             }
         } else {
+            out.weights_disallowed = annotations::has(annotations, "weights_disallowed");
             out.max_group_size = self.small_number(annotations, "max_group_size").unwrap_or(0);
             let semantics = annotations::string(annotations, "selector_size_semantics");
             out.selector_size_semantics = match semantics.as_deref().map(str::to_ascii_lowercase).as_deref() {
@@ -186,9 +204,8 @@ impl<'a> Describer<'a, '_> {
     }
 
     fn ignored(&mut self, span: Span, name: &str, why: &str) {
-        self.diagnostics.push(
-            Diagnostic::warning("ignored-annotation", span, format!("`@{name}` has no effect here")).label(why),
-        );
+        self.diagnostics
+            .push(Diagnostic::warning("ignored-annotation", span, format!("`@{name}` has no effect here")).label(why));
     }
 
     fn small_number(&mut self, annotations: &Annotations, name: &str) -> Option<i32> {
@@ -253,8 +270,8 @@ impl<'a> Describer<'a, '_> {
                 }
                 (Property::DirectMeter, Some(meter), Some(Resource::DirectMeter { unit })) => {
                     let annotations = annotations_of(meter, Some(&property.annotations));
-                    let preamble = self.extern_preamble(Prefix::DirectMeter, meter, annotations, &[]);
-                    let spec = Some(self.meter_spec(meter, unit));
+                    let preamble = self.extern_preamble(Prefix::DirectMeter, meter, annotations, &METER_TYPES);
+                    let spec = Some(self.meter_spec(meter, annotations, unit));
                     direct.insert(true, self.symbols.id(Prefix::DirectMeter, &meter.name));
                     let direct_table_id = self.symbols.id(Prefix::Table, &object.name);
                     self.out.direct_meters.push(proto::DirectMeter { preamble, spec, direct_table_id });

@@ -121,17 +121,15 @@ fn hash(name: &[u8]) -> u32 {
 
 /// Ids of match fields, parameters and the like: those given, and for the others the first free number from 1 on,
 /// counting in order.
-pub(crate) fn field_ids(
-    given: &[(Option<u32>, Span)],
-    diagnostics: &mut Diagnostics,
-) -> Vec<u32> {
+pub(crate) fn field_ids(given: &[(Option<u32>, Span)], diagnostics: &mut Diagnostics) -> Vec<u32> {
     let mut taken: HashMap<u32, Span> = HashMap::new();
     for (id, span) in given {
         let Some(id) = id else { continue };
         if *id == 0 {
             diagnostics.push(Diagnostic::error("id", *span, "0 is no `@id`").help("ids begin with 1"));
         } else if let Some(first) = taken.get(id) {
-            diagnostics.push(Diagnostic::error("id", *span, format!("`@id` {id} is given twice")).also(*first, "first here"));
+            diagnostics
+                .push(Diagnostic::error("id", *span, format!("`@id` {id} is given twice")).also(*first, "first here"));
         }
         taken.insert(*id, *span);
     }
@@ -183,7 +181,7 @@ mod tests {
         let none = (None, Span::default());
         let some = |id| (Some(id), Span::default());
         let mut diagnostics = Diagnostics::new();
-        assert_eq!(field_ids(&[none, some(1), none, some(7), none], &mut diagnostics), [2, 1, 3, 7, 5]);
+        assert_eq!(field_ids(&[none, some(1), none, some(7), none], &mut diagnostics), [2, 1, 3, 7, 4]);
         assert!(diagnostics.is_empty());
     }
 }

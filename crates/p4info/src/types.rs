@@ -4,9 +4,7 @@ use std::collections::HashSet;
 
 use p4::ast::StructKind;
 use p4::lex::TokenKind;
-use p4::typed::{
-    AnnotationBody, EnumId, FieldDecl, NewTypeDecl, NewTypeId, Program, StructDecl, StructId, Type,
-};
+use p4::typed::{AnnotationBody, EnumId, FieldDecl, NewTypeDecl, NewTypeId, Program, StructDecl, StructId, Type};
 use p4runtime_proto::config as proto;
 use p4runtime_proto::config::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use p4runtime_proto::config::p4_data_type_spec::TypeSpec;
@@ -204,10 +202,10 @@ impl<'a> Types<'a> {
         };
         match &decl.underlying {
             None => {
-                let members = decl.members.iter().map(|member| proto::p4_enum_type_spec::Member {
-                    name: member_name(member),
-                    ..Default::default()
-                });
+                let members = decl
+                    .members
+                    .iter()
+                    .map(|member| proto::p4_enum_type_spec::Member { name: member_name(member), ..Default::default() });
                 let spec = proto::P4EnumTypeSpec { members: members.collect(), ..Default::default() };
                 self.info.enums.insert(name, spec);
             }
@@ -268,8 +266,12 @@ impl<'a> Types<'a> {
             None => {
                 if let Some(annotation) = annotations::find(&decl.annotations, "p4runtime_translation") {
                     diagnostics.push(
-                        Diagnostic::error("translation", annotation.span, "`@p4runtime_translation` takes a string and a type")
-                            .help("write `@p4runtime_translation(\"uri\", bit<32>)` or `(\"uri\", string)`"),
+                        Diagnostic::error(
+                            "translation",
+                            annotation.span,
+                            "`@p4runtime_translation` takes a string and a type",
+                        )
+                        .help("write `@p4runtime_translation(\"uri\", bit<32>)` or `(\"uri\", string)`"),
                     );
                 }
                 self.spec(&below.clone(), decl.span, diagnostics).map(Representation::OriginalType)
@@ -396,7 +398,13 @@ fn flatten<'a>(
         let name = format!("{prefix}{}", field.name);
         // Annotations further in go before those around them.
         let mut merged: Vec<_> = field.annotations.to_vec();
-        merged.extend(around.iter().filter(|outer| !merged.iter().any(|inner| inner.name == outer.name)).cloned().collect::<Vec<_>>());
+        merged.extend(
+            around
+                .iter()
+                .filter(|outer| !merged.iter().any(|inner| inner.name == outer.name))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
         match &field.ty {
             Type::Struct(id) => flatten(program, &program.structs[*id], &format!("{name}."), &merged, depth + 1, out),
             ty => out.push(FlatField { name, ty, annotations: merged.into(), span: field.span }),

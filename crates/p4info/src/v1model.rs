@@ -17,11 +17,12 @@ impl Architecture for V1Model {
         Some(match object {
             "action_profile" => Resource::ActionProfile { selector: false, size: "size" },
             "action_selector" => Resource::ActionProfile { selector: true, size: "size" },
-            "counter" => Resource::Counter { size: "size", unit: "type" },
+            // Since version 20200408 arrays have a type argument for the index.
+            "counter" => Resource::Counter { size: "size", unit: "type", index: 0 },
             "direct_counter" => Resource::DirectCounter { unit: "type" },
-            "meter" => Resource::Meter { size: "size", unit: "type" },
+            "meter" => Resource::Meter { size: "size", unit: "type", index: 0 },
             "direct_meter" => Resource::DirectMeter { unit: "type" },
-            "register" => Resource::Register { size: "size" },
+            "register" => Resource::Register { size: "size", index: 1 },
             _ => return None,
         })
     }

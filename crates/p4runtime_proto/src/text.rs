@@ -21,7 +21,7 @@ fn fields(message: &DynamicMessage, indent: usize, out: &mut String) {
             Value::List(list) => list.iter().for_each(|value| one(&field, value, indent, out)),
             Value::Map(map) => {
                 let mut entries: Vec<_> = map.iter().collect();
-                entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+                entries.sort_by_key(|(key, _)| *key);
                 let Kind::Message(entry) = field.kind() else { continue };
                 for (key, value) in entries {
                     open(field.name(), indent, out);

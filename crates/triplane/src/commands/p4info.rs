@@ -11,8 +11,7 @@ use crate::output::{Failure, Output};
 pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
     let typed = loader.typed();
-    let info =
-        typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &loader.map, &mut loader.diagnostics));
+    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &loader.map, &mut loader.diagnostics));
     loader.report(output)?;
     let info = info.ok_or_else(|| anyhow!("the checker gave no program and no reason; this is a bug"))?;
     let bytes = format(args).write(&info);
