@@ -4,7 +4,9 @@
 //! short.
 
 mod cases;
+mod check;
 mod p4info;
+mod speed;
 mod stf;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ Runs the project on the test data in a checkout of https://github.com/p4lang/p4c
 how many programs there are, how many do as they should, and the names of those that do not.
 
   --p4c DIR    The checkout.
-  --only ROW   Only this yardstick: stf, p4info.
+  --only ROW   Only this yardstick: check, errors, speed, stf, p4info.
   --name TEXT  Only programs whose path contains this.
   --all        Print the whole of what is wrong with a program, not only its first line.
 ";
@@ -66,10 +68,23 @@ pub struct Request {
     all: bool,
 }
 
+impl Request {
+    /// The checkout alone, for what runs on several threads.
+    fn alone(&self) -> Request {
+        Request { p4c: self.p4c.clone(), only: None, name: String::new(), all: true }
+    }
+}
+
 /// A yardstick's name and how to get its row.
 type Yardstick = (&'static str, fn(&Request) -> Result<Row>);
 
-const YARDSTICKS: &[Yardstick] = &[("stf", stf::row), ("p4info", p4info::row)];
+const YARDSTICKS: &[Yardstick] = &[
+    ("check", check::accepted),
+    ("errors", check::refused),
+    ("speed", speed::row),
+    ("stf", stf::row),
+    ("p4info", p4info::row),
+];
 
 /// Prints the rows. `Ok(false)` if a yardstick is not met.
 pub fn run(arguments: &[String]) -> Result<bool> {
@@ -128,18 +143,28 @@ fn request(arguments: &[String]) -> Result<Request> {
     Ok(request)
 }
 
-/// A checked program; the error is what the front end found, rendered.
-fn checked(request: &Request, path: &Path, map: &mut SourceMap) -> Result<p4::typed::Program, String> {
+/// A checked program, if it has no mistake, and what the front end found. The error is why there is nothing to check.
+fn front_end(
+    request: &Request,
+    path: &Path,
+    map: &mut SourceMap,
+) -> Result<(Option<p4::typed::Program>, Diagnostics), String> {
     let text = std::fs::read(path).map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&text);
     let options = p4::Options {
         defines: Vec::new(),
-        include_dirs: vec![request.p4c.join("p4include")],
+        include_dirs: path.parent().map(Path::to_owned).into_iter().chain([request.p4c.join("p4include")]).collect(),
         builtin: V1Model.includes().to_vec(),
     };
     let mut diagnostics = Diagnostics::new();
     let ast = p4::parse(map, &path.display().to_string(), &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, map, &mut diagnostics).filter(|_| !diagnostics.has_errors());
+    let typed = if diagnostics.has_errors() { None } else { p4::check(&ast, map, &mut diagnostics) };
+    Ok((typed, diagnostics))
+}
+
+/// A checked program; the error is what the front end found, rendered.
+fn checked(request: &Request, path: &Path, map: &mut SourceMap) -> Result<p4::typed::Program, String> {
+    let (typed, diagnostics) = front_end(request, path, map)?;
     typed.ok_or_else(|| errors(map, &diagnostics))
 }
 
