@@ -7,6 +7,7 @@ mod array;
 mod arrays;
 mod entries;
 mod entry;
+mod execute;
 mod groups;
 mod lookup;
 mod meter;

@@ -1,0 +1,236 @@
+//! A program in machine code, and running it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{AbiParam, Signature, types};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use engine::{BitString, Ending, Now, Objects};
+use ir::{LocId, Program, TableId};
+
+use crate::calls::{self, Host};
+use crate::emit::{Emit, Facts, State};
+use crate::layout::{Layout, word};
+use crate::packet::{Packet, Shape};
+use crate::{Plan, Unsupported, code};
+
+/// What the code generator strives for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speed {
+    /// To be done soon.
+    Compile,
+    /// To make fast code.
+    #[default]
+    Run,
+}
+
+/// How a unit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All its steps were done; the last body ended so.
+    Done(Ending),
+    /// The step with this number ended the packet's way.
+    Failed(usize, Ending),
+    /// The step with this number stopped the unit.
+    Stopped(usize),
+}
+
+type Code = unsafe extern "C" fn(*mut u64) -> u64;
+
+/// More IR than this is not compiled.
+const MAX_NODES: usize = 400_000;
+
+/// A program in machine code.
+pub struct Compiled {
+    units: Vec<Code>,
+    shape: Arc<Shape>,
+    /// Where the code lives. Taken by `drop`.
+    module: Option<JITModule>,
+}
+
+// SAFETY: the code is not written any more, and nothing of the module but the memory of the code is used.
+unsafe impl Send for Compiled {}
+// SAFETY: as above; running takes `&self` and writes to the packet and objects alone.
+unsafe impl Sync for Compiled {}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compiled").field("units", &self.units.len()).finish_non_exhaustive()
+    }
+}
+
+fn machine(error: impl std::fmt::Display) -> Unsupported {
+    Unsupported::Machine(error.to_string())
+}
+
+fn module(speed: Speed) -> Result<JITModule, Unsupported> {
+    let mut flags = settings::builder();
+    let level = match speed {
+        Speed::Compile => "none",
+        Speed::Run => "speed",
+    };
+    let wanted = [
+        ("opt_level", level),
+        ("is_pic", "false"),
+        ("use_colocated_libcalls", "false"),
+        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+        // What packets hold never decides where code goes beyond what was checked.
+        ("enable_heap_access_spectre_mitigation", "false"),
+        ("enable_table_access_spectre_mitigation", "false"),
+    ];
+    for (name, value) in wanted {
+        flags.set(name, value).map_err(machine)?;
+    }
+    let isa = cranelift_native::builder().map_err(machine)?;
+    let isa = isa.finish(settings::Flags::new(flags)).map_err(machine)?;
+    let mut builder = JITBuilder::with_isa(isa, default_libcall_names());
+    for call in calls::all() {
+        builder.symbol(call.name, call.address);
+    }
+    Ok(JITModule::new(builder))
+}
+
+/// Declares the functions of [`calls`].
+fn declare(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, Unsupported> {
+    let mut ids = HashMap::new();
+    for call in calls::all() {
+        let mut signature: Signature = module.make_signature();
+        signature.params.extend((0..call.params).map(|_| AbiParam::new(types::I64)));
+        if call.returns {
+            signature.returns.push(AbiParam::new(types::I64));
+        }
+        let id = module.declare_function(call.name, Linkage::Import, &signature).map_err(machine)?;
+        ids.insert(call.name, id);
+    }
+    Ok(ids)
+}
+
+/// A measure of how much code a program will become.
+fn nodes(program: &Program) -> usize {
+    let mut count = 0;
+    for body in program.bodies.values() {
+        crate::walk::body(program, body, &mut |_| count += 1);
+        count += body.blocks.values().map(|block| block.instrs.len() + 1).sum::<usize>();
+    }
+    count
+}
+
+impl Compiled {
+    /// Compiles the units of a plan.
+    ///
+    /// # Errors
+    /// If the program is too large, or no code can be made on this machine.
+    pub fn new(program: &Arc<Program>, plan: &Plan, speed: Speed) -> Result<Compiled, Unsupported> {
+        if nodes(program) > MAX_NODES {
+            return Err(Unsupported::TooLarge);
+        }
+        let layout = Layout::new(program)?;
+        let facts = Facts::new(program, &layout, plan);
+        let mut module = module(speed)?;
+        let mut units = Vec::new();
+        // From here on an error must free the code that is there already.
+        let result = (|| {
+            let ids = declare(&mut module)?;
+            let mut names = Vec::new();
+            let mut context = module.make_context();
+            let mut builder = FunctionBuilderContext::new();
+            for (index, unit) in plan.units.iter().enumerate() {
+                let mut signature = module.make_signature();
+                signature.params.push(AbiParam::new(types::I64));
+                signature.returns.push(AbiParam::new(types::I64));
+                let name = format!("unit{index}");
+                let id = module.declare_function(&name, Linkage::Local, &signature).map_err(machine)?;
+                context.func.signature = signature;
+                let state = State::new(program, &facts, plan, index);
+                let b = FunctionBuilder::new(&mut context.func, &mut builder);
+                Emit::new(b, program, &layout, &facts, &state, &mut module, &ids).unit(&unit.steps);
+                define(&mut module, id, &mut context)?;
+                names.push(id);
+            }
+            module.finalize_definitions().map_err(machine)?;
+            for id in names {
+                let address = module.get_finalized_function(id);
+                // SAFETY: the address is that of a function with this signature, which `define` has just made.
+                units.push(unsafe { std::mem::transmute::<*const u8, Code>(address) });
+            }
+            Ok(())
+        })();
+        let shape = Arc::new(Shape {
+            program: program.clone(),
+            no_error: facts.no_error,
+            inputs: facts.inputs.iter().copied().collect(),
+            kept_headers: facts.kept_headers.iter().copied().collect(),
+            layout,
+        });
+        let compiled = Compiled { units, shape, module: Some(module) };
+        result.map(|()| compiled)
+    }
+
+    /// A packet before the parser.
+    pub fn packet(&self, data: Vec<u8>) -> Packet {
+        Packet::new(&self.shape, data)
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.shape.program
+    }
+
+    /// Runs a unit on a packet, which this program has made.
+    ///
+    /// # Panics
+    /// If there is no such unit.
+    pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> Outcome {
+        objects.advance_clock(now.ns);
+        debug_assert_eq!(packet.frame.len(), self.shape.layout.words, "a packet of another program");
+        let mut host = Host {
+            program: &self.shape.program,
+            layout: &self.shape.layout,
+            objects,
+            requests: &mut packet.requests,
+            colours: &mut packet.colours,
+            emitted: &mut packet.emitted,
+            replaced: &mut packet.replaced,
+            buffer: packet.data.as_mut_ptr(),
+            now_ns: now.ns,
+            covered: BitString::new(),
+            moved: Vec::new(),
+        };
+        let frame = &mut packet.frame;
+        frame[word::HOST] = &raw mut host as u64;
+        // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame, to
+        // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
+        // and are borrowed exclusively here.
+        let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
+        let blame = frame[word::BLAME] as u32;
+        let step = frame[word::STEP] as usize;
+        match ending {
+            code::RETURN => Outcome::Done(Ending::Return),
+            code::EXIT => Outcome::Done(Ending::Exit),
+            code::REJECT => Outcome::Done(Ending::Reject),
+            code::OUT_OF_FUEL => Outcome::Failed(step, Ending::OutOfFuel(LocId::from_u32(blame))),
+            code::ASSERT_FAILED => Outcome::Failed(step, Ending::AssertFailed(LocId::from_u32(blame))),
+            code::PENDING => Outcome::Failed(step, Ending::Pending(TableId::from_u32(blame))),
+            _ => Outcome::Stopped(step),
+        }
+    }
+}
+
+fn define(module: &mut JITModule, id: FuncId, context: &mut Context) -> Result<(), Unsupported> {
+    module.define_function(id, context).map_err(|error| Unsupported::Machine(format!("{error:?}")))?;
+    module.clear_context(context);
+    Ok(())
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: the code is only run by `run`, which borrows `self`.
+            unsafe { module.free_memory() };
+        }
+    }
+}

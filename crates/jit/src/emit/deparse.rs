@@ -1,0 +1,130 @@
+//! The outgoing packet.
+//!
+//! Headers that were extracted one after the other and are emitted in the same order are in front of the payload
+//! already: nothing is copied. The code follows the run of bytes that the headers emitted last form, and puts runs
+//! that are broken off into a list. Only if there is such a list in the end, or the last run does not touch the
+//! payload, does a call move bytes. Where that cannot work (headers that are no whole bytes, loops, bodies that change
+//! headers between emissions) each emission appends to a bit string instead.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::Variable;
+use ir::{BodyId, HeaderRef, LocId, Op};
+
+use super::Emit;
+use super::value::Word;
+use crate::layout::word;
+
+/// The runs of a body that emits.
+#[derive(Clone, Copy)]
+pub(super) struct Runs {
+    /// Memory for as many runs as there are emissions, and one.
+    list: Value,
+    /// How many are in the list.
+    count: Variable,
+    /// Where the last run begins and ends.
+    first: Variable,
+    end: Variable,
+}
+
+impl Emit<'_, '_> {
+    pub(super) fn begin_emitting(&mut self, id: BodyId) {
+        self.run = None;
+        if self.facts.deparser != Some(id) {
+            return;
+        }
+        let body = &self.program.bodies[id];
+        let instrs = body.blocks.values().flat_map(|block| &block.instrs);
+        let emissions = instrs.filter(|instr| matches!(instr.op, Op::Emit(_))).count();
+        let list = self.room((emissions + 1) * 2);
+        let mut word = || self.b.declare_var(cranelift_codegen::ir::types::I64);
+        let runs = Runs { list, count: word(), first: word(), end: word() };
+        let zero = self.number(0);
+        self.b.def_var(runs.count, zero);
+        self.b.def_var(runs.first, self.packet);
+        self.b.def_var(runs.end, self.packet);
+        self.run = Some(runs);
+    }
+
+    pub(super) fn emit(&mut self, header: &HeaderRef, loc: LocId) {
+        let which = self.which(header);
+        let valid = self.valid(which);
+        let (there, on) = (self.b.create_block(), self.b.create_block());
+        self.branch(valid, there, on);
+        self.b.switch_to_block(there);
+        let place = self.place_to_read(which);
+        let width = self.varbit_width(which);
+        let fixed = self.ty(which).fixed_bits;
+        match self.run {
+            Some(runs) => {
+                let varbit = self.w_shr(width, 3);
+                let bytes = self.w_add(Word::Known(u64::from(fixed / 8)), varbit);
+                self.extend_run(runs, place, bytes);
+            }
+            None => {
+                if self.fuel.is_some() {
+                    let bits = self.w_add(Word::Known(u64::from(fixed)), width);
+                    let blocks = self.w_shr(bits, 10);
+                    self.spend_word(blocks, loc);
+                }
+                let sample = self.number(u64::from(self.sample(which).as_u32()));
+                let width = self.value(width);
+                self.call("emit", &[self.frame, sample, place, width]);
+            }
+        }
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    fn extend_run(&mut self, runs: Runs, place: Value, bytes: Word) {
+        let (new, joined) = (self.b.create_block(), self.b.create_block());
+        let end = self.b.use_var(runs.end);
+        let touches = self.b.ins().icmp(IntCC::Equal, place, end);
+        self.b.ins().brif(touches, joined, &[], new, &[]);
+        self.b.switch_to_block(new);
+        self.break_run(runs);
+        self.b.def_var(runs.first, place);
+        self.b.ins().jump(joined, &[]);
+        self.b.switch_to_block(joined);
+        let end = self.w_add(Word::Value(place), bytes);
+        let end = self.value(end);
+        self.b.def_var(runs.end, end);
+    }
+
+    /// Puts the last run into the list.
+    fn break_run(&mut self, runs: Runs) {
+        let count = self.b.use_var(runs.count);
+        let offset = self.w_shl(Word::Value(count), 4);
+        let offset = self.value(offset);
+        let at = self.b.ins().iadd(runs.list, offset);
+        let (first, end) = (self.b.use_var(runs.first), self.b.use_var(runs.end));
+        let length = self.b.ins().isub(end, first);
+        self.b.ins().store(self.flags.stack, first, at, 0);
+        self.b.ins().store(self.flags.stack, length, at, 8);
+        let count = self.w_add(Word::Value(count), Word::Known(1));
+        let count = self.value(count);
+        self.b.def_var(runs.count, count);
+    }
+
+    pub(super) fn end_emitting(&mut self) {
+        let Some(runs) = self.run.take() else { return };
+        let cursor = self.b.use_var(self.cursor);
+        let payload = self.b.ins().iadd(self.packet, cursor);
+        let (end, count) = (self.b.use_var(runs.end), self.b.use_var(runs.count));
+        let touches = self.w_cmp(IntCC::Equal, Word::Value(end), Word::Value(payload));
+        let alone = self.w_cmp(IntCC::Equal, Word::Value(count), Word::Known(0));
+        let in_place = self.w_and(touches, alone);
+        let (stays, moves, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.branch(in_place, stays, moves);
+        self.b.switch_to_block(stays);
+        let first = self.b.use_var(runs.first);
+        self.frame_store(word::OUT as u32, first);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(moves);
+        self.break_run(runs);
+        let count = self.b.use_var(runs.count);
+        self.call("assemble", &[self.frame, runs.list, count, payload]);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
+    }
+}

@@ -1,0 +1,101 @@
+//! Arrays, meters, random numbers and requests.
+
+use cranelift_codegen::ir::Value;
+use ir::{CounterId, Expr, LocId, MeterId, Place, RegisterId, Request};
+
+use super::Emit;
+use super::value::{Num, Word, words_of};
+
+impl Emit<'_, '_> {
+    fn index_of(&mut self, index: &Expr) -> Value {
+        let num = self.expr(index);
+        let index = self.index(&num);
+        self.value(index)
+    }
+
+    pub(super) fn register_read(&mut self, place: &Place, register: RegisterId, index: &Expr) {
+        let width = self.program.registers[register].width;
+        let index = self.index_of(index);
+        let out = self.room(words_of(width));
+        let (register, bits) = (self.number(u64::from(register.as_u32())), self.number(u64::from(width)));
+        self.call("register_read", &[self.frame, register, index, bits, out]);
+        let num = self.unspill(out, width);
+        self.write(place, &num);
+    }
+
+    pub(super) fn register_write(&mut self, register: RegisterId, index: &Expr, value: &Expr) {
+        let width = self.program.registers[register].width;
+        let index = self.index_of(index);
+        let value = self.expr(value);
+        let from = self.spill(&value);
+        let (register, bits) = (self.number(u64::from(register.as_u32())), self.number(u64::from(width)));
+        self.call("register_write", &[self.frame, register, index, bits, from]);
+    }
+
+    pub(super) fn count(&mut self, counter: CounterId, index: &Expr) {
+        let index = self.index_of(index);
+        let counter = self.number(u64::from(counter.as_u32()));
+        self.call("count", &[self.frame, counter, index]);
+    }
+
+    fn write_colour(&mut self, place: &Place, colour: Value) {
+        let width = self.place_width(place);
+        let num = self.resize(&Num { width: 64, words: vec![Word::Value(colour)] }, width);
+        self.write(place, &num);
+    }
+
+    pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &Place) {
+        let index = self.index_of(index);
+        let meter = self.number(u64::from(meter.as_u32()));
+        let colour = self.call("meter", &[self.frame, meter, index]).expect("it has a result");
+        self.write_colour(place, colour);
+    }
+
+    pub(super) fn direct_colour(&mut self, meter: MeterId, place: &Place) {
+        let meter = self.number(u64::from(meter.as_u32()));
+        let colour = self.call("direct_colour", &[self.frame, meter]).expect("it has a result");
+        self.write_colour(place, colour);
+    }
+
+    pub(super) fn random(&mut self, place: &Place, low: &Expr, high: &Expr) {
+        let width = self.place_width(place);
+        let (low, high) = (self.expr(low), self.expr(high));
+        let (low, high, out) = (self.spill(&low), self.spill(&high), self.room(words_of(width)));
+        let bits = self.number(u64::from(width));
+        self.call("random", &[self.frame, low, high, bits, out]);
+        let num = self.unspill(out, width);
+        self.write(place, &num);
+    }
+
+    pub(super) fn request(&mut self, request: &Request, loc: LocId) {
+        self.spend(1, loc);
+        let place = self.number(u64::from(loc.as_u32()));
+        let list = |keep: &Option<u32>| keep.map_or(0, |keep| u64::from(keep) + 1);
+        let (kind, value) = match request {
+            Request::Clone { ingress, session, keep } => {
+                let session = self.expr(session).low();
+                let session = self.value(session);
+                let (ingress, keep) = (self.number(u64::from(*ingress)), self.number(list(keep)));
+                self.call("request_clone", &[self.frame, ingress, session, keep, place]);
+                return;
+            }
+            Request::Digest(digest, values) => {
+                let values: Vec<Num> = values.iter().map(|value| self.expr(value)).collect();
+                let room = self.room(values.iter().map(|value| value.words.len()).sum());
+                let mut at = 0;
+                for value in &values {
+                    self.put_words(value, room, at);
+                    at += value.words.len();
+                }
+                let digest = self.number(u64::from(digest.as_u32()));
+                self.call("request_digest", &[self.frame, digest, room, place]);
+                return;
+            }
+            Request::Resubmit(keep) => (0, Word::Known(list(keep))),
+            Request::Recirculate(keep) => (1, Word::Known(list(keep))),
+            Request::Truncate(bytes) => (2, self.expr(bytes).low()),
+        };
+        let (kind, value) = (self.number(kind), self.value(value));
+        self.call("request", &[self.frame, kind, value, place]);
+    }
+}

@@ -1,0 +1,234 @@
+//! What only parsers do.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use cranelift_frontend::Switch;
+use ir::{Expr, HeaderRef, Match, Place, SelectCase};
+
+use super::Emit;
+use super::body::Ways;
+use super::header::Which;
+use super::state::error_number;
+use super::value::{Num, Word};
+
+impl Emit<'_, '_> {
+    /// Raises an error in the current block, which ends.
+    fn raise(&mut self, error: Word, ways: Ways) {
+        let error = self.value(error);
+        self.b.def_var(self.error, error);
+        self.b.ins().jump(ways.reject, &[]);
+    }
+
+    /// Raises an error unless a word is not 0; the code goes on if it is.
+    fn require(&mut self, holds: Word, error: &str, ways: Ways) {
+        if let Word::Known(1..) = holds {
+            return;
+        }
+        let (on, failed) = (self.b.create_block(), self.b.create_block());
+        self.branch(holds, on, failed);
+        self.b.set_cold_block(failed);
+        self.b.switch_to_block(failed);
+        self.raise(Word::Known(error_number(self.program, error)), ways);
+        self.b.switch_to_block(on);
+    }
+
+    /// Moves the cursor by so many bits if the packet has them, else raises `PacketTooShort`. Returns where it was; in
+    /// bytes where the cursor is.
+    fn take(&mut self, bits: Word, ways: Ways) -> Value {
+        let at = self.b.use_var(self.cursor);
+        let (amount, end) = match self.layout.byte_cursor {
+            true => (self.w_shr(bits, 3), Word::Value(self.length)),
+            false => (bits, self.w_shl(Word::Value(self.length), 3)),
+        };
+        let next = self.w_add(Word::Value(at), amount);
+        let inside = self.w_cmp(IntCC::UnsignedLessThanOrEqual, next, end);
+        self.require(inside, "PacketTooShort", ways);
+        let next = self.value(next);
+        self.b.def_var(self.cursor, next);
+        at
+    }
+
+    /// The order of the checks is the interpreter's.
+    pub(super) fn extract(&mut self, header: &HeaderRef, varbit_width: Option<&Expr>, ways: Ways) {
+        let which = self.which(header);
+        match which {
+            Which::Nowhere(_) => {
+                self.raise(Word::Known(error_number(self.program, "StackOutOfBounds")), ways);
+                let dead = self.b.create_block();
+                return self.b.switch_to_block(dead);
+            }
+            Which::Element { inside, .. } => self.require(Word::Value(inside), "StackOutOfBounds", ways),
+            Which::One(_) => {}
+        }
+        let (fixed, varbit_max) = (self.ty(which).fixed_bits, self.ty(which).varbit_max);
+        let varbit = match varbit_width {
+            Some(width) => self.expr(width).low(),
+            None => Word::Known(0),
+        };
+        let bits = self.w_add(Word::Known(u64::from(fixed)), varbit);
+        if varbit_width.is_some() {
+            let odd = self.w_and(bits, Word::Known(7));
+            let whole = self.w_cmp(IntCC::Equal, odd, Word::Known(0));
+            self.require(whole, "ParserInvalidArgument", ways);
+        }
+        // Whether there is room is checked first, what is taken only after all checks.
+        let before = self.b.use_var(self.cursor);
+        let at = self.take(bits, ways);
+        if let (Some(max), Some(_)) = (varbit_max, varbit_width) {
+            let fits = self.w_cmp(IntCC::UnsignedLessThanOrEqual, varbit, Word::Known(u64::from(max)));
+            let after = self.b.use_var(self.cursor);
+            self.b.def_var(self.cursor, before);
+            self.require(fits, "HeaderTooShort", ways);
+            self.b.def_var(self.cursor, after);
+        }
+        if self.layout.byte_cursor {
+            let place = self.b.ins().iadd(self.packet, at);
+            self.set_place(which, place);
+        } else {
+            let home = self.home_to_write(which);
+            let sample = self.number(u64::from(self.sample(which).as_u32()));
+            let varbit = self.value(varbit);
+            self.call("extract", &[self.frame, sample, home, at, varbit]);
+            self.set_place(which, home);
+        }
+        if varbit_max.is_some() {
+            self.set_varbit_width(which, varbit);
+        }
+        self.set_valid(which, Word::Known(1));
+    }
+
+    pub(super) fn lookahead(&mut self, dst: &Place, skip: u32, ways: Ways) {
+        let width = self.place_width(dst);
+        let cursor = Word::Value(self.b.use_var(self.cursor));
+        let at = if self.layout.byte_cursor { self.w_shl(cursor, 3) } else { cursor };
+        let end = self.w_add(at, Word::Known(u64::from(skip) + u64::from(width)));
+        let length = self.w_shl(Word::Value(self.length), 3);
+        let inside = self.w_cmp(IntCC::UnsignedLessThanOrEqual, end, length);
+        self.require(inside, "PacketTooShort", ways);
+        let num = match self.layout.byte_cursor {
+            true => {
+                let at = self.value(cursor);
+                let at = self.b.ins().iadd(self.packet, at);
+                // Nothing says that there is more of the packet than what is looked at.
+                self.load_field(at, skip, width, (skip + width).div_ceil(8))
+            }
+            false => {
+                let out = self.room(width.div_ceil(64) as usize);
+                let begin = self.w_add(at, Word::Known(u64::from(skip)));
+                let begin = self.value(begin);
+                let bits = self.number(u64::from(width));
+                self.call("look_ahead", &[self.frame, begin, bits, out]);
+                self.unspill(out, width)
+            }
+        };
+        self.write(dst, &num);
+    }
+
+    pub(super) fn advance(&mut self, width: &Expr, ways: Ways) {
+        let bits = self.expr(width).low();
+        self.take(bits, ways);
+    }
+
+    pub(super) fn verify(&mut self, condition: &Expr, error: &Expr, ways: Ways) {
+        let condition = self.condition(condition);
+        let (on, failed) = (self.b.create_block(), self.b.create_block());
+        self.branch(condition, on, failed);
+        self.b.set_cold_block(failed);
+        self.b.switch_to_block(failed);
+        let error = self.expr(error).low();
+        self.raise(error, ways);
+        self.b.switch_to_block(on);
+    }
+
+    pub(super) fn select(&mut self, keys: &[Expr], cases: &[SelectCase], blocks: &[Block], ways: Ways) {
+        let to = |case: &SelectCase| blocks[case.target.as_u32() as usize];
+        let keys: Vec<Num> = keys.iter().map(|key| self.expr(key)).collect();
+        let no_match = self.b.create_block();
+        // One key against constants is a switch.
+        let mut switch = Switch::new();
+        let mut seen = std::collections::HashSet::new();
+        let mut rest = cases;
+        if let [key] = &keys[..]
+            && (1..=64).contains(&key.width)
+        {
+            while let [SelectCase { matches, target }, others @ ..] = rest {
+                let [Match::Value(Expr::Const(value))] = &matches[..] else { break };
+                if seen.insert(value.low_u64()) {
+                    switch.set_entry(u128::from(value.low_u64()), blocks[target.as_u32() as usize]);
+                }
+                rest = others;
+            }
+            if !seen.is_empty() {
+                let next = self.b.create_block();
+                let value = self.value(key.low());
+                switch.emit(&mut self.b, value, next);
+                self.b.switch_to_block(next);
+            }
+        }
+        for case in rest {
+            let next = self.b.create_block();
+            let matches = self.case_matches(&case.matches, &keys);
+            self.branch(matches, to(case), next);
+            self.b.switch_to_block(next);
+        }
+        self.b.ins().jump(no_match, &[]);
+        self.b.switch_to_block(no_match);
+        self.raise(Word::Known(error_number(self.program, "NoMatch")), ways);
+    }
+
+    fn case_matches(&mut self, matches: &[Match], keys: &[Num]) -> Word {
+        let mut all = Word::Known(1);
+        let mut rest = keys;
+        for one in matches {
+            let covered = match one {
+                Match::ValueSet(set) => self.program.value_sets[*set].fields.len(),
+                _ => 1,
+            };
+            let (these, others) = rest.split_at(covered);
+            rest = others;
+            let holds = self.one_matches(one, these);
+            all = self.w_and(all, holds);
+        }
+        all
+    }
+
+    fn one_matches(&mut self, one: &Match, these: &[Num]) -> Word {
+        match one {
+            Match::Any => Word::Known(1),
+            Match::Value(value) => {
+                let value = self.expr(value);
+                self.equal(&these[0], &value)
+            }
+            Match::Mask(value, mask) => {
+                let (value, mask) = (self.expr(value), self.expr(mask));
+                let (left, right) = (
+                    self.binary(ir::BinaryOp::And, &these[0], &mask),
+                    self.binary(ir::BinaryOp::And, &value, &mask),
+                );
+                self.equal(&left, &right)
+            }
+            Match::Range(low, high) => {
+                let (low, high) = (self.expr(low), self.expr(high));
+                let (above, below) = (self.less(&low, &these[0], true), self.less(&these[0], &high, true));
+                self.w_and(above, below)
+            }
+            Match::RangeSigned(low, high) => {
+                let (low, high) = (self.expr(low), self.expr(high));
+                let above = self.less_signed(&low, &these[0], true);
+                let below = self.less_signed(&these[0], &high, true);
+                self.w_and(above, below)
+            }
+            Match::ValueSet(set) => {
+                let words: usize = these.iter().map(|key| key.words.len()).sum();
+                let room = self.room(words);
+                let mut at = 0;
+                for key in these {
+                    self.put_words(key, room, at);
+                    at += key.words.len();
+                }
+                let set = self.number(u64::from(set.as_u32()));
+                Word::Value(self.call("value_set", &[self.frame, set, room]).expect("it has a result"))
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! What a unit takes from the frame, what it leaves there, and how it holds things in between.
+
+use std::collections::BTreeSet;
+
+use cranelift_codegen::ir::{InstBuilder, types};
+use ir::{BodyId, BodyKind, HeaderId, Kept, Op, Program, SlotId};
+
+use super::Emit;
+use super::value::{Num, Word, words_of};
+use crate::layout::{Layout, Valid, word};
+use crate::walk::{self, Use};
+use crate::{Plan, Step};
+
+/// Slots of more bits stay in the frame.
+const MAX_VARIABLE_BITS: u32 = 256;
+
+/// What holds of the whole program.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// Slots that a fresh unit takes from the frame.
+    pub inputs: BTreeSet<SlotId>,
+    /// Headers that a fresh unit takes from the frame.
+    pub kept_headers: BTreeSet<HeaderId>,
+    /// Whether everything can be seen between units.
+    pub all_visible: bool,
+    /// Headers whose home may hold something when a packet has left.
+    written: BTreeSet<HeaderId>,
+    /// Of those, the ones whose place does not tell whether it does.
+    written_early: BTreeSet<HeaderId>,
+    /// The one body that emits, if it can put the packet together where it is.
+    pub deparser: Option<BodyId>,
+    /// The value of `NoError`.
+    pub no_error: u64,
+}
+
+impl Facts {
+    pub fn new(program: &Program, layout: &Layout, plan: &Plan) -> Facts {
+        let mut inputs: BTreeSet<SlotId> = plan.visible.iter().flatten().copied().collect();
+        let mut kept_headers = BTreeSet::new();
+        for kept in program.field_lists.values().flatten() {
+            match *kept {
+                Kept::Slot(slot) => _ = inputs.insert(slot),
+                Kept::Header(header) => _ = kept_headers.insert(header),
+            }
+        }
+        let (mut written, mut in_parsers, mut extracted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for body in program.bodies.values() {
+            walk::body(program, body, &mut |used| match used {
+                Use::HeaderWrite(header) => {
+                    written.extend(walk::meant(program, header));
+                    if body.kind == BodyKind::Parser {
+                        in_parsers.extend(walk::meant(program, header));
+                    }
+                }
+                Use::Extract(header) => extracted.extend(walk::meant(program, header)),
+                _ => {}
+            });
+        }
+        if !layout.byte_cursor {
+            written.extend(extracted.iter().copied());
+        }
+        Facts {
+            inputs,
+            kept_headers,
+            all_visible: plan.visible.is_none(),
+            written_early: in_parsers.intersection(&extracted).copied().collect(),
+            written,
+            deparser: deparser(program, layout),
+            no_error: error_number(program, "NoError"),
+        }
+    }
+}
+
+/// The value of a member of `error`; 0 if the program does not declare it.
+pub(super) fn error_number(program: &Program, name: &str) -> u64 {
+    program.errors.iter().position(|error| error == name).unwrap_or(0) as u64
+}
+
+/// The one body that emits, if all it does is to emit headers that lie in memory as on the wire.
+fn deparser(program: &Program, layout: &Layout) -> Option<BodyId> {
+    let emits = |body: &ir::Body| {
+        body.blocks.values().flat_map(|block| &block.instrs).any(|instr| matches!(instr.op, Op::Emit(_)))
+    };
+    let copies_varbits = program
+        .bodies
+        .values()
+        .flat_map(|body| body.blocks.values())
+        .flat_map(|block| &block.instrs)
+        .any(|instr| matches!(instr.op, Op::CopyVarbit(..)));
+    if !layout.byte_cursor || copies_varbits {
+        return None;
+    }
+    let mut all = program.bodies.iter().filter(|(_, body)| emits(body));
+    let (id, body) = all.next()?;
+    if all.next().is_some() || walk::has_loop(body) {
+        return None;
+    }
+    let mut simple = true;
+    walk::whole_body(program, id, &mut |used| match used {
+        Use::HeaderWrite(_) | Use::Validity(_) | Use::Extract(_) => simple = false,
+        _ => {}
+    });
+    for instr in body.blocks.values().flat_map(|block| &block.instrs) {
+        if let Op::Emit(header) = &instr.op {
+            simple &= walk::meant(program, header).iter().all(|header| layout.ty(program, *header).plain);
+        }
+    }
+    simple.then_some(id)
+}
+
+/// What one unit does with the frame.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub fresh: bool,
+    pub slots: BTreeSet<SlotId>,
+    pub headers: BTreeSet<HeaderId>,
+    /// What others look at afterwards.
+    seen_slots: BTreeSet<SlotId>,
+    seen_headers: BTreeSet<HeaderId>,
+}
+
+/// What the steps of a unit mention.
+fn mentioned(program: &Program, steps: &[Step]) -> (BTreeSet<SlotId>, BTreeSet<HeaderId>) {
+    let (mut slots, mut headers) = (BTreeSet::new(), BTreeSet::new());
+    for step in steps {
+        match step {
+            Step::Run(body) => walk::whole_body(program, *body, &mut |used| match used {
+                Use::Read(slot) | Use::Write(slot) => _ = slots.insert(slot),
+                Use::Header(header) | Use::HeaderWrite(header) | Use::Validity(header) | Use::Extract(header) => {
+                    headers.extend(walk::meant(program, header));
+                }
+                Use::Apply(_) => {}
+            }),
+            Step::ErrorTo(slot) | Step::StopIf(slot, _) => _ = slots.insert(*slot),
+            Step::Measure | Step::StopIfAsked => {}
+        }
+    }
+    (slots, headers)
+}
+
+impl State {
+    pub fn new(program: &Program, facts: &Facts, plan: &Plan, unit: usize) -> State {
+        let (slots, headers) = mentioned(program, &plan.units[unit].steps);
+        let mut seen_slots = facts.inputs.clone();
+        let mut seen_headers: BTreeSet<HeaderId> = facts.kept_headers.union(&facts.written).copied().collect();
+        if facts.all_visible {
+            seen_slots.extend(program.slots.keys());
+            seen_headers.extend(program.headers.keys());
+        }
+        let mut reached = BTreeSet::new();
+        let mut todo = plan.units[unit].next.clone();
+        while let Some(next) = todo.pop() {
+            if !reached.insert(next) {
+                continue;
+            }
+            todo.extend(&plan.units[next].next);
+            let (slots, headers) = mentioned(program, &plan.units[next].steps);
+            seen_slots.extend(slots);
+            seen_headers.extend(headers);
+        }
+        State { fresh: plan.units[unit].fresh, slots, headers, seen_slots, seen_headers }
+    }
+}
+
+impl Emit<'_, '_> {
+    pub(super) fn frame_load(&mut self, word: u32) -> cranelift_codegen::ir::Value {
+        self.b.ins().load(types::I64, self.flags.frame, self.frame, word as i32 * 8)
+    }
+
+    pub(super) fn frame_store(&mut self, word: u32, value: cranelift_codegen::ir::Value) {
+        self.b.ins().store(self.flags.frame, value, self.frame, word as i32 * 8);
+    }
+
+    /// Where a header is before it is extracted.
+    pub(super) fn home(&mut self, header: HeaderId) -> cranelift_codegen::ir::Value {
+        let offset = self.number(u64::from(self.layout.header(header).home));
+        self.b.ins().iadd(self.frame, offset)
+    }
+
+    fn is_variable(&self, slot: SlotId) -> bool {
+        self.program.slots[slot].width <= MAX_VARIABLE_BITS
+    }
+
+    /// Takes the state over from the frame, or begins a new one.
+    pub(super) fn enter(&mut self) {
+        let state = self.state;
+        let fresh = state.fresh;
+        let zero = self.number(0);
+        self.b.def_var(self.ending, zero);
+        let takes_headers = !fresh || !self.facts.kept_headers.is_empty();
+        for index in 0..self.layout.masks.1 {
+            let variable = self.b.declare_var(types::I64);
+            self.masks.push(variable);
+            let value = if takes_headers { self.frame_load(self.layout.masks.0 + index) } else { zero };
+            self.b.def_var(variable, value);
+        }
+        let (cursor, error) = match fresh {
+            true => (zero, self.number(self.facts.no_error)),
+            false => {
+                let cursor = self.frame_load(word::CURSOR as u32);
+                let cursor = if self.layout.byte_cursor { self.shift_right(cursor, 3) } else { cursor };
+                (cursor, self.frame_load(word::ERROR as u32))
+            }
+        };
+        self.b.def_var(self.cursor, cursor);
+        self.b.def_var(self.error, error);
+        for slot in &state.slots {
+            self.enter_slot(*slot, fresh && !self.facts.inputs.contains(slot));
+        }
+        if fresh {
+            self.clear_homes();
+        }
+        for header in &state.headers {
+            self.enter_header(*header, fresh && !self.facts.kept_headers.contains(header));
+        }
+    }
+
+    fn shift_right(&mut self, value: cranelift_codegen::ir::Value, bits: u32) -> cranelift_codegen::ir::Value {
+        let word = self.w_shr(Word::Value(value), bits);
+        self.value(word)
+    }
+
+    fn enter_slot(&mut self, slot: SlotId, is_zero: bool) {
+        let words = words_of(self.program.slots[slot].width);
+        let at = self.layout.slot(slot);
+        if !self.is_variable(slot) {
+            if is_zero {
+                let zero = self.number(0);
+                (0..words as u32).for_each(|index| self.frame_store(at + index, zero));
+            }
+            return;
+        }
+        let mut variables = Vec::new();
+        for index in 0..words as u32 {
+            let variable = self.b.declare_var(types::I64);
+            let value = if is_zero { self.number(0) } else { self.frame_load(at + index) };
+            self.b.def_var(variable, value);
+            variables.push(variable);
+        }
+        self.slots.insert(slot, variables);
+    }
+
+    /// Zeros the homes that the packet before wrote to.
+    fn clear_homes(&mut self) {
+        for header in self.facts.written.difference(&self.facts.kept_headers) {
+            let bytes = self.layout.ty(self.program, *header).home_bytes;
+            let home = self.home(*header);
+            if self.facts.written_early.contains(header) {
+                self.zero_bytes(home, bytes);
+                continue;
+            }
+            let place = self.frame_load(self.layout.header(*header).place);
+            let (clear, on) = (self.b.create_block(), self.b.create_block());
+            let at_home = self.w_cmp_equal(place, home);
+            self.b.ins().brif(at_home, clear, &[], on, &[]);
+            self.b.switch_to_block(clear);
+            self.zero_bytes(home, bytes);
+            self.b.ins().jump(on, &[]);
+            self.b.switch_to_block(on);
+        }
+    }
+
+    fn w_cmp_equal(
+        &mut self,
+        a: cranelift_codegen::ir::Value,
+        b: cranelift_codegen::ir::Value,
+    ) -> cranelift_codegen::ir::Value {
+        self.b.ins().icmp(cranelift_codegen::ir::condcodes::IntCC::Equal, a, b)
+    }
+
+    fn enter_header(&mut self, header: HeaderId, is_new: bool) {
+        let layout = *self.layout.header(header);
+        if let Valid::Word(valid) = layout.valid {
+            if is_new {
+                let (home, zero) = (self.home(header), self.number(0));
+                self.frame_store(layout.place, home);
+                self.frame_store(valid, zero);
+                layout.width.into_iter().for_each(|width| self.frame_store(width, zero));
+            }
+            return;
+        }
+        let variable = self.b.declare_var(types::I64);
+        let place = if is_new { self.home(header) } else { self.frame_load(layout.place) };
+        self.b.def_var(variable, place);
+        self.places.insert(header, variable);
+        if let Some(width) = layout.width {
+            let variable = self.b.declare_var(types::I64);
+            let value = if is_new { self.number(0) } else { self.frame_load(width) };
+            self.b.def_var(variable, value);
+            self.widths.insert(header, variable);
+        }
+    }
+
+    /// Leaves in the frame what others look at.
+    pub(super) fn leave(&mut self) {
+        let state = self.state;
+        for index in 0..self.layout.masks.1 {
+            let mask = self.b.use_var(self.masks[index as usize]);
+            self.frame_store(self.layout.masks.0 + index, mask);
+        }
+        let cursor = self.b.use_var(self.cursor);
+        let cursor = if self.layout.byte_cursor { self.w_shl(Word::Value(cursor), 3) } else { Word::Value(cursor) };
+        let cursor = self.value(cursor);
+        self.frame_store(word::CURSOR as u32, cursor);
+        let error = self.b.use_var(self.error);
+        self.frame_store(word::ERROR as u32, error);
+        for slot in &state.seen_slots {
+            let at = self.layout.slot(*slot);
+            match self.slots.get(slot).cloned() {
+                Some(variables) => {
+                    for (index, variable) in variables.into_iter().enumerate() {
+                        let value = self.b.use_var(variable);
+                        self.frame_store(at + index as u32, value);
+                    }
+                }
+                None if state.fresh && !state.slots.contains(slot) && !self.facts.inputs.contains(slot) => {
+                    let zero = self.number(0);
+                    let words = words_of(self.program.slots[*slot].width) as u32;
+                    (0..words).for_each(|index| self.frame_store(at + index, zero));
+                }
+                None => {}
+            }
+        }
+        for header in &state.seen_headers {
+            let layout = *self.layout.header(*header);
+            match self.places.get(header).copied() {
+                Some(place) => {
+                    let place = self.b.use_var(place);
+                    self.frame_store(layout.place, place);
+                    if let Some(width) = self.widths.get(header).copied() {
+                        let value = self.b.use_var(width);
+                        self.frame_store(layout.width.expect("it has a width"), value);
+                    }
+                }
+                None if state.fresh
+                    && !state.headers.contains(header)
+                    && !self.facts.kept_headers.contains(header) =>
+                {
+                    let (home, zero) = (self.home(*header), self.number(0));
+                    self.frame_store(layout.place, home);
+                    layout.width.into_iter().for_each(|width| self.frame_store(width, zero));
+                    if let Valid::Word(valid) = layout.valid {
+                        self.frame_store(valid, zero);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The value of a slot.
+    pub(super) fn slot(&mut self, slot: SlotId) -> Num {
+        let width = self.program.slots[slot].width;
+        match self.slots.get(&slot).cloned() {
+            Some(variables) => {
+                let words = variables.into_iter().map(|variable| Word::Value(self.b.use_var(variable)));
+                Num { width, words: words.collect() }
+            }
+            None => {
+                let at = self.layout.slot(slot);
+                let words = (0..words_of(width) as u32).map(|index| Word::Value(self.frame_load(at + index)));
+                Num { width, words: words.collect() }
+            }
+        }
+    }
+
+    pub(super) fn set_slot(&mut self, slot: SlotId, num: &Num) {
+        debug_assert_eq!(num.width, self.program.slots[slot].width);
+        match self.slots.get(&slot).cloned() {
+            Some(variables) => {
+                for (variable, word) in variables.into_iter().zip(&num.words) {
+                    let value = self.value(*word);
+                    self.b.def_var(variable, value);
+                }
+            }
+            None => {
+                let at = self.layout.slot(slot);
+                for (index, word) in num.words.iter().enumerate() {
+                    let value = self.value(*word);
+                    self.frame_store(at + index as u32, value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Applying tables: the key in words, the lookup, the action's arguments and body.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_frontend::Switch;
+use engine::{NO_ACTION, Objects};
+use ir::{ActionId, SlotId, TableId};
+
+use super::Emit;
+use super::body::Ways;
+use super::value::{Num, Word, words_of};
+use crate::code;
+
+impl Emit<'_, '_> {
+    /// The key's words on the stack, and how many they are.
+    fn key(&mut self, id: TableId) -> (Value, usize) {
+        let table = &self.program.tables[id];
+        let layout = Objects::key_words(table);
+        let mut words = vec![Word::Known(0); layout.words];
+        for (key, place) in table.keys.iter().zip(&layout.places) {
+            let num = self.expr(&key.expr);
+            for (index, word) in num.words.iter().enumerate() {
+                let shifted = self.w_shl(*word, place.shift);
+                words[place.word + index] = self.w_or(words[place.word + index], shifted);
+            }
+        }
+        let count = words.len();
+        let key = Num { width: count as u32 * 64, words };
+        (self.spill(&key), count)
+    }
+
+    pub(super) fn apply(&mut self, id: TableId, hit: Option<SlotId>, action: Option<SlotId>, ways: Ways) {
+        let table = &self.program.tables[id];
+        let (key, words) = self.key(id);
+        let (number, words) = (self.number(u64::from(id.as_u32())), self.number(words as u64));
+        let record = self.call("apply", &[self.frame, number, key, words]).expect("it has a result");
+        let (pending, known) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(record, known, &[], pending, &[]);
+        self.b.set_cold_block(pending);
+        self.b.switch_to_block(pending);
+        self.end_unit(code::PENDING, id.as_u32());
+        self.b.switch_to_block(known);
+
+        let head = Word::Value(self.b.ins().load(types::I64, self.flags.record, record, 0));
+        let index = self.w_and(head, Word::Known(NO_ACTION));
+        let done = self.b.create_block();
+        let mut bodies: Vec<(Block, ActionId)> = Vec::new();
+        for action in &table.actions {
+            bodies.push((self.b.create_block(), action.action));
+        }
+        match &bodies[..] {
+            [(only, _)] if table.profile.is_none() => _ = self.b.ins().jump(*only, &[]),
+            [(only, _)] => {
+                let none = self.w_cmp(IntCC::Equal, index, Word::Known(NO_ACTION));
+                self.branch(none, done, *only);
+            }
+            all => {
+                let mut switch = Switch::new();
+                for (at, (block, _)) in all.iter().enumerate() {
+                    switch.set_entry(at as u128, *block);
+                }
+                let index = self.value(index);
+                switch.emit(&mut self.b, index, done);
+            }
+        }
+        for (block, action) in bodies {
+            self.b.switch_to_block(block);
+            self.arguments(action, record);
+            let body = self.program.actions[action].body;
+            self.blocks(body, Ways { back: done, ..ways });
+        }
+        self.b.switch_to_block(done);
+        if let Some(slot) = hit {
+            let hit = self.w_shr(head, 63);
+            self.set_number(slot, hit);
+        }
+        if let Some(slot) = action {
+            self.set_number(slot, index);
+        }
+    }
+
+    /// Sets a slot to a word, cut to its width.
+    fn set_number(&mut self, slot: SlotId, word: Word) {
+        let num = self.resize(&Num { width: 64, words: vec![word] }, self.program.slots[slot].width);
+        self.set_slot(slot, &num);
+    }
+
+    fn arguments(&mut self, action: ActionId, record: Value) {
+        let mut at = 1;
+        for param in &self.program.actions[action].params {
+            let width = self.program.slots[param.slot].width;
+            let words = (0..words_of(width)).map(|index| {
+                Word::Value(self.b.ins().load(types::I64, self.flags.record, record, (at + index) as i32 * 8))
+            });
+            let words = words.collect();
+            self.set_slot(param.slot, &Num { width, words });
+            at += words_of(width);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Where a program's storage lies while compiled code works on a packet.
+//!
+//! A *frame* is one block of memory for each packet in the pipeline, cut into 64-bit words:
+//!
+//! ```text
+//! control words | validity masks | places | widths of variable fields | slots | homes of headers | zeros | sink
+//! ```
+//!
+//! A header's *place* is the address of its bytes: inside the packet once it is extracted, its *home* in the frame
+//! before. Fields are big-endian and packed as on the wire, so that both are accessed by the same code; a variable
+//! field follows the fixed ones at the next byte. Beyond the end of a stack, reads find the zeros and writes the sink.
+
+use ir::{Expr, HeaderId, HeaderRef, HeaderType, Program, SlotId};
+
+use crate::Unsupported;
+use crate::walk;
+
+/// Control words, by index.
+pub(crate) mod word {
+    /// Address of the packet's first byte.
+    pub const PACKET: usize = 0;
+    /// Length of the packet in bytes.
+    pub const LENGTH: usize = 1;
+    /// Bits that parsers took.
+    pub const CURSOR: usize = 2;
+    /// The parser error.
+    pub const ERROR: usize = 3;
+    /// Address of the [`crate::calls::Host`] while code runs.
+    pub const HOST: usize = 4;
+    /// The step of the unit that ended last.
+    pub const STEP: usize = 5;
+    /// A source place or table that belongs to the ending.
+    pub const BLAME: usize = 6;
+    /// How the outgoing packet is made: see [`crate::packet`].
+    pub const OUT: usize = 7;
+    /// Bytes of valid headers when the unit measured.
+    pub const MEASURED: usize = 8;
+    /// How many requests are waiting.
+    pub const ASKED: usize = 9;
+    /// How many there are.
+    pub const COUNT: usize = 10;
+}
+
+/// The largest frame in bytes.
+const MAX_FRAME: usize = 8 << 20;
+
+/// How a header type is laid out in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct TypeLayout {
+    /// Bit offset of each field; that of the variable field is where it begins.
+    pub offsets: Vec<u32>,
+    /// Bits of the fixed fields.
+    pub fixed_bits: u32,
+    /// Bytes of the fixed fields.
+    pub fixed_bytes: u32,
+    /// Largest width of the variable field in bits.
+    pub varbit_max: Option<u32>,
+    /// Whether memory and wire agree: whole bytes, and the variable field last.
+    pub plain: bool,
+    /// Bytes that a home takes, a multiple of 8.
+    pub home_bytes: u32,
+}
+
+impl TypeLayout {
+    fn new(ty: &HeaderType) -> Self {
+        let fixed_bits = ty.fixed_bits();
+        let fixed_bytes = fixed_bits.div_ceil(8);
+        let mut at = 0;
+        let offset = |field: &ir::HeaderField| match field.varbit {
+            true => fixed_bytes * 8,
+            false => {
+                let here = at;
+                at += field.width;
+                here
+            }
+        };
+        let offsets = ty.fields.iter().map(offset).collect();
+        let varbit = ty.varbit_field();
+        let varbit_max = varbit.map(|field| ty.fields[field].width);
+        let last = varbit.is_none_or(|field| field + 1 == ty.fields.len());
+        let bytes = fixed_bytes + varbit_max.unwrap_or(0).div_ceil(8);
+        TypeLayout {
+            offsets,
+            fixed_bits,
+            fixed_bytes,
+            varbit_max,
+            plain: fixed_bits.is_multiple_of(8) && last,
+            home_bytes: bytes.next_multiple_of(8).max(8),
+        }
+    }
+}
+
+/// Where one header's state is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeaderLayout {
+    /// Byte offset of the home.
+    pub home: u32,
+    /// Word index of the place.
+    pub place: u32,
+    /// Word index of the width of the variable field, for types that have one.
+    pub width: Option<u32>,
+    /// Where the validity is.
+    pub valid: Valid,
+}
+
+/// Where a validity bit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Valid {
+    /// A bit of a mask word, which compiled code keeps in a register.
+    Bit { mask: u32, bit: u32 },
+    /// A word of its own, for stacks with computed indices.
+    Word(u32),
+}
+
+/// The layout of a program's frames.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub types: Vec<TypeLayout>,
+    pub headers: Vec<HeaderLayout>,
+    /// Word index of the first validity mask, and how many there are.
+    pub masks: (u32, u32),
+    /// Word index of each slot.
+    pub slots: Vec<u32>,
+    /// Byte offset of the zeros and of the sink; both are as large as the largest home.
+    pub zeros: u32,
+    pub sink: u32,
+    /// Words of a frame.
+    pub words: usize,
+    /// Whether a parser's cursor is always on a byte.
+    pub byte_cursor: bool,
+}
+
+impl Layout {
+    pub fn new(program: &Program) -> Result<Layout, Unsupported> {
+        let types: Vec<TypeLayout> = program.header_types.values().map(TypeLayout::new).collect();
+        let mut computed = vec![false; program.stacks.len()];
+        let mut note = |header: &HeaderRef| {
+            if let HeaderRef::Element(stack, index) = header {
+                if !matches!(**index, Expr::Const(_)) {
+                    computed[stack.as_u32() as usize] = true;
+                }
+            }
+        };
+        walk::headers(program, &mut note);
+        let mut in_words = vec![false; program.headers.len()];
+        for (id, stack) in &program.stacks {
+            if computed[id.as_u32() as usize] {
+                for index in 0..stack.size {
+                    in_words[(stack.first.as_u32() + index) as usize] = true;
+                }
+            }
+        }
+
+        let mut next = word::COUNT as u32;
+        let bits = in_words.iter().filter(|in_words| !**in_words).count() as u32;
+        let masks = (next, bits.div_ceil(64));
+        next += masks.1;
+        let mut take = |count: u32| {
+            let at = next;
+            next += count;
+            at
+        };
+        let mut headers = Vec::new();
+        let mut bit = 0;
+        let places = take(program.headers.len() as u32);
+        let words = take(program.headers.len() as u32);
+        let widths = take(program.headers.len() as u32);
+        for (id, header) in &program.headers {
+            let at = id.as_u32();
+            let valid = match in_words[at as usize] {
+                true => Valid::Word(words + at),
+                false => {
+                    bit += 1;
+                    Valid::Bit { mask: (bit - 1) / 64, bit: (bit - 1) % 64 }
+                }
+            };
+            let ty = &types[header.ty.as_u32() as usize];
+            let width = ty.varbit_max.map(|_| widths + at);
+            headers.push(HeaderLayout { home: 0, place: places + at, width, valid });
+        }
+        let slots = program.slots.values().map(|slot| take(slot.width.div_ceil(64))).collect();
+        let mut bytes = next as usize * 8;
+        let mut largest_home = 8;
+        for (id, header) in &program.headers {
+            let size = types[header.ty.as_u32() as usize].home_bytes;
+            headers[id.as_u32() as usize].home = bytes as u32;
+            bytes += size as usize;
+            largest_home = largest_home.max(size);
+            if bytes > MAX_FRAME {
+                return Err(Unsupported::TooLarge);
+            }
+        }
+        let zeros = bytes as u32;
+        let sink = zeros + largest_home;
+        bytes += 2 * largest_home as usize;
+        let byte_cursor = program.bodies.values().all(|body| walk::keeps_to_bytes(program, &types, body));
+        Ok(Layout {
+            types,
+            headers,
+            masks,
+            slots,
+            zeros,
+            sink,
+            words: bytes / 8,
+            byte_cursor,
+        })
+    }
+
+    pub fn header(&self, header: HeaderId) -> &HeaderLayout {
+        &self.headers[header.as_u32() as usize]
+    }
+
+    pub fn ty(&self, program: &Program, header: HeaderId) -> &TypeLayout {
+        &self.types[program.headers[header].ty.as_u32() as usize]
+    }
+
+    pub fn slot(&self, slot: SlotId) -> u32 {
+        self.slots[slot.as_u32() as usize]
+    }
+}

@@ -1,0 +1,94 @@
+//! Programs of the pipeline IR as machine code.
+//!
+//! The second executor beside [`engine::Interpreter`], which says what a program means; this one agrees with it on every
+//! bit and is fast. [`Compiled`] is a program in machine code, [`Packet`] one packet that it works on, and the
+//! [`engine::Objects`] are the interpreter's own, so that one executor can go on where the other stopped.
+//!
+//! The cost of a packet is the fields it touches. A packet stays where it arrived: a header is an address, a field is a
+//! load at a known offset, a write goes back in place, and the outgoing packet is the incoming one unless headers were
+//! added, removed or moved.
+//!
+//! # Units
+//!
+//! An architecture runs some bodies one after the other and does things of its own in between. It says which in a
+//! [`Plan`]: each [`Unit`] is a list of [`Step`]s that become one function, in which slots and the places of headers are
+//! values in registers. Between units everything that a later unit or the architecture looks at is in the packet's
+//! frame. A unit that is *fresh* is the first to see a packet and takes everything but the plan's visible slots to be 0,
+//! without reading it.
+//!
+//! # What can go wrong
+//!
+//! Compiling can fail: [`Unsupported`] says why, and whoever runs the program interprets it. Running cannot: packets
+//! are checked against their length wherever they are read, indices against their arrays, and loops are bounded by the
+//! interpreter's fuel.
+//!
+//! The crate knows no architecture. It is one of two with `unsafe`: the generated code and what it calls.
+
+mod calls;
+mod compiled;
+mod emit;
+mod layout;
+mod packet;
+mod walk;
+
+pub use compiled::{Compiled, Outcome, Speed};
+pub use packet::{Packet, Preserved};
+
+use ir::{BodyId, SlotId};
+
+/// Why a program cannot become machine code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// Headers, slots or code beyond what is worth compiling.
+    #[error("the program is too large to be compiled")]
+    TooLarge,
+    /// No code can be generated for this machine.
+    #[error("no machine code can be made here: {0}")]
+    Machine(String),
+}
+
+/// What a unit does, step by step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Runs a body. However it ends by itself, the next step follows.
+    Run(BodyId),
+    /// Writes the parser's error to a slot.
+    ErrorTo(SlotId),
+    /// Notes how many bytes the valid headers have, for [`Packet::measured_bytes`].
+    Measure,
+    /// Ends the unit if a slot has this value.
+    StopIf(SlotId, u64),
+    /// Ends the unit if anything is asked for.
+    StopIfAsked,
+}
+
+/// A function of machine code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// What it does.
+    pub steps: Vec<Step>,
+    /// Whether it is the first to see a packet.
+    pub fresh: bool,
+    /// The units that can follow on the same packet, by their place in the plan.
+    pub next: Vec<usize>,
+}
+
+/// How an architecture runs a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The units.
+    pub units: Vec<Unit>,
+    /// The slots that the architecture writes before units and reads after them; `None` for all there are.
+    pub visible: Option<Vec<SlotId>>,
+}
+
+/// How code ends, as a number.
+pub(crate) mod code {
+    pub const RETURN: u64 = 0;
+    pub const EXIT: u64 = 1;
+    pub const REJECT: u64 = 2;
+    pub const OUT_OF_FUEL: u64 = 3;
+    pub const ASSERT_FAILED: u64 = 4;
+    pub const PENDING: u64 = 5;
+    pub const STOPPED: u64 = 6;
+}

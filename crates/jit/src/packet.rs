@@ -1,0 +1,397 @@
+//! A packet while compiled code works on it: its bytes, its frame, and what it asked for.
+
+use std::sync::Arc;
+
+use bits::Bits;
+use engine::{BitString, Colour, HeaderState, Requested};
+use ir::{HeaderId, Kept, LocId, Program, SlotId};
+
+use crate::layout::{Layout, Valid, word};
+
+/// What [`word::OUT`] holds besides the address of the first byte to send.
+pub(crate) mod out {
+    /// What was emitted is in [`super::Packet::emitted`], and the payload follows.
+    pub const EMITTED: u64 = 0;
+    /// The whole outgoing packet is in [`super::Packet::replaced`].
+    pub const REPLACED: u64 = 1;
+}
+
+/// What all packets of one compiled program share.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub program: Arc<Program>,
+    pub layout: Layout,
+    pub no_error: u64,
+    /// Slots that a fresh unit takes from the frame.
+    pub inputs: Vec<SlotId>,
+    /// Headers that a fresh unit takes from the frame.
+    pub kept_headers: Vec<HeaderId>,
+}
+
+/// One packet in the pipeline of one compiled program.
+///
+/// The bytes are worked on where they are, so that the packet as it came in is gone once code ran: who needs it again
+/// keeps a copy.
+#[derive(Debug)]
+pub struct Packet {
+    shape: Arc<Shape>,
+    pub(crate) frame: Box<[u64]>,
+    /// The buffer; the packet is what begins at `start`.
+    pub(crate) data: Vec<u8>,
+    pub(crate) start: usize,
+    pub(crate) requests: Vec<(Requested, LocId)>,
+    pub(crate) colours: Vec<Colour>,
+    pub(crate) emitted: BitString,
+    pub(crate) replaced: Vec<u8>,
+}
+
+/// A value of a field list.
+#[derive(Clone, Debug)]
+enum KeptValue {
+    Slot(SlotId, Vec<u64>),
+    Header(HeaderId, HeaderState),
+}
+
+/// Values that a field list carries from one pass to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Preserved(Vec<KeptValue>);
+
+impl Packet {
+    /// A packet before the parser: every slot is 0, every header invalid.
+    pub(crate) fn new(shape: &Arc<Shape>, data: Vec<u8>) -> Packet {
+        let mut packet = Packet {
+            shape: shape.clone(),
+            frame: vec![0; shape.layout.words].into(),
+            data: Vec::new(),
+            start: 0,
+            requests: Vec::new(),
+            colours: vec![Colour::Green; shape.program.meters.len()],
+            emitted: BitString::new(),
+            replaced: Vec::new(),
+        };
+        packet.restart_all(data, 0);
+        packet
+    }
+
+    fn home(&self, header: HeaderId) -> u64 {
+        self.frame.as_ptr() as u64 + u64::from(self.shape.layout.header(header).home)
+    }
+
+    /// Back to the state before the parser, with new data: the packet begins `start` bytes into it, and what lies
+    /// before is room for headers. Returns the old data.
+    ///
+    /// # Panics
+    /// If `start` is beyond the data.
+    pub fn restart_all(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
+        self.frame.fill(0);
+        for header in self.shape.program.headers.keys() {
+            self.frame[self.shape.layout.header(header).place as usize] = self.home(header);
+        }
+        self.restart(data, start)
+    }
+
+    /// As [`Packet::restart_all`], but only as far as a fresh unit needs: that sets everything else itself.
+    ///
+    /// # Panics
+    /// If `start` is beyond the data.
+    pub fn restart(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
+        let old = std::mem::replace(&mut self.data, data);
+        let packet = &mut self.data[start..];
+        self.frame[word::PACKET] = packet.as_mut_ptr() as u64;
+        self.frame[word::LENGTH] = packet.len() as u64;
+        self.start = start;
+        self.frame[word::CURSOR] = 0;
+        self.frame[word::ERROR] = self.shape.no_error;
+        self.frame[word::OUT] = out::EMITTED;
+        self.frame[word::ASKED] = 0;
+        if !self.requests.is_empty() {
+            self.requests.clear();
+        }
+        if self.emitted.len_bits() > 0 {
+            self.emitted.clear();
+        }
+        self.colours.fill(Colour::Green);
+        let shape = &*self.shape;
+        for slot in &shape.inputs {
+            let at = shape.layout.slot(*slot) as usize;
+            let words = shape.program.slots[*slot].width.div_ceil(64) as usize;
+            self.frame[at..at + words].fill(0);
+        }
+        if !shape.kept_headers.is_empty() {
+            let (first, count) = shape.layout.masks;
+            self.frame[first as usize..(first + count) as usize].fill(0);
+            for header in &shape.kept_headers {
+                let layout = shape.layout.header(*header);
+                let home = layout.home as usize / 8;
+                let words = shape.layout.ty(&shape.program, *header).home_bytes as usize / 8;
+                self.frame[home..home + words].fill(0);
+                self.frame[layout.place as usize] = self.frame.as_ptr() as u64 + u64::from(layout.home);
+                if let Some(width) = layout.width {
+                    self.frame[width as usize] = 0;
+                }
+                if let Valid::Word(at) = layout.valid {
+                    self.frame[at as usize] = 0;
+                }
+            }
+        }
+        old
+    }
+
+    /// The value of a slot.
+    pub fn slot(&self, slot: SlotId) -> Bits {
+        let width = self.shape.program.slots[slot].width;
+        let at = self.shape.layout.slot(slot) as usize;
+        Bits::from_words(&self.frame[at..at + width.div_ceil(64) as usize], width)
+    }
+
+    /// The low 64 bits of a slot.
+    #[inline]
+    pub fn slot_word(&self, slot: SlotId) -> u64 {
+        match self.shape.program.slots[slot].width {
+            0 => 0,
+            _ => self.frame[self.shape.layout.slot(slot) as usize],
+        }
+    }
+
+    /// Sets a slot; the value is cut or zero-extended to the slot's width.
+    pub fn set_slot(&mut self, slot: SlotId, value: &Bits) {
+        let width = self.shape.program.slots[slot].width;
+        let value = value.resize(width);
+        let at = self.shape.layout.slot(slot) as usize;
+        for index in 0..width.div_ceil(64) as usize {
+            self.frame[at + index] = value.word(index);
+        }
+    }
+
+    /// Sets a slot to a number, cut to the slot's width.
+    #[inline]
+    pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
+        let width = self.shape.program.slots[slot].width;
+        let at = self.shape.layout.slot(slot) as usize;
+        match width {
+            0 => {}
+            1..64 => self.frame[at] = value & ((1 << width) - 1),
+            _ => {
+                self.frame[at..at + width.div_ceil(64) as usize].fill(0);
+                self.frame[at] = value;
+            }
+        }
+    }
+
+    /// Whether a header is valid.
+    pub fn is_valid(&self, header: HeaderId) -> bool {
+        match self.shape.layout.header(header).valid {
+            Valid::Bit { mask, bit } => self.frame[(self.shape.layout.masks.0 + mask) as usize] >> bit & 1 == 1,
+            Valid::Word(at) => self.frame[at as usize] != 0,
+        }
+    }
+
+    fn set_valid(&mut self, header: HeaderId, valid: bool) {
+        match self.shape.layout.header(header).valid {
+            Valid::Bit { mask, bit } => {
+                let word = &mut self.frame[(self.shape.layout.masks.0 + mask) as usize];
+                *word = *word & !(1 << bit) | u64::from(valid) << bit;
+            }
+            Valid::Word(at) => self.frame[at as usize] = u64::from(valid),
+        }
+    }
+
+    /// Bits of a header's variable field.
+    fn varbit_bits(&self, header: HeaderId) -> u32 {
+        self.shape.layout.header(header).width.map_or(0, |at| self.frame[at as usize] as u32)
+    }
+
+    /// A header.
+    pub fn header(&self, header: HeaderId) -> HeaderState {
+        let ty = self.shape.layout.ty(&self.shape.program, header);
+        let varbit = self.varbit_bits(header);
+        let bytes = (ty.fixed_bytes + varbit.div_ceil(8)) as usize;
+        let place = self.frame[self.shape.layout.header(header).place as usize];
+        // SAFETY: a place is a home, which is as large as its type's largest header, or the address in `data` of a
+        // header that was extracted there after a check of its length. Both outlive the borrow of `self`.
+        let memory = unsafe { std::slice::from_raw_parts(place as *const u8, bytes) };
+        let fields = self.shape.program.layout(header).fields.iter().zip(&ty.offsets);
+        let fields = fields.map(|(field, offset)| {
+            Bits::read(memory, *offset as usize, if field.varbit { varbit } else { field.width })
+        });
+        HeaderState { valid: self.is_valid(header), fields: fields.collect() }
+    }
+
+    /// Sets a header; it has its bytes in the frame afterwards.
+    pub fn set_header(&mut self, header: HeaderId, state: &HeaderState) {
+        let shape = self.shape.clone();
+        let layout = shape.layout.header(header);
+        let ty = shape.layout.ty(&shape.program, header);
+        let mut memory = vec![0; ty.home_bytes as usize];
+        for ((value, field), offset) in state.fields.iter().zip(&shape.program.layout(header).fields).zip(&ty.offsets) {
+            value.write(&mut memory, *offset as usize);
+            if let (true, Some(width)) = (field.varbit, layout.width) {
+                self.frame[width as usize] = u64::from(value.width());
+            }
+        }
+        for (at, word) in memory.chunks_exact(8).enumerate() {
+            let word = word.try_into().expect("eight bytes");
+            self.frame[layout.home as usize / 8 + at] = u64::from_ne_bytes(word);
+        }
+        self.frame[layout.place as usize] = self.home(header);
+        self.set_valid(header, state.valid);
+    }
+
+    /// Bytes of all valid headers that are not local.
+    pub fn header_bytes(&self) -> usize {
+        let mut bits = 0;
+        for (id, header) in &self.shape.program.headers {
+            if !header.local && self.is_valid(id) {
+                bits += self.shape.layout.ty(&self.shape.program, id).fixed_bits + self.varbit_bits(id);
+            }
+        }
+        bits as usize / 8
+    }
+
+    /// Bytes of all valid headers when the last unit measured.
+    pub fn measured_bytes(&self) -> usize {
+        self.frame[word::MEASURED] as usize
+    }
+
+    /// The packet's bytes: as they came before code ran, with the fields that were written changed afterwards.
+    pub fn data(&self) -> &[u8] {
+        &self.data[self.start..]
+    }
+
+    /// How many bits the parser took.
+    pub fn cursor_bits(&self) -> usize {
+        self.frame[word::CURSOR] as usize
+    }
+
+    /// The bytes behind what the parser took.
+    pub fn payload(&self) -> &[u8] {
+        &self.data()[self.cursor_bits().div_ceil(8)..]
+    }
+
+    /// The parser's error, an index into [`Program::errors`].
+    pub fn parser_error(&self) -> u32 {
+        self.frame[word::ERROR] as u32
+    }
+
+    /// Whether anything was asked for.
+    #[inline]
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// What was asked for so far, each with its place in the source, in order.
+    pub fn requests(&self) -> &[(Requested, LocId)] {
+        &self.requests
+    }
+
+    /// Takes away what was asked for so far.
+    pub fn take_requests(&mut self) -> Vec<(Requested, LocId)> {
+        self.frame[word::ASKED] = 0;
+        std::mem::take(&mut self.requests)
+    }
+
+    /// Where in `data` the outgoing packet begins, if it is there.
+    fn out_start(&self) -> Option<usize> {
+        let at = self.frame[word::OUT];
+        (at > out::REPLACED).then(|| (at - self.data.as_ptr() as u64) as usize)
+    }
+
+    /// The packet that leaves, once the unit with the deparser ran.
+    pub fn finish(&self) -> Vec<u8> {
+        if let Some(start) = self.out_start() {
+            return self.data[start..].to_vec();
+        }
+        if self.frame[word::OUT] == out::REPLACED {
+            return self.replaced.clone();
+        }
+        let mut whole = Vec::with_capacity(self.emitted.as_bytes().len() + self.payload().len());
+        whole.extend_from_slice(self.emitted.as_bytes());
+        whole.extend_from_slice(self.payload());
+        whole
+    }
+
+    /// The packet that leaves, moved out where that saves a copy. The packet's data is gone then.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        match self.out_start() {
+            Some(0) => std::mem::take(&mut self.data),
+            None if self.frame[word::OUT] == out::REPLACED => std::mem::take(&mut self.replaced),
+            _ => self.finish(),
+        }
+    }
+
+    /// Where the packet that leaves lies, if it is in one piece: the bytes.
+    pub fn output(&self) -> Option<&[u8]> {
+        match self.out_start() {
+            Some(start) => Some(&self.data[start..]),
+            None if self.frame[word::OUT] == out::REPLACED => Some(&self.replaced),
+            None => None,
+        }
+    }
+
+    /// Forgets what was emitted, so that a deparser can run again.
+    pub fn clear_emitted(&mut self) {
+        self.emitted.clear();
+        self.frame[word::OUT] = out::EMITTED;
+    }
+
+    /// The values of a field list.
+    pub fn preserve(&self, kept: &[Kept]) -> Preserved {
+        let each = |kept: &Kept| match *kept {
+            Kept::Slot(slot) => {
+                let at = self.shape.layout.slot(slot) as usize;
+                let words = self.shape.program.slots[slot].width.div_ceil(64) as usize;
+                KeptValue::Slot(slot, self.frame[at..at + words].to_vec())
+            }
+            Kept::Header(header) => KeptValue::Header(header, self.header(header)),
+        };
+        Preserved(kept.iter().map(each).collect())
+    }
+
+    /// Puts the values of a field list back.
+    pub fn restore(&mut self, preserved: &Preserved) {
+        for value in &preserved.0 {
+            match value {
+                KeptValue::Slot(slot, words) => {
+                    let at = self.shape.layout.slot(*slot) as usize;
+                    self.frame[at..at + words.len()].copy_from_slice(words);
+                }
+                KeptValue::Header(header, state) => self.set_header(*header, state),
+            }
+        }
+    }
+}
+
+impl Clone for Packet {
+    /// A copy with all state; its headers lie in its own data and frame.
+    fn clone(&self) -> Self {
+        let mut copy = Packet {
+            shape: self.shape.clone(),
+            frame: self.frame.clone(),
+            data: self.data.clone(),
+            start: self.start,
+            requests: self.requests.clone(),
+            colours: self.colours.clone(),
+            emitted: self.emitted.clone(),
+            replaced: self.replaced.clone(),
+        };
+        let (old_data, new_data) = (self.data.as_ptr() as u64, copy.data.as_mut_ptr() as u64);
+        let (old_frame, new_frame) = (self.frame.as_ptr() as u64, copy.frame.as_ptr() as u64);
+        let in_data = |address: u64| address >= old_data && address <= old_data + self.data.len() as u64;
+        copy.frame[word::PACKET] = new_data + self.start as u64;
+        if self.frame[word::OUT] > out::REPLACED {
+            copy.frame[word::OUT] = self.frame[word::OUT] - old_data + new_data;
+        }
+        for header in self.shape.program.headers.keys() {
+            let at = self.shape.layout.header(header).place as usize;
+            let place = self.frame[at];
+            let homes = old_frame..old_frame + self.frame.len() as u64 * 8;
+            copy.frame[at] = match homes.contains(&place) {
+                true => place - old_frame + new_frame,
+                false if in_data(place) => place - old_data + new_data,
+                // Left behind by a packet before this one: the next unit sets it anew.
+                false => new_frame + u64::from(self.shape.layout.header(header).home),
+            };
+        }
+        copy
+    }
+}

@@ -1,0 +1,247 @@
+//! Runs a program in both executors, packet after packet, and says where they differ.
+
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use std::sync::Arc;
+
+use bits::Bits;
+use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, TableEntry};
+use ir::{BodyId, KeyValue, MatchKind, Program};
+use jit::{Compiled, Outcome, Packet, Plan, Speed, Step, Unit};
+
+/// SplitMix64.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        if end == 0 { 0 } else { self.next() % end }
+    }
+
+    pub fn bits(&mut self, width: u32) -> Bits {
+        let words: Vec<u64> = (0..width.div_ceil(64)).map(|_| self.next()).collect();
+        match self.below(4) {
+            0 => Bits::new(u128::from(self.below(4)), width),
+            1 => Bits::ones(width).sub(&Bits::new(u128::from(self.below(2)), width)),
+            _ => Bits::from_words(&words, width),
+        }
+    }
+
+    fn call(&mut self, program: &Program, action: ir::ActionId) -> engine::ActionCall {
+        let widths = program.actions[action].params.iter().map(|param| program.slots[param.slot].width);
+        engine::ActionCall { action, args: widths.map(|width| self.bits(width)).collect() }
+    }
+}
+
+/// Entries, meters and registers at random; the same seed gives the same.
+pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
+    let mut dice = Dice(seed);
+    for profile in program.profiles.keys() {
+        for member in 0..4 {
+            let Some((action, _)) = program.actions.iter().nth(dice.below(program.actions.len() as u64) as usize) else {
+                continue;
+            };
+            let call = dice.call(program, action);
+            _ = objects.insert_member(profile, member, call);
+        }
+        let member = |member| engine::GroupMember { member, weight: 1 + member, watch_port: Some(member) };
+        _ = objects.insert_group(profile, 1, vec![member(0), member(1), member(2)], 0);
+        _ = objects.insert_group(profile, 2, vec![member(3)], 0);
+    }
+    objects.set_port_up(3, false);
+    for (id, table) in &program.tables {
+        for _ in 0..dice.below(12) {
+            let keys = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).map(|key| {
+                let value = dice.bits(key.width);
+                match key.kind {
+                    MatchKind::Exact | MatchKind::Optional => KeyValue::Exact(value),
+                    MatchKind::Lpm => {
+                        let length = dice.below(u64::from(key.width) + 1) as u32;
+                        KeyValue::Lpm(value.shr(key.width - length).shl(key.width - length), length)
+                    }
+                    MatchKind::Ternary => {
+                        let mask = dice.bits(key.width);
+                        KeyValue::Ternary(value.and(&mask), mask)
+                    }
+                    _ => {
+                        let other = dice.bits(key.width);
+                        let swap = match key.signed {
+                            true => value.signed_cmp(&other).is_gt(),
+                            false => value.unsigned_cmp(&other).is_gt(),
+                        };
+                        if swap { KeyValue::Range(other, value) } else { KeyValue::Range(value, other) }
+                    }
+                }
+            });
+            let keys = keys.collect();
+            let action = table.actions[dice.below(table.actions.len() as u64) as usize].action;
+            let prioritised = table.keys.iter().any(|key| {
+                matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)
+            });
+            let call = dice.call(program, action);
+            let mut entry = TableEntry::new(keys, i32::from(prioritised), action, call.args.clone());
+            if table.profile.is_some() {
+                entry.action = match dice.below(3) {
+                    0 => engine::ActionSpec::Member(dice.below(4) as u32),
+                    1 => engine::ActionSpec::Group(1 + dice.below(2) as u32),
+                    _ => engine::ActionSpec::OneShot(vec![engine::WeightedCall { call, weight: 1, watch_port: None }]),
+                };
+            }
+            _ = objects.insert(id, entry);
+        }
+    }
+    for meter in program.meters.keys() {
+        _ = objects.configure_meters(meter, Some(MeterConfig { cir: 50, cbs: 100, pir: 100, pbs: 200 }));
+    }
+    for (id, register) in &program.registers {
+        for index in 0..register.size.min(4) {
+            _ = objects.set_register(id, index, dice.bits(register.width));
+        }
+    }
+    for (id, set) in &program.value_sets {
+        for _ in 0..dice.below(3) {
+            let member = set.fields.iter().map(|(_, width, _)| {
+                let (value, mask) = (dice.bits(*width), dice.bits(*width));
+                KeyValue::Ternary(value.and(&mask), mask)
+            });
+            _ = objects.insert_value_set_member(id, member.collect());
+        }
+    }
+}
+
+/// The bodies of a program's roles in the order in which they run.
+pub fn roles(program: &Program) -> Vec<BodyId> {
+    let order = ["parser", "verify_checksum", "ingress", "egress", "compute_checksum", "deparser"];
+    order.into_iter().filter_map(|role| program.blocks.get(role).copied()).collect()
+}
+
+/// One unit for each body, which leaves everything to be seen; or one for all.
+pub fn plan(bodies: &[BodyId], fused: bool) -> Plan {
+    let steps: Vec<Step> = bodies.iter().map(|body| Step::Run(*body)).collect();
+    if fused {
+        return Plan { units: vec![Unit { steps, fresh: true, next: Vec::new() }], visible: None };
+    }
+    let count = steps.len();
+    let units = steps.into_iter().map(|step| Unit { steps: vec![step], fresh: false, next: (0..count).collect() });
+    Plan { units: units.collect(), visible: None }
+}
+
+/// What differs between the two packets and their objects.
+pub fn difference(program: &Program, state: &PacketState, packet: &Packet) -> Option<String> {
+    for (id, slot) in &program.slots {
+        if *state.slot(id) != packet.slot(id) {
+            return Some(format!("slot {} {id}: {:?}, compiled {:?}", slot.name, state.slot(id), packet.slot(id)));
+        }
+    }
+    for (id, header) in &program.headers {
+        let compiled = packet.header(id);
+        if *state.header(id) != compiled {
+            return Some(format!("header {} {id}: {:?}, compiled {compiled:?}", header.name, state.header(id)));
+        }
+    }
+    let facts = [
+        ("cursor", state.cursor_bits() as u64, packet.cursor_bits() as u64),
+        ("error", u64::from(state.parser_error()), u64::from(packet.parser_error())),
+    ];
+    for (what, interpreted, compiled) in facts {
+        if interpreted != compiled {
+            return Some(format!("{what}: {interpreted}, compiled {compiled}"));
+        }
+    }
+    if state.requests() != packet.requests() {
+        return Some(format!("requests: {:?}, compiled {:?}", state.requests(), packet.requests()));
+    }
+    None
+}
+
+/// Runs packets through both; the first difference.
+pub fn run(program: &Arc<Program>, seed: u64, fused: bool, packets: usize, make: &mut dyn FnMut(&mut Dice) -> Vec<u8>) -> Option<String> {
+    let bodies = roles(program);
+    let plan = plan(&bodies, fused);
+    let speed = if seed.is_multiple_of(4) { Speed::Compile } else { Speed::Run };
+    let compiled = match Compiled::new(program, &plan, speed) {
+        Ok(compiled) => compiled,
+        Err(unsupported) => return Some(unsupported.to_string()),
+    };
+    let (mut one, mut other) = (Objects::new(program), Objects::new(program));
+    fill(program, &mut one, seed);
+    fill(program, &mut other, seed);
+    let mut dice = Dice(seed ^ 0x5eed);
+    let mut state = PacketState::new(program, Vec::new());
+    let mut packet = compiled.packet(Vec::new());
+    for number in 0..packets {
+        let data = make(&mut dice);
+        let now = Now { ns: number as u64 * 100_000_000 };
+        state.restart(program, data.clone());
+        let room = dice.below(3) as usize * 20;
+        let mut buffer = vec![0xee; room];
+        buffer.extend_from_slice(&data);
+        match fused || number % 2 == 0 {
+            true => packet.restart_all(buffer, room),
+            // Zeros of the headers and slots are not the unit's to make.
+            false => packet.restart_all(buffer, room),
+        };
+        let context = |what: String| Some(format!("packet {number} {data:02x?}: {what}"));
+        if fused {
+            let mut ending = Ending::Return;
+            for body in &bodies {
+                ending = Interpreter::run(program, &mut one, *body, &mut state, now, &mut ());
+                if matches!(ending, Ending::AssertFailed(_) | Ending::OutOfFuel(_) | Ending::Pending(_)) {
+                    break;
+                }
+            }
+            let outcome = compiled.run(0, &mut packet, &mut other, now);
+            let same = match outcome {
+                Outcome::Done(compiled) | Outcome::Failed(_, compiled) => compiled == ending,
+                Outcome::Stopped(_) => false,
+            };
+            if !same {
+                return context(format!("ends with {ending:?}, compiled {outcome:?}"));
+            }
+            if let Some(difference) = difference(program, &state, &packet) {
+                return context(difference);
+            }
+            if let (Outcome::Done(_), true) = (outcome, state.finish() != packet.finish()) {
+                return context(format!("sends {:02x?}, compiled {:02x?}", state.finish(), packet.finish()));
+            }
+        } else {
+            for (unit, body) in bodies.iter().enumerate() {
+                let ending = Interpreter::run(program, &mut one, *body, &mut state, now, &mut ());
+                let outcome = compiled.run(unit, &mut packet, &mut other, now);
+                let name = &program.bodies[*body].name;
+                let same = match outcome {
+                    Outcome::Done(compiled) | Outcome::Failed(_, compiled) => compiled == ending,
+                    Outcome::Stopped(_) => false,
+                };
+                if !same {
+                    return context(format!("{name} ends with {ending:?}, compiled {outcome:?}"));
+                }
+                if let Some(difference) = difference(program, &state, &packet) {
+                    return context(format!("after {name}: {difference}"));
+                }
+                if matches!(ending, Ending::AssertFailed(_) | Ending::OutOfFuel(_) | Ending::Pending(_)) {
+                    break;
+                }
+                let last = unit + 1 == bodies.len();
+                if last && state.finish() != packet.finish() {
+                    return context(format!("sends {:02x?}, compiled {:02x?}", state.finish(), packet.finish()));
+                }
+            }
+        }
+    }
+    let (interpreted, compiled) = (format!("{one:?}"), format!("{other:?}"));
+    if interpreted != compiled {
+        let at = interpreted.bytes().zip(compiled.bytes()).position(|(a, b)| a != b).unwrap_or(0);
+        let from = at.saturating_sub(200);
+        let around = |text: &str| text.get(from..(at + 200).min(text.len())).unwrap_or_default().to_owned();
+        return Some(format!("objects: {}\ncompiled: {}", around(&interpreted), around(&compiled)));
+    }
+    None
+}
