@@ -6,7 +6,6 @@ use p4::typed::{self, Call, Callee, StmtKind, Type};
 
 use crate::fold;
 use crate::instance::given_name;
-use crate::instance::given_name;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::Life;
 use crate::value::Val;
