@@ -3,21 +3,21 @@
 use bits::Bits;
 use ir::KeyValue;
 use smallvec::SmallVec;
+use tables::PackedLookup;
 
-use super::map::WordMap;
 use super::words::{KeyWords, Words};
 use super::{Backend, Handle, KeyShape, Lookup};
 
 #[derive(Debug)]
 pub(super) struct Exact {
     words: KeyWords,
-    entries: WordMap,
+    entries: tables::Exact,
 }
 
 impl Exact {
     pub(super) fn new(shape: &[KeyShape]) -> Self {
         let words = KeyWords::new(shape.iter().map(|key| (key.width, key.kind)));
-        Exact { entries: WordMap::new(words.words), words }
+        Exact { entries: tables::Exact::new(words.matched), words }
     }
 
     /// The words of values that are all exact.
@@ -33,23 +33,23 @@ impl Exact {
 
 impl Backend for Exact {
     fn lookup(&self, key: &[Bits]) -> Lookup {
-        self.entries.get(&self.words.pack(key)).map_or(Lookup::Miss, Lookup::Hit)
+        Lookup::from(self.entries.lookup(&self.words.pack(key)))
     }
 
     fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
-        Some(self.entries.get(key).map_or(Lookup::Miss, Lookup::Hit))
+        Some(Lookup::from(self.entries.lookup(key)))
     }
 
     fn find(&self, keys: &[KeyValue], _: i32) -> Option<Handle> {
-        self.entries.get(&self.plain(keys)?)
+        self.entries.lookup(&self.plain(keys)?).map(Handle)
     }
 
     fn insert(&mut self, keys: &[KeyValue], _: i32, handle: Handle) {
         let key = self.plain(keys).expect("an exact table's values are exact");
-        self.entries.insert(&key, handle);
+        self.entries.insert(&key, handle.0);
     }
 
     fn remove(&mut self, keys: &[KeyValue], _: i32) -> Option<Handle> {
-        self.entries.remove(&self.plain(keys)?)
+        self.entries.remove(&self.plain(keys)?).map(Handle)
     }
 }

@@ -3,18 +3,21 @@
 //! A backend knows keys, priorities and handles, and nothing of actions. It may answer *not yet*: a table in another
 //! machine's memory does. Those here answer at once:
 //!
-//! | the key has                       | backend | a lookup costs                      |
+//! | the key has                       | backend | what it is in the `tables` crate    |
 //! |-----------------------------------|---------|-------------------------------------|
-//! | only `exact`                      | `exact` | one hash                            |
-//! | one `lpm`, otherwise only `exact` | `lpm`   | one hash for each prefix length     |
-//! | anything else                     | `scan`  | a comparison with each entry        |
+//! | only `exact`                      | `exact` | a hash table                        |
+//! | one `lpm`, otherwise only `exact` | `lpm`   | a multibit trie                     |
+//! | anything else                     | `rules` | a scan of a few, else merged tuples |
+//!
+//! [`Scan`] compares with each entry; it says what those mean, and tests hold them to it.
 
 mod exact;
 mod lpm;
-mod map;
+mod rules;
 mod scan;
 mod words;
 
+pub use scan::Scan;
 pub use words::{KeyWords, WordPlace, Words};
 
 use bits::Bits;
@@ -35,6 +38,12 @@ pub enum Lookup {
     Miss,
     /// Not known yet; the packet has to wait.
     Pending,
+}
+
+impl From<Option<u32>> for Lookup {
+    fn from(found: Option<u32>) -> Self {
+        found.map_or(Lookup::Miss, |handle| Lookup::Hit(Handle(handle)))
+    }
 }
 
 /// The storage of a table's entries. Keys have one element for each of the table's, selectors excepted; values are in
@@ -81,7 +90,7 @@ pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
     } else if lpm == 1 && exact + 1 == shape.len() {
         Box::new(lpm::Lpm::new(shape))
     } else {
-        Box::new(scan::Scan::new(shape))
+        Box::new(rules::Rules::new(shape))
     }
 }
 

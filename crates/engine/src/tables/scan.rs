@@ -13,7 +13,8 @@ use crate::objects::FoldMap;
 type Rank = (Reverse<i32>, Reverse<u32>, u64);
 
 #[derive(Debug)]
-pub(super) struct Scan {
+/// Entries in the order in which they would win.
+pub struct Scan {
     shape: Vec<KeyShape>,
     rules: BTreeMap<Rank, (Box<[KeyValue]>, Handle)>,
     ranks: FoldMap<(Box<[KeyValue]>, i32), Rank>,
@@ -21,7 +22,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    pub(super) fn new(shape: &[KeyShape]) -> Self {
+    /// An empty table with a key of this shape.
+    pub fn new(shape: &[KeyShape]) -> Self {
         Scan { shape: shape.to_vec(), rules: BTreeMap::new(), ranks: FoldMap::default(), inserted: 0 }
     }
 }

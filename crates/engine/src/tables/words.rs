@@ -1,11 +1,12 @@
 //! Keys as machine words: the form in which fast executors ask, and hashing backends keep them.
 //!
-//! Elements of up to 64 bits share words in order as long as they fit whole; wider ones have words of their own, the
-//! least significant first. What is matched comes first, selectors begin a new word behind.
+//! The packing is that of the `tables` crate ([`tables::Layout`]): elements of up to 64 bits share words in order as long
+//! as they fit whole, wider ones begin a word. What is matched comes first, selectors begin a new word behind.
 
 use bits::Bits;
 use ir::MatchKind;
 use smallvec::SmallVec;
+use tables::{FieldKind, Layout};
 
 /// A key in words.
 pub type Words = SmallVec<[u64; 4]>;
@@ -36,7 +37,7 @@ impl WordPlace {
             return;
         }
         for at in 0..self.words() {
-            words[self.word + at] = value.word(at);
+            words[self.word + at] |= value.word(at);
         }
     }
 
@@ -61,30 +62,35 @@ pub struct KeyWords {
     pub words: usize,
 }
 
+/// How the `tables` crate matches a kind of key.
+fn field_kind(kind: MatchKind) -> FieldKind {
+    match kind {
+        MatchKind::Exact | MatchKind::Selector => FieldKind::Exact,
+        MatchKind::Lpm => FieldKind::Prefix,
+        MatchKind::Ternary | MatchKind::Optional => FieldKind::Masked,
+        MatchKind::Range => FieldKind::Range,
+    }
+}
+
 impl KeyWords {
+    /// The packing of what is matched, for the `tables` crate.
+    pub(super) fn layout(shape: &[super::KeyShape]) -> Layout {
+        Layout::new(shape.iter().map(|key| (key.width, field_kind(key.kind))))
+    }
+
     /// For elements of these widths and kinds.
     pub fn new(elements: impl IntoIterator<Item = (u32, MatchKind)>) -> Self {
         let elements: Vec<_> = elements.into_iter().collect();
         let mut places = vec![WordPlace { word: 0, shift: 0, width: 0 }; elements.len()];
-        let mut words = 0;
-        let mut matched = 0;
+        let (mut matched, mut words) = (0, 0);
         for selectors in [false, true] {
-            // Free bits of the last word.
-            let mut free = 0;
-            for (at, (width, kind)) in elements.iter().enumerate() {
-                if (*kind == MatchKind::Selector) != selectors || *width == 0 {
-                    continue;
-                }
-                if *width > free {
-                    (places[at].word, places[at].shift) = (words, 0);
-                    words += (*width as usize).div_ceil(64);
-                    free = if *width <= 64 { 64 - width } else { 0 };
-                } else {
-                    (places[at].word, places[at].shift) = (words - 1, 64 - free);
-                    free -= width;
-                }
-                places[at].width = *width;
+            let these: Vec<usize> =
+                (0..elements.len()).filter(|at| (elements[*at].1 == MatchKind::Selector) == selectors).collect();
+            let layout = Layout::new(these.iter().map(|at| (elements[*at].0, field_kind(elements[*at].1))));
+            for (at, field) in these.into_iter().zip(layout.fields()) {
+                places[at] = WordPlace { word: words + field.word, shift: field.shift, width: field.width };
             }
+            words += layout.words();
             if !selectors {
                 matched = words;
             }
@@ -116,7 +122,7 @@ mod tests {
         use MatchKind::*;
         let words = KeyWords::new([(32, Exact), (32, Ternary), (8, Selector), (9, Exact), (0, Exact), (130, Lpm)]);
         let at = |word, shift, width| WordPlace { word, shift, width };
-        assert_eq!(words.places, [at(0, 0, 32), at(0, 32, 32), at(5, 0, 8), at(1, 0, 9), at(0, 0, 0), at(2, 0, 130)]);
+        assert_eq!(words.places, [at(0, 0, 32), at(0, 32, 32), at(5, 0, 8), at(1, 0, 9), at(1, 9, 0), at(2, 0, 130)]);
         assert_eq!((words.matched, words.words), (5, 6));
         let values: Vec<Bits> =
             words.places.iter().map(|place| Bits::ones(place.width).sub(&Bits::new(1, place.width))).collect();

@@ -1,0 +1,77 @@
+//! Entries of any kind, by priority.
+
+use bits::Bits;
+use ir::{KeyValue, MatchKind};
+use tables::{Classifier, PackedLookup, Pattern, Ternary};
+
+use super::words::{KeyWords, Words};
+use super::{Backend, Handle, KeyShape, Lookup};
+
+#[derive(Debug)]
+pub(super) struct Rules {
+    shape: Vec<KeyShape>,
+    words: KeyWords,
+    layout: tables::Layout,
+    rules: Ternary,
+}
+
+fn words_of(value: &Bits) -> Words {
+    (0..value.width().div_ceil(64) as usize).map(|index| value.word(index)).collect()
+}
+
+impl Rules {
+    pub(super) fn new(shape: &[KeyShape]) -> Self {
+        let layout = KeyWords::layout(shape);
+        let words = KeyWords::new(shape.iter().map(|key| (key.width, key.kind)));
+        Rules { shape: shape.to_vec(), words, rules: Ternary::new(&layout), layout }
+    }
+
+    /// What a rule asks, and its rank: priority, then the lengths of all prefixes together.
+    fn rule(&self, keys: &[KeyValue], priority: i32) -> Option<(Pattern, u64)> {
+        let mut pattern = Pattern::any(&self.layout);
+        let mut prefixes = 0;
+        for (field, (key, shape)) in keys.iter().zip(&self.shape).enumerate() {
+            match (key, shape.kind) {
+                (KeyValue::Exact(value), _) => pattern.exact(&self.layout, field, &words_of(value)),
+                (KeyValue::Lpm(value, length), _) => {
+                    pattern.prefix(&self.layout, field, &words_of(value), *length);
+                    prefixes += u64::from(*length);
+                }
+                (KeyValue::Ternary(value, mask), _) => {
+                    pattern.masked(&self.layout, field, &words_of(value), &words_of(mask));
+                }
+                (KeyValue::Range(low, high), MatchKind::Range) => {
+                    pattern.range(&self.layout, field, &words_of(low), &words_of(high));
+                }
+                (KeyValue::Any, _) => {}
+                (KeyValue::Range(..), _) => return None,
+            }
+        }
+        Some((pattern, (u64::from(priority.max(0) as u32) << 32) + prefixes))
+    }
+}
+
+impl Backend for Rules {
+    fn lookup(&self, key: &[Bits]) -> Lookup {
+        Lookup::from(self.rules.lookup(&self.words.pack(key)))
+    }
+
+    fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
+        Some(Lookup::from(self.rules.lookup(key)))
+    }
+
+    fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle> {
+        let (pattern, rank) = self.rule(keys, priority)?;
+        self.rules.find(&pattern, rank).map(Handle)
+    }
+
+    fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle) {
+        let (pattern, rank) = self.rule(keys, priority).expect("values are of the kinds of their keys");
+        self.rules.insert(&pattern, rank, handle.0);
+    }
+
+    fn remove(&mut self, keys: &[KeyValue], priority: i32) -> Option<Handle> {
+        let (pattern, rank) = self.rule(keys, priority)?;
+        self.rules.remove(&pattern, rank).map(Handle)
+    }
+}
