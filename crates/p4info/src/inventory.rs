@@ -118,6 +118,8 @@ pub(crate) struct Walker<'a, 'd> {
     pub(crate) global_actions: Vec<ActionId>,
     /// Extern instances constructed in a table's property, and the names they get.
     in_place: HashMap<InstanceId, Option<String>>,
+    /// Packages that have been gone through: one may be part of another.
+    packages: HashSet<InstanceId>,
     /// Applied instances whose code has not been gone through yet.
     pub(crate) to_apply: VecDeque<usize>,
     /// Actions declared in a control.
@@ -137,6 +139,7 @@ pub(crate) fn take<'a>(program: &'a Program, arch: &dyn Architecture, diagnostic
         body_digests: Vec::new(),
         global_actions: Vec::new(),
         in_place: HashMap::new(),
+        packages: HashSet::new(),
         to_apply: VecDeque::new(),
         local_actions: program.controls.values().flat_map(|control| control.actions.iter().copied()).collect(),
         overflow: false,
@@ -175,7 +178,7 @@ impl<'a> Walker<'a, '_> {
 
     /// The parsers and controls of a package, and of packages in it.
     fn package(&mut self, id: InstanceId, depth: usize) {
-        if depth > MAX_DEPTH {
+        if depth > MAX_DEPTH || !self.packages.insert(id) {
             return;
         }
         let program = self.program;
@@ -190,6 +193,9 @@ impl<'a> Walker<'a, '_> {
     }
 
     fn root(&mut self, root: usize) {
+        if self.insts[root].applied {
+            return;
+        }
         self.body_digests.clear();
         self.global_actions.clear();
         self.apply(root);
