@@ -1,7 +1,7 @@
-/* Annotations of every form, and pragmas, change nothing where nobody asks for them. */
-#pragma once_upon a time
+/* Annotations of every form change nothing where nobody asks for them. */
 #include "common/bench.p4"
 
+@pragma once_upon a time
 @mine("text") @yours[1, "two", true] @theirs[key = 5, other = "x"] @anything(a {b} [c] (d) ; , 5)
 struct unused_t {
     @field @also() bit<8> value;
@@ -23,7 +23,7 @@ control MyIngress(INGRESS_PARAMS) {
         @inner {
             t.apply();
         }
-        @likely if (hdr.h.c == 9) @unlikely {
+        if (hdr.h.c == 9) @unlikely {
             hdr.h.x = 1;
         }
     }

@@ -6,7 +6,7 @@ header h_t { bit<8> value; }
 struct pair_t { bit<8> a; bit<8> b; }
 struct inner_t { pair_t pair; h_t[2] stack; }
 struct headers { h_t first; inner_t rest; }
-struct metadata { inner_t saved; inner_t other; h_t header; }
+struct metadata { inner_t saved; inner_t other; h_t kept; }
 
 #include "common/empty.p4"
 
@@ -36,13 +36,13 @@ control MyIngress(inout headers hdr, inout metadata meta, inout standard_metadat
         meta.saved.stack[0].value = meta.saved.pair.b;
         meta.other.stack[1].setValid();
         meta.other.stack[1].value = 0x77;
-        meta.header = meta.saved.stack[1];
+        meta.kept = meta.saved.stack[1];
         if (hdr.first.value == 1) {
             swap.apply(hdr.rest, meta.saved);
         } else if (hdr.first.value == 2) {
             swap.apply(meta.other, hdr.rest);
         }
-        hdr.first = meta.header;
+        hdr.first = meta.kept;
     }
 }
 

@@ -1,15 +1,28 @@
 //! Statements.
 
+use bits::Bits;
 use source::{Diagnostic, Span};
 
 use super::method::Called;
 use super::scope::Symbol;
-use super::{Checker, Place, VarKind, bad, is_error};
+use super::{Checker, Place, VarKind, bad, constant, expr, is_error};
 use crate::ast::{self, DeclKind, StmtKind};
-use crate::typed::{self, Block, Expr, ExprKind, Stmt, Type};
+use crate::typed::{self, Block, Expr, ExprKind, Stmt, Type, Value};
 
 fn stmt(kind: typed::StmtKind, span: Span) -> Stmt {
     Stmt { kind, span }
+}
+
+/// Whether evaluating the expression twice is the same as once, as far as its form tells.
+fn calls_nothing(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Var(_) | ExprKind::Const(_) => true,
+        ExprKind::Field(base, _) | ExprKind::Slice(base, ..) | ExprKind::Cast(base) | ExprKind::Unary(_, base) => {
+            calls_nothing(base)
+        }
+        ExprKind::Binary(_, a, b) | ExprKind::Element(a, b) => calls_nothing(a) && calls_nothing(b),
+        _ => false,
+    }
 }
 
 impl<'a> Checker<'a> {
@@ -187,10 +200,17 @@ impl<'a> Checker<'a> {
     }
 
     fn assign_stmt(&mut self, lhs: &ast::Expr, op: Option<ast::BinaryOp>, rhs: &ast::Expr, span: Span) -> Option<Stmt> {
+        let written = lhs;
         let lhs = self.check(lhs, None);
         if is_error(&lhs.ty) {
             self.check(rhs, None);
             return None;
+        }
+        if let (ast::ExprKind::PlusSlice(..), ExprKind::Slice(shifted, high, 0)) = (&written.kind, &lhs.kind)
+            && let ExprKind::Binary(ast::BinaryOp::Shr, base, low) = &shifted.kind
+        {
+            let (base, low, high) = ((**base).clone(), (**low).clone(), *high);
+            return self.assign_moving_slice(&lhs, base, low, high, op, rhs, span);
         }
         if !self.is_lvalue(&lhs) {
             self.not_an_lvalue(&lhs);
@@ -213,6 +233,64 @@ impl<'a> Checker<'a> {
             _ => typed::StmtKind::Assign { lhs, op: None, rhs: result },
         };
         Some(stmt(kind, span))
+    }
+
+    /// `base[low +: width] = rhs` where `low` is not constant: the whole of `base` is written, with the bits at `low`
+    /// replaced. `slice` is the left side as a value, `base` its unsigned base.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one statement")]
+    fn assign_moving_slice(
+        &mut self,
+        slice: &Expr,
+        base: Expr,
+        low: Expr,
+        high: u32,
+        op: Option<ast::BinaryOp>,
+        rhs: &ast::Expr,
+        span: Span,
+    ) -> Option<Stmt> {
+        let rhs = match op {
+            None => self.check_as(rhs, &slice.ty),
+            Some(op) => {
+                let rhs = self.check(rhs, None);
+                let result = self.binary_typed(op, slice.clone(), rhs, span);
+                self.convert(result, &slice.ty)
+            }
+        };
+        // What is written to: without the cast that made it unsigned.
+        let place = match &base.kind {
+            ExprKind::Cast(inner) if !self.is_lvalue(&base) => (**inner).clone(),
+            _ => base.clone(),
+        };
+        if !self.is_lvalue(&place) {
+            self.not_an_lvalue(slice);
+            return None;
+        }
+        let Type::Bit(of) = base.ty else { return None };
+        if is_error(&rhs.ty) {
+            return None;
+        }
+        // Both stand twice in what follows.
+        if !calls_nothing(&low) || !calls_nothing(&place) {
+            self.error(
+                Diagnostic::error("unsupported", span, "the low end of a slice that is written to calls something")
+                    .help("put it into a variable first"),
+            );
+            return None;
+        }
+        let wide = Type::Bit(of);
+        let ones = Bits::from_big(&Bits::ones(high + 1).to_big(), of);
+        let mask = constant(Value::Bits(ones), wide.clone(), span);
+        let mask = self.binary_typed(ast::BinaryOp::Shl, mask, low.clone(), span);
+        let others = expr(ExprKind::Unary(ast::UnaryOp::BitNot, Box::new(mask)), wide.clone(), span);
+        let kept = self.binary_typed(ast::BinaryOp::BitAnd, base, others, span);
+        let moved = expr(ExprKind::Cast(Box::new(rhs)), wide, span);
+        let moved = self.binary_typed(ast::BinaryOp::Shl, moved, low, span);
+        let whole = self.binary_typed(ast::BinaryOp::BitOr, kept, moved, span);
+        let rhs = if whole.ty == place.ty { whole } else { self.recast(whole, &place.ty) };
+        if is_error(&rhs.ty) {
+            return None;
+        }
+        Some(stmt(typed::StmtKind::Assign { lhs: place, op: None, rhs }, span))
     }
 
     fn call_stmt(&mut self, e: &ast::Expr, span: Span) -> Option<Stmt> {
