@@ -33,9 +33,6 @@ pub(crate) struct Types<'a> {
 /// How deep types may contain each other.
 const MAX_DEPTH: u32 = 100;
 
-/// How many fields a header may come to.
-const MAX_FIELDS: usize = 10_000;
-
 fn named(name: &str) -> proto::P4NamedType {
     proto::P4NamedType { name: name.to_owned() }
 }
@@ -378,36 +375,42 @@ pub(crate) fn flat_fields<'a>(program: &'a Program, decl: &'a StructDecl) -> Vec
         });
         return flat.collect();
     }
+    // Structs that are being gone through, from the outermost to the innermost.
+    let mut open = vec![Open { decl, next: 0, prefix: String::new(), annotations: Vec::new() }];
     let mut out = Vec::new();
-    flatten(program, decl, "", &[], 0, &mut out);
+    while let Some(top) = open.last_mut() {
+        let Some(field) = top.decl.fields.get(top.next) else {
+            open.pop();
+            continue;
+        };
+        top.next += 1;
+        let name = format!("{}{}", top.prefix, field.name);
+        // Annotations further in go before those around them.
+        let mut annotations = field.annotations.to_vec();
+        let own = annotations.len();
+        for outer in &top.annotations {
+            if !annotations[..own].iter().any(|inner| inner.name == outer.name) {
+                annotations.push(outer.clone());
+            }
+        }
+        match &field.ty {
+            Type::Struct(id) => {
+                let decl = &program.structs[*id];
+                open.push(Open { decl, next: 0, prefix: name + ".", annotations });
+            }
+            ty => out.push(FlatField { name, ty, annotations: annotations.into(), span: field.span }),
+        }
+    }
     out
 }
 
-fn flatten<'a>(
-    program: &'a Program,
+/// A struct whose fields are being gone through.
+struct Open<'a> {
     decl: &'a StructDecl,
-    prefix: &str,
-    around: &[p4::typed::Annotation],
-    depth: u32,
-    out: &mut Vec<FlatField<'a>>,
-) {
-    for field in &decl.fields {
-        if depth > MAX_DEPTH || out.len() >= MAX_FIELDS {
-            return;
-        }
-        let name = format!("{prefix}{}", field.name);
-        // Annotations further in go before those around them.
-        let mut merged: Vec<_> = field.annotations.to_vec();
-        merged.extend(
-            around
-                .iter()
-                .filter(|outer| !merged.iter().any(|inner| inner.name == outer.name))
-                .cloned()
-                .collect::<Vec<_>>(),
-        );
-        match &field.ty {
-            Type::Struct(id) => flatten(program, &program.structs[*id], &format!("{name}."), &merged, depth + 1, out),
-            ty => out.push(FlatField { name, ty, annotations: merged.into(), span: field.span }),
-        }
-    }
+    /// Index of the next field.
+    next: usize,
+    /// The path to it, with a dot at the end.
+    prefix: String,
+    /// What is written on the fields around.
+    annotations: Vec<p4::typed::Annotation>,
 }

@@ -108,6 +108,21 @@ fn a_run_without_entries_drops_everything_and_the_same_seed_gives_the_same_run()
 }
 
 #[test]
+fn a_file_without_end_is_refused_and_a_byte_order_mark_is_passed_over() {
+    for arguments in [["check", "/dev/zero", "--json"], ["check", ROUTER, "--entries=/dev/zero"]] {
+        let done = command(&arguments);
+        assert_eq!(done.code, Some(3), "{done:?}");
+        assert!(done.stderr.contains("/dev/zero has more than"), "{done:?}");
+    }
+    let directory = Directory::new();
+    let marked = |path: &str| {
+        let text = std::fs::read_to_string(root().join(path)).expect("the file is there");
+        directory.write(path.rsplit('/').next().expect("a name"), format!("\u{feff}{text}"))
+    };
+    command(&["check", &marked(ROUTER), "--entries", &marked(ENTRIES)]).ok();
+}
+
+#[test]
 fn a_damaged_capture_is_an_environment_or_input_error_in_words() {
     let directory = Directory::new();
     let cut = capture(&[frame([10, 0, 2, 2], 64), arp_request()]);
@@ -288,4 +303,28 @@ fn the_demo_needs_no_network() {
     assert!(done.stdout.contains("5 of 5 answered") && done.stdout.contains("3 dropped by the router"), "{done:?}");
     let json = command(&["demo", "--offline", "--json"]).ok().json();
     assert_eq!((&json["ping"]["received"], &json["mode"]), (&5.into(), &"offline".into()), "{json:#}");
+}
+
+#[test]
+fn p4info_is_text_json_or_bytes_as_asked_or_as_the_file_is_called() {
+    let text = command(&["p4info", ROUTER]);
+    assert_eq!(text.code, 0, "{}", text.stderr);
+    assert!(text.stdout.starts_with("# proto-file: p4/config/v1/p4info.proto\n"), "{}", text.stdout);
+    assert!(text.stdout.contains("    name: \"RouterIngress.ipv4_lpm\"\n"), "{}", text.stdout);
+    let json = command(&["p4info", ROUTER, "--format", "json"]);
+    let value: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(value["pkgInfo"]["arch"], "v1model");
+    let directory = Directory::new();
+    for (file, format) in [("router.txtpb", "text"), ("router.json", "json"), ("router.bin", "binary")] {
+        let path = directory.path(file);
+        let written = command(&["p4info", ROUTER, "-o", &path]);
+        assert_eq!((written.code, written.stdout.as_str()), (0, ""), "{}", written.stderr);
+        let asked = directory.path("asked");
+        command(&["p4info", ROUTER, "--format", format, "-o", &asked]);
+        let bytes = |path: &str| std::fs::read(path).expect("the command wrote the file");
+        assert!(bytes(&path) == bytes(&asked), "{file} is not {format}");
+    }
+    assert_eq!(std::fs::read_to_string(directory.path("router.txtpb")).expect("text"), text.stdout);
+    let nowhere = command(&["p4info", ROUTER, "-o", "/nowhere/at/all"]);
+    assert_eq!(nowhere.code, 3, "{}", nowhere.stderr);
 }
