@@ -12,6 +12,8 @@ use crate::prefetch::prefetch;
 use crate::{BATCH, MISS, PackedLookup, for_words};
 
 const GROUP: usize = 16;
+/// A table of fewer words is in near caches, where asking for memory early only costs.
+const NEAR_WORDS: usize = 1 << 15;
 const EMPTY: u8 = 0xff;
 /// A slot whose entry is gone, in a group that was full: the search must go on.
 const GONE: u8 = 0x80;
@@ -131,6 +133,12 @@ impl Exact {
     /// First the tags of all are asked for, then the slots they point to, then the keys are compared.
     fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
         let words = self.count::<N>();
+        if self.slots.len() < NEAR_WORDS {
+            for (at, found) in found.iter_mut().enumerate() {
+                *found = self.lookup_in::<N>(&keys[at * words..][..words]).unwrap_or(MISS);
+            }
+            return;
+        }
         let mut hashes = [0u64; BATCH];
         for (chunk, found) in found.chunks_mut(BATCH).enumerate() {
             let keys = &keys[chunk * BATCH * words..][..found.len() * words];

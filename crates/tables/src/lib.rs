@@ -32,6 +32,7 @@
 //! been checked: a key of the wrong length asserts.
 
 mod arena;
+pub mod classbench;
 pub mod dice;
 mod exact;
 mod hash;
@@ -40,6 +41,7 @@ mod lpm;
 mod pattern;
 mod prefetch;
 pub mod publish;
+mod simd;
 mod ternary;
 
 pub use exact::Exact;

@@ -73,5 +73,9 @@ fn a_million_entries_take_the_memory_that_is_said() {
     }
     assert!(table.memory_bytes() <= 1_000_000 * 25 * 12 / 7 + 10_000, "{} bytes", table.memory_bytes());
     assert_eq!(table.lookup(&[999_999, 999_999 << 32]), Some(999_999));
+    let keys: Vec<u64> = (0..2_000_000).flat_map(|key| [key, key << 32]).collect();
+    let mut found = vec![0; 2_000_000];
+    table.lookup_batch(&keys, &mut found);
+    assert!(found.iter().zip(0..).all(|(found, key)| *found == if key < 1_000_000 { key } else { MISS }));
     assert_eq!(table.lookup(&[999_999, 0]), None);
 }

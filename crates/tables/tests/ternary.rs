@@ -1,7 +1,7 @@
 //! Classifiers against a scan of all rules.
 
 use tables::dice::Dice;
-use tables::{Classifier, FieldKind, Layout, MISS, Pattern, SmallScan, Ternary, TupleMerge};
+use tables::{Classifier, FieldKind, Layout, MISS, PackedLookup, Pattern, SmallScan, Ternary, TupleMerge};
 
 /// A rule as it is said, so that the oracle does not depend on how patterns are kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -254,5 +254,66 @@ fn patterns_match_what_they_say() {
             }
             assert_eq!(pattern.matches(&pack(&layout, &key)), matches(&values, &widths, &key), "{values:x?} {key:x?}");
         }
+    }
+}
+
+/// With so many rules some share half of their hash, and the tuple grows many times.
+#[test]
+fn each_of_many_rules_is_found() {
+    let layout = Layout::new([(32, FieldKind::Masked)]);
+    let mut table = TupleMerge::new(&layout);
+    let key = |rule: u32| [u64::from(rule.wrapping_mul(0x9e37_79b1))];
+    let exact = |rule| {
+        let mut pattern = Pattern::any(&layout);
+        pattern.exact(&layout, 0, &key(rule));
+        pattern
+    };
+    for rule in 0..300_000u32 {
+        // Later rules have larger priorities, and there is one for everything among them.
+        table.insert(&exact(rule), u64::from(rule), rule);
+        if rule == 150_000 {
+            table.insert(&Pattern::any(&layout), 0, u32::MAX - 1);
+        }
+    }
+    for rule in 0..300_000 {
+        assert_eq!(table.lookup(&key(rule)), Some(rule), "rule {rule}");
+    }
+    let keys: Vec<u64> = (0..300_000).flat_map(key).collect();
+    let mut found = vec![0; 300_000];
+    table.lookup_batch(&keys, &mut found);
+    assert!(found.iter().zip(0..).all(|(found, rule)| *found == rule));
+    assert!(table.memory_bytes() < 300_000 * 150, "{} bytes", table.memory_bytes());
+}
+
+/// What rules like those that people write find, against the oracle of the generator, while rules go again.
+#[test]
+fn generated_rule_sets_agree_with_a_scan() {
+    use tables::classbench::{self, Family};
+    for family in [Family::Acl, Family::Fw, Family::Ipc] {
+        let layout = classbench::layout();
+        let mut rules: Vec<_> = classbench::rules(family, 3000, 5).into_iter().zip(0u32..).collect();
+        assert_eq!(rules.len(), 3000);
+        let headers = classbench::headers(&rules.iter().map(|rule| rule.0).collect::<Vec<_>>(), 600, 6);
+        let keys: Vec<u64> = headers.iter().flat_map(|header| header.key()).collect();
+        let mut table = Ternary::new(&layout);
+        // From the last to the first, so that each rule wins over those that are there.
+        for (rule, handle) in rules.iter().rev() {
+            table.insert(&rule.pattern(&layout), u64::from(3000 - handle), *handle);
+        }
+        let mut dice = Dice::new(1);
+        while !rules.is_empty() {
+            let mut found = vec![0; headers.len()];
+            table.lookup_batch(&keys, &mut found);
+            for (header, found) in headers.iter().zip(found) {
+                let want = rules.iter().find(|(rule, _)| rule.matches(header)).map(|(_, handle)| *handle);
+                assert_eq!(table.lookup(&header.key()), want, "{family:?} {header:?}");
+                assert_eq!(found, want.unwrap_or(MISS), "{family:?} {header:?} in a batch");
+            }
+            for _ in 0..rules.len().min(500) {
+                let (rule, handle) = rules.remove(dice.below(rules.len() as u64) as usize);
+                assert_eq!(table.remove(&rule.pattern(&layout), u64::from(3000 - handle)), Some(handle));
+            }
+        }
+        assert!(table.is_empty());
     }
 }

@@ -122,6 +122,13 @@ impl Lpm {
         if self.width == 0 { 0 } else { key[self.word] >> self.shift & (u64::MAX >> (64 - self.width)) }
     }
 
+    /// The field of 65 to 128 bits, its first bit at the top.
+    #[inline(always)]
+    fn middle(&self, key: &[u64]) -> u128 {
+        let value = u128::from(key[self.word]) | u128::from(key[self.word + 1]) << 64;
+        value << (128 - self.width)
+    }
+
     /// The field with its first bit at the top of the first word.
     fn value(&self, key: &[u64]) -> Value {
         let count = (self.width as usize).div_ceil(64);
@@ -155,8 +162,9 @@ impl Lpm {
         match self.width {
             0..=64 => {
                 let spare = (64 - self.width) & 63;
-                self.trie.lookup_narrow(branch.root, self.narrow(key) << spare)
+                self.trie.lookup_number(branch.root, self.narrow(key) << spare)
             }
+            65..=128 => self.trie.lookup_number(branch.root, self.middle(key)),
             _ => self.trie.lookup(branch.root, &self.value(key)),
         }
     }
@@ -279,6 +287,8 @@ impl PackedLookup for Lpm {
             } else if self.width <= 64 {
                 let spare = (64 - self.width) & 63;
                 self.trie.lookup_batch(branch.root, found, |at| self.narrow(key(at)) << spare);
+            } else if self.width <= 128 {
+                self.trie.lookup_batch(branch.root, found, |at| self.middle(key(at)));
             } else {
                 for (at, found) in found.iter_mut().enumerate() {
                     *found = self.trie.lookup(branch.root, &self.value(key(at))).unwrap_or(MISS);

@@ -49,18 +49,26 @@ const fn inner(bits: u32, length: u32) -> u32 {
 }
 
 /// Reads a value 6 bits at a time.
-trait Walk {
+pub(super) trait Walk {
     fn next(&mut self) -> usize;
 }
 
 /// Values of up to 64 bits, the first bit at the top.
-struct Narrow(u64);
-
-impl Walk for Narrow {
+impl Walk for u64 {
     #[inline(always)]
     fn next(&mut self) -> usize {
-        let bits = self.0 >> (64 - STEP);
-        self.0 <<= STEP;
+        let bits = *self >> (64 - STEP);
+        *self <<= STEP;
+        bits as usize
+    }
+}
+
+/// Values of up to 128 bits, the first bit at the top.
+impl Walk for u128 {
+    #[inline(always)]
+    fn next(&mut self) -> usize {
+        let bits = *self >> (128 - STEP);
+        *self <<= STEP;
         bits as usize
     }
 }
@@ -143,8 +151,8 @@ impl Trie {
     }
 
     #[inline(always)]
-    pub(super) fn lookup_narrow(&self, root: u32, value: u64) -> Option<u32> {
-        self.descend(root, Narrow(value))
+    pub(super) fn lookup_number(&self, root: u32, value: impl Walk) -> Option<u32> {
+        self.descend(root, value)
     }
 
     pub(super) fn lookup(&self, root: u32, value: &[u64]) -> Option<u32> {
@@ -153,8 +161,13 @@ impl Trie {
 
     /// Fills up to [`BATCH`] results; all walks go down together, so that their loads overlap.
     #[inline(always)]
-    pub(super) fn lookup_batch(&self, root: u32, found: &mut [u32], value: impl Fn(usize) -> u64) {
-        let mut rest = [0u64; BATCH];
+    pub(super) fn lookup_batch<T: Walk + Copy + Default>(
+        &self,
+        root: u32,
+        found: &mut [u32],
+        value: impl Fn(usize) -> T,
+    ) {
+        let mut rest = [T::default(); BATCH];
         let mut at = [root; BATCH];
         let mut going = [0u8; BATCH];
         let mut count = found.len();
@@ -168,8 +181,7 @@ impl Trie {
             for place in 0..count {
                 let index = usize::from(going[place]) % BATCH;
                 let node = self.node(at[index]);
-                let bits = Narrow(rest[index]).next();
-                rest[index] <<= STEP;
+                let bits = rest[index].next();
                 if let Some(place) = Self::inside(&node, bits) {
                     found[index] = place;
                 }

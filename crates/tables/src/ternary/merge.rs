@@ -16,18 +16,22 @@
 //!
 //! A rule takes `16 * words + 32` bytes, 24 for each range that is more than a prefix, and about 25 in its tuple.
 
+use smallvec::SmallVec;
+
 use super::Classifier;
 use super::rules::{NONE, Rank, Rules};
 use super::tuple::Tuple;
 use crate::layout::{Field, Layout};
 use crate::pattern::{Pattern, Words};
 use crate::prefetch::prefetch;
+use crate::simd::{Level, level};
 use crate::{BATCH, MISS, PackedLookup, for_words};
 
 /// From how many tuples on no new one is opened, if another admits a rule.
 pub const TUPLES_MOST: usize = 256;
-/// The longest chain that a rule joins without looking for another tuple.
-const CHAIN_MOST: usize = 8;
+/// How long a chain is at most before a tuple is opened for a rule, for masks from coarse to the rule's own. Every
+/// key pays for a tuple, but few for a chain, so finer tuples, which hold fewer rules, have to save more.
+const CHAIN_MOST: [usize; GRIDS] = [8, 16, 48];
 
 /// A classifier for many rules.
 #[derive(Clone, Debug)]
@@ -36,12 +40,13 @@ pub struct TupleMerge {
     rules: Rules,
     /// The best first.
     tuples: Vec<Tuple>,
+    level: Level,
 }
 
 impl TupleMerge {
     /// An empty classifier.
     pub fn new(layout: &Layout) -> Self {
-        TupleMerge { layout: layout.clone(), rules: Rules::new(layout.words()), tuples: Vec::new() }
+        TupleMerge { layout: layout.clone(), rules: Rules::new(layout.words()), tuples: Vec::new(), level: level() }
     }
 
     /// The masks of the tuples in the order in which they are asked, with the number of rules in each.
@@ -58,20 +63,8 @@ impl TupleMerge {
                 break;
             }
             let hash = tuple.hash::<N>(key);
-            if !tuple.may_have(hash) {
-                continue;
-            }
-            let mut rule = tuple.head(hash);
-            while rule != NONE {
-                if self.rules.matches::<N>(rule, key) {
-                    let rank = self.rules.rank::<N>(rule);
-                    if found == NONE || rank > best {
-                        best = rank;
-                        found = rule;
-                    }
-                    break;
-                }
-                rule = self.rules.next::<N>(rule);
+            if tuple.may_have(hash) {
+                self.walk::<N>(tuple.head(hash), key, &mut found, &mut best);
             }
         }
         (found != NONE).then(|| self.rules.handle::<N>(found))
@@ -79,21 +72,29 @@ impl TupleMerge {
 
     /// For each tuple: hashes and filters of all keys that it can still serve better, then the slots of those that
     /// pass, then the rules. So what a key waits for is asked for while others are worked on.
-    fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+    #[inline(always)]
+    fn lookup_chunks<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
         let words = if N == 0 { self.rules.words() } else { N };
+        let mut columns: SmallVec<[[u64; BATCH]; 4]> = SmallVec::from_elem([0; BATCH], words);
         for (chunk, found) in found.chunks_mut(BATCH).enumerate() {
             let keys = &keys[chunk * BATCH * words..][..found.len() * words];
-            self.lookup_chunk::<N>(keys, found);
+            for (word, column) in columns.iter_mut().enumerate() {
+                for at in 0..found.len() {
+                    column[at] = keys[at * words + word];
+                }
+            }
+            self.lookup_chunk::<N>(keys, &columns, found);
         }
     }
 
     #[inline(always)]
-    fn lookup_chunk<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+    fn lookup_chunk<const N: usize>(&self, keys: &[u64], columns: &[[u64; BATCH]], found: &mut [u32]) {
         let words = if N == 0 { self.rules.words() } else { N };
         let key = |at: u8| &keys[usize::from(at) * words..][..words];
         let mut best = [Rank::default(); BATCH];
         let mut active = [0u8; BATCH];
-        let mut passing = [(0u64, 0u8); BATCH];
+        let mut hashes = [0u64; BATCH];
+        let mut passing = [0u8; BATCH];
         let mut chains = [(NONE, 0u8); BATCH];
         let mut count = found.len();
         for (at, active) in active.iter_mut().enumerate() {
@@ -101,29 +102,31 @@ impl TupleMerge {
         }
         found.fill(NONE);
         for tuple in &self.tuples {
+            tuple.hash_batch::<N>(columns, &mut hashes);
             let mut kept = 0;
             let mut pass = 0;
             for place in 0..count {
                 let at = active[place];
-                if found[usize::from(at)] != NONE && best[usize::from(at)] > tuple.best {
-                    continue;
-                }
+                let index = usize::from(at) % BATCH;
                 active[kept] = at;
-                kept += 1;
-                let hash = tuple.hash::<N>(key(at));
-                passing[pass] = (hash, at);
-                pass += usize::from(tuple.may_have(hash));
+                let useful = best[index].priority <= tuple.best.priority;
+                kept += usize::from(useful);
+                passing[pass] = at;
+                pass += usize::from(useful & tuple.may_have(hashes[index]));
             }
             count = kept;
             if count == 0 {
                 break;
             }
-            for (hash, _) in &passing[..pass] {
-                tuple.prefetch_slot(*hash);
+            if pass == 0 {
+                continue;
+            }
+            for at in &passing[..pass] {
+                tuple.prefetch_slot(hashes[usize::from(*at) % BATCH]);
             }
             let mut heads = 0;
-            for (hash, at) in &passing[..pass] {
-                let head = tuple.head(*hash);
+            for at in &passing[..pass] {
+                let head = tuple.head(hashes[usize::from(*at) % BATCH]);
                 if head != NONE {
                     let (records, first) = self.rules.place::<N>(head);
                     prefetch(records, first);
@@ -132,23 +135,54 @@ impl TupleMerge {
                 }
             }
             for (head, at) in &chains[..heads] {
-                let mut rule = *head;
-                while rule != NONE {
-                    if self.rules.matches::<N>(rule, key(*at)) {
-                        let rank = self.rules.rank::<N>(rule);
-                        let at = usize::from(*at);
-                        if found[at] == NONE || rank > best[at] {
-                            best[at] = rank;
-                            found[at] = rule;
-                        }
-                        break;
-                    }
-                    rule = self.rules.next::<N>(rule);
-                }
+                let index = usize::from(*at) % BATCH;
+                self.walk::<N>(*head, key(*at), &mut found[index], &mut best[index]);
             }
         }
         for found in found.iter_mut() {
             *found = if *found == NONE { MISS } else { self.rules.handle::<N>(*found) };
+        }
+    }
+
+    /// Follows a chain to the first rule that matches, if it wins over what was found.
+    #[inline(always)]
+    fn walk<const N: usize>(&self, head: u32, key: &[u64], found: &mut u32, best: &mut Rank) {
+        let mut rule = head;
+        while rule != NONE {
+            let rank = self.rules.rank::<N>(rule);
+            if *found != NONE && rank < *best {
+                return;
+            }
+            if self.rules.matches::<N>(rule, key) {
+                *best = rank;
+                *found = rule;
+                return;
+            }
+            rule = self.rules.next::<N>(rule);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn lookup_avx2<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        self.lookup_chunks::<N>(keys, found);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn lookup_avx512<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        self.lookup_chunks::<N>(keys, found);
+    }
+
+    fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        match self.level {
+            Level::Baseline => self.lookup_chunks::<N>(keys, found),
+            // SAFETY: `level` found every feature that the function is compiled for.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.lookup_avx2::<N>(keys, found) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.lookup_avx512::<N>(keys, found) },
         }
     }
 
@@ -168,7 +202,7 @@ impl TupleMerge {
         for (at, tuple) in self.tuples.iter().enumerate() {
             if tuple.admits(&pattern.mask) {
                 let chained = tuple.chained(&self.rules, &pattern.value);
-                if chained < CHAIN_MOST {
+                if chained < CHAIN_MOST[0] {
                     return at;
                 }
                 if shortest.is_none_or(|(least, _)| chained < least) {
@@ -176,12 +210,12 @@ impl TupleMerge {
                 }
             }
         }
-        if let Some((_, at)) = shortest
-            && self.tuples.len() >= TUPLES_MOST
-        {
-            return at;
-        }
-        for grid in 0..GRIDS {
+        for (grid, most) in CHAIN_MOST.iter().enumerate() {
+            if let Some((chained, at)) = shortest
+                && (chained < *most || self.tuples.len() >= TUPLES_MOST)
+            {
+                return at;
+            }
             let mask = relax(&self.layout, &pattern.mask, grid);
             if !self.tuples.iter().any(|tuple| tuple.mask == mask) {
                 self.tuples.push(Tuple::new(mask));

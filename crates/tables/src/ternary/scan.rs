@@ -7,34 +7,10 @@
 use super::Classifier;
 use super::rules::{Rank, Rules};
 use crate::pattern::Pattern;
+use crate::simd::{Level, level};
 use crate::{MISS, PackedLookup, for_words};
 
 const BLOCK: usize = 8;
-
-/// What the processor has.
-#[derive(Clone, Copy, Debug)]
-enum Level {
-    Baseline,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-fn level() -> Level {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::is_x86_feature_detected as has;
-        let avx2 = has!("avx2") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
-        if avx2 && has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl") {
-            return Level::Avx512;
-        }
-        if avx2 {
-            return Level::Avx2;
-        }
-    }
-    Level::Baseline
-}
 
 /// Rules that are scanned. Without a limit on their number, but made for 64 or fewer.
 #[derive(Clone, Debug)]

@@ -1,15 +1,32 @@
 //! One merged tuple: the rules whose masks have at least certain bits, hashed by their values of these bits.
 //!
 //! Rules with the same hash are a chain, the one that wins first. Slots hold half of the hash and the head of the chain;
-//! what is not compared there is compared with the rule itself. Before the slots comes a filter of single bits, 16 a
+//! what is not compared there is compared with the rule itself. Only that half counts for the filter too, or rules that
+//! share a chain could have different bits there. Before the slots comes a filter of single bits, 16 a
 //! chain or more, which is small enough for the nearest caches and sends most keys away.
 
 use super::rules::{NONE, Rank, Rules};
-use crate::hash::hash_words;
+use crate::BATCH;
 use crate::pattern::Words;
 use crate::prefetch::prefetch;
 
 const EMPTY: u64 = u64::MAX;
+
+/// Odd numbers without a pattern, one for each word in turn.
+const FACTORS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
+
+/// What a word adds to a hash. A product's high bits depend on all lower bits of its factors, so the high half of the
+/// word is brought down first.
+#[inline(always)]
+fn term(at: usize, word: u64) -> u64 {
+    (word ^ word >> 32).wrapping_mul(FACTORS[at % 4].wrapping_add(at as u64 & !3))
+}
+
+/// The hash of the terms' sum. Made of operations that SIMD has, unlike the hash of exact tables.
+#[inline(always)]
+fn finish(sum: u64) -> u64 {
+    (sum ^ sum >> 32).wrapping_mul(FACTORS[2])
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Tuple {
@@ -40,13 +57,29 @@ impl Tuple {
     pub(super) fn hash<const N: usize>(&self, key: &[u64]) -> u64 {
         let words = if N == 0 { self.mask.len() } else { N };
         let mask = &self.mask[..words];
-        hash_words(words, |at| key[at] & mask[at])
+        finish((0..words).fold(0, |sum: u64, at| sum.wrapping_add(term(at, key[at] & mask[at]))))
+    }
+
+    /// The hashes of a batch, whose keys lie word by word.
+    #[inline(always)]
+    pub(super) fn hash_batch<const N: usize>(&self, keys: &[[u64; BATCH]], hashes: &mut [u64; BATCH]) {
+        let words = if N == 0 { self.mask.len() } else { N };
+        let (mask, keys) = (&self.mask[..words], &keys[..words]);
+        let mut sums = [0u64; BATCH];
+        for word in 0..words {
+            for at in 0..BATCH {
+                sums[at] = sums[at].wrapping_add(term(word, keys[word][at] & mask[word]));
+            }
+        }
+        for at in 0..BATCH {
+            hashes[at] = finish(sums[at]);
+        }
     }
 
     /// Whether the filter lets a hash pass.
     #[inline(always)]
     pub(super) fn may_have(&self, hash: u64) -> bool {
-        let bit = hash as usize & (self.filter.len() * 64 - 1);
+        let bit = (hash >> 32) as usize & (self.filter.len() * 64 - 1);
         self.filter[bit / 64] >> (bit % 64) & 1 != 0
     }
 
@@ -106,7 +139,6 @@ impl Tuple {
     pub(super) fn add(&mut self, rules: &mut Rules, rule: u32) {
         let hash = self.hash::<0>(rules.value(rule));
         let rank = rules.rank::<0>(rule);
-        self.best = self.best.max(rank);
         self.len += 1;
         match self.slot_of(hash) {
             None => {
@@ -132,6 +164,7 @@ impl Tuple {
                 }
             }
         }
+        self.best = self.best.max(rank);
     }
 
     fn add_chain(&mut self, rules: &Rules, hash: u64, head: u32) {
@@ -149,7 +182,7 @@ impl Tuple {
             at += 1;
         }
         self.slots[at & mask] = hash >> 32 << 32 | u64::from(head);
-        let bit = hash as usize & (self.filter.len() * 64 - 1);
+        let bit = (hash >> 32) as usize & (self.filter.len() * 64 - 1);
         self.filter[bit / 64] |= 1 << (bit % 64);
     }
 

@@ -1,0 +1,93 @@
+//! The exact table against hashbrown with a fast hash, for keys of one and two words.
+//!
+//! Both sides have the same packed keys. Half of the flows asked for are uniform, half follow Zipf's law (0.99); a
+//! tenth of the keys are not there.
+
+mod support;
+
+use hashbrown::HashMap;
+use support::{compare, digest};
+use tables::dice::Dice;
+use tables::{Exact, MISS, PackedLookup};
+
+const LOOKUPS: usize = 400_000;
+
+/// Ranks by Zipf's law with exponent 0.99, by inverting its continuous form.
+fn zipf(dice: &mut Dice, count: u64) -> u64 {
+    let uniform = (dice.word() >> 11) as f64 / (1u64 << 53) as f64;
+    let end = (count as f64).powf(0.01);
+    let rank = (1.0 + uniform * (end - 1.0)).powf(100.0) as u64;
+    rank.clamp(1, count) - 1
+}
+
+fn measure<const N: usize>(count: u64, skewed: bool) {
+    let key = |flow: u64| -> [u64; N] {
+        let mut dice = Dice::new(flow);
+        std::array::from_fn(|_| dice.word())
+    };
+    let mut exact = Exact::new(N);
+    let mut map: HashMap<[u64; N], u32, foldhash::fast::FixedState> = HashMap::default();
+    for flow in 0..count {
+        exact.insert(&key(flow), flow as u32);
+        map.insert(key(flow), flow as u32);
+    }
+    let mut dice = Dice::new(1);
+    let flow = |dice: &mut Dice| match dice.percent(10) {
+        true => count + dice.below(count),
+        // Frequent flows are not neighbours in the table.
+        false if skewed => zipf(dice, count) * 7_919 % count,
+        false => dice.below(count),
+    };
+    let keys: Vec<[u64; N]> = (0..LOOKUPS).map(|_| key(flow(&mut dice))).collect();
+    let flat = keys.as_flattened();
+    let (mut a, mut b, mut c) = (vec![0; LOOKUPS], vec![0; LOOKUPS], vec![0; LOOKUPS]);
+    let mut ways: Vec<support::Way> = vec![
+        (
+            "hashbrown",
+            Box::new(|| {
+                keys.iter().zip(&mut a).for_each(|(key, found)| *found = map.get(key).copied().unwrap_or(MISS));
+                digest(&a)
+            }),
+        ),
+        (
+            "single",
+            Box::new(|| {
+                keys.iter().zip(&mut b).for_each(|(key, found)| *found = exact.lookup(key).unwrap_or(MISS));
+                digest(&b)
+            }),
+        ),
+        (
+            "batch",
+            Box::new(|| {
+                exact.lookup_batch(flat, &mut c);
+                digest(&c)
+            }),
+        ),
+    ];
+    let times = compare(LOOKUPS, &mut ways);
+    println!(
+        "{:>8}{:>7}{:>9} {:>10.1}{:>9.1}{:>9.1} {:>6.2}x {:>8}",
+        count,
+        N,
+        if skewed { "zipf" } else { "uniform" },
+        times[0],
+        times[1],
+        times[2],
+        times[0] / times[2],
+        exact.memory_bytes() / exact.len(),
+    );
+}
+
+fn main() {
+    println!("ns a lookup, medians of 9 runs; ratio: hashbrown against batches");
+    println!(
+        "{:>8}{:>7}{:>9} {:>10}{:>9}{:>9} {:>7} {:>8}",
+        "entries", "words", "keys", "hashbrown", "single", "batch", "ratio", "B/entry"
+    );
+    for count in [1_000, 10_000, 100_000, 1_000_000] {
+        for skewed in [false, true] {
+            measure::<1>(count, skewed);
+            measure::<2>(count, skewed);
+        }
+    }
+}

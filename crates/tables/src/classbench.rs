@@ -1,0 +1,265 @@
+//! Rule sets and headers like those of ClassBench (Taylor, Turner: ClassBench, 2007), for measurements and tests.
+//!
+//! Everything follows from a family, a size and a seed. The distributions are our own, after what the literature says
+//! of the three families:
+//!
+//! | family | addresses                                      | ports                                 | protocol    |
+//! |--------|------------------------------------------------|---------------------------------------|-------------|
+//! | acl    | both specific, destinations more than sources  | source any; destination mostly exact  | nearly all  |
+//! | fw     | one of the two often anything                  | ranges common, on both sides          | mostly      |
+//! | ipc    | like acl for most, like fw for some            | both sides exact, any or ranges       | mostly      |
+//!
+//! Addresses come from networks that hold subnets that hold hosts, some far more often than others, so that prefixes
+//! contain each other and pairs repeat with different ports, as in the sets that people write.
+
+use crate::dice::Dice;
+use crate::layout::{FieldKind, Layout};
+use crate::pattern::Pattern;
+
+/// The kind of rule set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Access control lists.
+    Acl,
+    /// Firewalls.
+    Fw,
+    /// Chains of Linux's packet filter.
+    Ipc,
+}
+
+/// A rule over the five fields. The first of a list that matches wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FiveTuple {
+    /// Source and destination: address with zeros behind its prefix, and the prefix's length.
+    pub addresses: [(u32, u8); 2],
+    /// Source and destination: lowest and highest port.
+    pub ports: [(u16, u16); 2],
+    /// The protocol, or any.
+    pub protocol: Option<u8>,
+}
+
+/// A packet's five fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Source and destination.
+    pub addresses: [u32; 2],
+    /// Source and destination.
+    pub ports: [u16; 2],
+    /// The protocol.
+    pub protocol: u8,
+}
+
+/// How the five fields are packed: two words.
+pub fn layout() -> Layout {
+    use FieldKind::{Masked, Prefix, Range};
+    Layout::new([(32, Prefix), (32, Prefix), (16, Range), (16, Range), (8, Masked)])
+}
+
+impl FiveTuple {
+    /// The rule as a pattern over [`layout`].
+    pub fn pattern(&self, layout: &Layout) -> Pattern {
+        let mut pattern = Pattern::any(layout);
+        for (field, (address, length)) in self.addresses.iter().enumerate() {
+            pattern.prefix(layout, field, &[u64::from(*address)], u32::from(*length));
+        }
+        for (field, (low, high)) in self.ports.iter().enumerate() {
+            pattern.range(layout, 2 + field, &[u64::from(*low)], &[u64::from(*high)]);
+        }
+        if let Some(protocol) = self.protocol {
+            pattern.exact(layout, 4, &[u64::from(protocol)]);
+        }
+        pattern
+    }
+
+    /// Whether a header matches: the oracle.
+    pub fn matches(&self, header: &Header) -> bool {
+        let address = |((value, length), address): (&(u32, u8), &u32)| (value ^ address) & prefix_mask(*length) == 0;
+        let port = |((low, high), port): (&(u16, u16), &u16)| (low..=high).contains(&port);
+        self.addresses.iter().zip(&header.addresses).all(address)
+            && self.ports.iter().zip(&header.ports).all(port)
+            && self.protocol.is_none_or(|protocol| protocol == header.protocol)
+    }
+
+    /// Bits that the rule fixes, ports counted by the logarithm of their range.
+    fn specificity(&self) -> u32 {
+        let addresses: u32 = self.addresses.iter().map(|(_, length)| u32::from(*length)).sum();
+        let ports: u32 = self.ports.iter().map(|(low, high)| 16 - (u32::from(high - low) + 1).ilog2()).sum();
+        addresses + ports + if self.protocol.is_some() { 8 } else { 0 }
+    }
+}
+
+impl Header {
+    /// The key for [`layout`].
+    pub fn key(&self) -> [u64; 2] {
+        let [source, destination] = self.addresses.map(u64::from);
+        let ports = u64::from(self.ports[0]) | u64::from(self.ports[1]) << 16;
+        [source | destination << 32, ports | u64::from(self.protocol) << 32]
+    }
+}
+
+fn prefix_mask(length: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
+}
+
+/// The networks that a rule set speaks of.
+struct Networks {
+    /// Their first 16 bits.
+    sites: Vec<u32>,
+    subnets_per_site: u64,
+    hosts_per_subnet: u64,
+    salt: u64,
+}
+
+impl Networks {
+    /// More rules speak of more networks, but also more often of the same.
+    fn new(dice: &mut Dice, rules: usize) -> Self {
+        let root = (rules as f64).sqrt();
+        let sites = (0..(root / 4.0).max(4.0) as usize).map(|_| dice.word() as u32 & 0xffff_0000).collect();
+        Networks {
+            sites,
+            subnets_per_site: ((root / 4.0) as u64).clamp(4, 200),
+            hosts_per_subnet: 60,
+            salt: dice.word(),
+        }
+    }
+
+    /// One of `end`, the first far more often than the last.
+    fn skewed(dice: &mut Dice, end: u64) -> u64 {
+        let (a, b) = (dice.below(end), dice.below(end));
+        a.min(b) * dice.below(4).min(1)
+    }
+
+    fn address(&self, dice: &mut Dice) -> u32 {
+        let site = Self::skewed(dice, self.sites.len() as u64);
+        let subnet = Self::skewed(dice, self.subnets_per_site);
+        let host = dice.below(self.hosts_per_subnet);
+        // Which subnets a site has and which hosts a subnet has is fixed, but not in order.
+        let scatter = |parts: &[u64]| {
+            let seed = parts.iter().fold(self.salt, |seed, part| Dice::new(seed ^ part).word());
+            seed as u32 & 0xff
+        };
+        self.sites[site as usize] | scatter(&[site, subnet]) << 8 | scatter(&[site, subnet, host])
+    }
+
+    fn prefix(&self, dice: &mut Dice, lengths: &[(u64, u8)]) -> (u32, u8) {
+        let length = dice.pick(lengths);
+        // Lengths between the usual ones are there, but rare.
+        let length = if length % 8 == 4 { length - 3 + dice.below(7) as u8 } else { length };
+        (self.address(dice) & prefix_mask(length), length)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Ports {
+    Any,
+    Low,
+    High,
+    Range,
+    Exact,
+}
+
+fn ports(dice: &mut Dice, classes: &[(u64, Ports)]) -> (u16, u16) {
+    const KNOWN: [u16; 24] = [
+        80, 443, 53, 22, 25, 23, 21, 110, 143, 123, 161, 389, 445, 1433, 1521, 3306, 3389, 5060, 8080, 111, 137, 139,
+        179, 514,
+    ];
+    match dice.pick(classes) {
+        Ports::Any => (0, u16::MAX),
+        Ports::Low => (0, 1023),
+        Ports::High => (1024, u16::MAX),
+        Ports::Range => {
+            let low = dice.pick(&[(3, 1024), (2, 2000), (2, 5000), (3, 0)]) + dice.below(30_000) as u16;
+            (low, low + dice.pick(&[(4, 1u16), (3, 9), (2, 100), (1, 3000)]) + dice.below(8) as u16)
+        }
+        Ports::Exact if dice.percent(70) => {
+            let port = KNOWN[Networks::skewed(dice, KNOWN.len() as u64) as usize];
+            (port, port)
+        }
+        Ports::Exact => {
+            let port = 1024 + dice.below(9000) as u16;
+            (port, port)
+        }
+    }
+}
+
+fn rule(family: Family, networks: &Networks, dice: &mut Dice) -> FiveTuple {
+    use Ports::{Any, Exact, High, Low, Range};
+    const TCP: Option<u8> = Some(6);
+    const UDP: Option<u8> = Some(17);
+    const ICMP: Option<u8> = Some(1);
+    const SPECIFIC: &[(u64, u8)] = &[(3, 0), (1, 8), (1, 12), (6, 16), (5, 20), (22, 24), (10, 28), (52, 32)];
+    const SOURCE: &[(u64, u8)] = &[(12, 0), (2, 8), (2, 12), (12, 16), (8, 20), (26, 24), (8, 28), (30, 32)];
+    const OPEN: &[(u64, u8)] = &[(55, 0), (1, 8), (1, 12), (5, 16), (3, 20), (12, 24), (3, 28), (20, 32)];
+    let style = match family {
+        Family::Ipc if dice.percent(35) => Family::Fw,
+        Family::Ipc => Family::Acl,
+        other => other,
+    };
+    let addresses = match style {
+        Family::Fw => {
+            let destination = if dice.percent(60) { SPECIFIC } else { OPEN };
+            [networks.prefix(dice, OPEN), networks.prefix(dice, destination)]
+        }
+        _ => [networks.prefix(dice, SOURCE), networks.prefix(dice, SPECIFIC)],
+    };
+    let (source, destination): (&[_], &[_]) = match family {
+        Family::Acl => (&[(98, Any), (2, Exact)], &[(10, Any), (2, Low), (8, High), (14, Range), (66, Exact)]),
+        Family::Fw => (
+            &[(62, Any), (14, High), (2, Low), (6, Range), (16, Exact)],
+            &[(24, Any), (12, High), (2, Low), (12, Range), (50, Exact)],
+        ),
+        Family::Ipc => (
+            &[(70, Any), (8, High), (1, Low), (3, Range), (18, Exact)],
+            &[(40, Any), (8, High), (2, Low), (8, Range), (42, Exact)],
+        ),
+    };
+    let protocol = match family {
+        Family::Acl => dice.pick(&[(80, TCP), (14, UDP), (3, ICMP), (3, None)]),
+        Family::Fw => dice.pick(&[(64, TCP), (22, UDP), (4, ICMP), (10, None)]),
+        Family::Ipc => dice.pick(&[(56, TCP), (26, UDP), (6, ICMP), (12, None)]),
+    };
+    let ports = match protocol {
+        // Only TCP and UDP have ports.
+        TCP | UDP => [ports(dice, source), ports(dice, destination)],
+        _ => [(0, u16::MAX); 2],
+    };
+    FiveTuple { addresses, ports, protocol }
+}
+
+/// `count` different rules, the more specific ones rather at the front, as whoever writes rules puts the exceptions
+/// before the rule. Fewer, if a small world of addresses does not have as many.
+pub fn rules(family: Family, count: usize, seed: u64) -> Vec<FiveTuple> {
+    let mut dice = Dice::new(seed ^ (family as u64) << 56);
+    let networks = Networks::new(&mut dice, count);
+    let mut seen = std::collections::HashSet::new();
+    let mut rules = Vec::with_capacity(count);
+    for _ in 0..count * 20 {
+        let rule = rule(family, &networks, &mut dice);
+        if seen.insert(rule) {
+            let place = rule.specificity() + dice.below(24) as u32;
+            rules.push((std::cmp::Reverse(place), rule));
+        }
+        if rules.len() == count {
+            break;
+        }
+    }
+    rules.sort();
+    rules.into_iter().map(|(_, rule)| rule).collect()
+}
+
+/// Headers that each match a rule picked at random, anywhere in it; one of 20 is random altogether. There is no
+/// locality: a cache of flows would not help.
+pub fn headers(rules: &[FiveTuple], count: usize, seed: u64) -> Vec<Header> {
+    let mut dice = Dice::new(seed);
+    let header = |_| {
+        let rule = match rules.is_empty() || dice.percent(5) {
+            true => FiveTuple { addresses: [(0, 0); 2], ports: [(0, u16::MAX); 2], protocol: None },
+            false => rules[dice.below(rules.len() as u64) as usize],
+        };
+        let addresses = rule.addresses.map(|(value, length)| value | dice.word() as u32 & !prefix_mask(length));
+        let ports = rule.ports.map(|(low, high)| low + dice.below(u64::from(high - low) + 1) as u16);
+        let protocol = rule.protocol.unwrap_or_else(|| dice.pick(&[(6, 6), (3, 17), (1, 1)]));
+        Header { addresses, ports, protocol }
+    };
+    (0..count).map(header).collect()
+}
