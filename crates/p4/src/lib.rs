@@ -15,6 +15,7 @@
 pub mod ast;
 mod check;
 pub mod lex;
+mod lint;
 pub mod parse;
 mod preprocess;
 pub mod typed;

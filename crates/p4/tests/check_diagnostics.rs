@@ -1,5 +1,6 @@
-//! What the checker says about mistakes: each `testdata/diagnostics/check/*.p4` beside the text it must produce, in
-//! `.expected`. `UPDATE_EXPECT=1` writes those files anew; review them as code.
+//! What the checker says about mistakes, `testdata/diagnostics/check/*.p4`, and about correct programs that are hardly
+//! meant so, `testdata/diagnostics/lint/*.p4`: each beside the text it must produce, in `.expected`. `UPDATE_EXPECT=1`
+//! writes those files anew; review them as code.
 
 use std::fs;
 use std::path::Path;
@@ -8,15 +9,41 @@ use p4::{DiskLoader, Options};
 use source::{Diagnostics, SourceMap};
 
 #[test]
-fn diagnostics_are_as_expected() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/diagnostics/check");
+fn mistakes_are_reported_as_expected() {
+    compare("check", 9, false);
+}
+
+#[test]
+fn warnings_are_given_as_expected() {
+    compare("lint", 3, true);
+}
+
+#[test]
+fn warnings_can_be_turned_off_by_kind_and_by_family() {
+    let text = "action a() { } control c(inout bit<8> x) { bit<8> y; table t { actions = { a; } default_action = a; } apply { if (x >= 0) { x = 1; } } }";
+    let codes = |silenced: &[&str]| {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        silenced.iter().for_each(|code| diagnostics.silence(code));
+        let program = p4::parse(&mut map, "a.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
+        assert!(p4::check(&program, &map, &mut diagnostics).is_some());
+        diagnostics.in_order().iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&[]), ["unused-variable", "unused-table", "constant-comparison"]);
+    assert_eq!(codes(&["unused-table"]), ["unused-variable", "constant-comparison"]);
+    assert_eq!(codes(&["unused"]), ["constant-comparison"]);
+    assert!(codes(&["unused", "constant-comparison"]).is_empty());
+}
+
+/// Holds what is said about each program of a folder to its expectation.
+fn compare(folder: &str, at_least: usize, is_accepted: bool) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/diagnostics").join(folder);
     let mut paths: Vec<_> = fs::read_dir(&directory)
         .expect("the test data is there")
         .map(|entry| entry.expect("the entry can be read").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "p4"))
         .collect();
     paths.sort();
-    assert!(paths.len() >= 9, "test data is missing");
+    assert!(paths.len() >= at_least, "test data is missing");
     let mut different = Vec::new();
     for path in paths {
         let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
@@ -25,7 +52,8 @@ fn diagnostics_are_as_expected() {
         let program = p4::parse(&mut map, &name, &text, &Options::default(), &DiskLoader, &mut diagnostics);
         let syntax = diagnostics.render(&map, false);
         assert!(!diagnostics.has_errors(), "{name} must parse: it is about what comes after that\n{syntax}");
-        assert!(p4::check(&program, &map, &mut diagnostics).is_none(), "{name} is accepted");
+        let checked = p4::check(&program, &map, &mut diagnostics);
+        assert_eq!(checked.is_some(), is_accepted, "{name}: {}", diagnostics.render(&map, false));
         let found = diagnostics.render(&map, false).trim_end().to_owned() + "\n";
         let expected = path.with_extension("expected");
         if std::env::var_os("UPDATE_EXPECT").is_some() {

@@ -258,10 +258,10 @@ fn what_is_right_but_odd_gets_a_warning() {
     let expected = [
         ("2: accept;", "unreachable"),
         ("300", "overflow"),
-        ("forgotten", "unused"),
-        ("idle", "unused"),
+        ("forgotten", "unused-table"),
+        ("idle", "unused-variable"),
         ("lost", "unreachable-state"),
-        ("never", "unused"),
+        ("never", "unused-action"),
         ("x = 1;", "unreachable"),
     ];
     assert_eq!(found, expected.map(|(text, code)| (text.to_owned(), code)));

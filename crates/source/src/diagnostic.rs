@@ -95,14 +95,19 @@ impl Diagnostics {
         Self::default()
     }
 
-    /// Turns warnings of kind `code` off.
+    /// Turns warnings of kind `code` off; `unused` also turns off `unused-table` and all other kinds that begin so.
     pub fn silence(&mut self, code: &str) {
         self.silenced.insert(code.to_owned());
     }
 
+    fn is_silenced(&self, code: &str) -> bool {
+        let families = code.match_indices('-').map(|(at, _)| &code[..at]);
+        families.chain([code]).any(|kind| self.silenced.contains(kind))
+    }
+
     /// Adds a finding. A second one of the same kind at the same place is not added: it is the same mistake again.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        if diagnostic.severity == Severity::Warning && self.silenced.contains(diagnostic.code) {
+        if diagnostic.severity == Severity::Warning && self.is_silenced(diagnostic.code) {
             return;
         }
         let repeats = |d: &Diagnostic| d.code == diagnostic.code && d.primary.span == diagnostic.primary.span;
@@ -112,9 +117,14 @@ impl Diagnostics {
         self.errors += usize::from(diagnostic.severity == Severity::Error);
         if self.list.len() >= MAX_KEPT {
             self.dropped += 1;
-        } else {
-            self.list.push(diagnostic);
+            // An error is worth more than a warning.
+            let warning = self.list.iter().rposition(|kept| kept.severity == Severity::Warning);
+            match warning.filter(|_| diagnostic.severity == Severity::Error) {
+                Some(at) => self.list.remove(at),
+                None => return,
+            };
         }
+        self.list.push(diagnostic);
     }
 
     /// Adds every finding of `other`.
@@ -143,6 +153,17 @@ impl Diagnostics {
     /// The findings that were kept, in the order they were made.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
+    }
+
+    /// The findings in the order for readers: by place, as in the text, files in the order they were read. At one place
+    /// errors come before warnings, else the order they were made stays. Stages find mistakes in an order of their own,
+    /// which says nothing to who wrote the text.
+    pub fn in_order(&self) -> Vec<&Diagnostic> {
+        let mut list: Vec<&Diagnostic> = self.list.iter().collect();
+        list.sort_by_key(|finding| {
+            (finding.primary.span.file, finding.primary.span.start, std::cmp::Reverse(finding.severity))
+        });
+        list
     }
 
     /// Whether nothing was found.

@@ -5,10 +5,10 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use crate::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 
 impl Diagnostics {
-    /// Every finding, sorted by nothing but the order they were made, as text; with ANSI colours if `color`.
+    /// Every finding as text, in the order of [`Diagnostics::in_order`]; with ANSI colours if `color`.
     pub fn render(&self, map: &SourceMap, color: bool) -> String {
         let mut out = String::new();
-        for diagnostic in self.iter() {
+        for diagnostic in self.in_order() {
             out.push_str(&diagnostic.render(map, color));
             out.push_str("\n\n");
         }

@@ -129,8 +129,12 @@ impl Checker<'_> {
             }
             Symbol::Const(value) if !self.spend(&value.ty, span) => bad(span),
             Symbol::Const(value) => Expr { span, ..(*value).clone() },
-            Symbol::Instance(id) => expr(ExprKind::Instance(id), self.out.instances[id].ty.clone(), span),
+            Symbol::Instance(id) => {
+                self.used.instances.insert(id);
+                expr(ExprKind::Instance(id), self.out.instances[id].ty.clone(), span)
+            }
             Symbol::ValueSet(id) => {
+                self.used.value_sets.insert(id);
                 let ty = Type::Set(Box::new(self.out.value_sets[id].ty.clone()));
                 expr(ExprKind::ValueSet(id), ty, span)
             }

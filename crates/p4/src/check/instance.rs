@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
             TypeRefKind::Named { name, .. } => name.name.clone(),
             _ => self.describe_plainly(&made.ty).into(),
         };
-        Some(self.out.instances.push(typed::Instance {
+        let id = self.out.instances.push(typed::Instance {
             name: name.clone(),
             local_name: name,
             ty: made.ty,
@@ -100,7 +100,9 @@ impl<'a> Checker<'a> {
             methods: Vec::new(),
             annotations: [].into(),
             span,
-        }))
+        });
+        self.used.instances.insert(id);
+        Some(id)
     }
 
     /// Parsers live in parsers, controls in controls, packages at top level.

@@ -46,6 +46,7 @@ impl Checker<'_> {
                         );
                         return None;
                     }
+                    self.used.value_sets.insert(id);
                     return Some(Keyset::ValueSet(id, e.span));
                 }
                 self.single(e, ty)

@@ -195,6 +195,7 @@ impl<'a> Checker<'a> {
             .collect();
         let Some(index) = self.choose(&name.name, &candidates, args, span) else { return Called::Wrong };
         let Some(proto) = proto(index) else { return Called::Wrong };
+        self.used.functions.insert(proto.name.span);
         let is_extern = matches!(program.decls[index].kind, DeclKind::ExternFunction(_));
         let signature = Signature {
             kind: if is_extern { CallKind::Extern } else { CallKind::Function },

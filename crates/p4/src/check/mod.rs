@@ -69,6 +69,9 @@ pub fn check(program: &ast::Program, map: &SourceMap, diagnostics: &mut Diagnost
     let mut checker = Checker::new(program, map, diagnostics);
     let out = checker.program();
     let clean = diagnostics.error_count() == errors_before;
+    if clean {
+        crate::lint::lint(&out, map, diagnostics);
+    }
     clean.then_some(out)
 }
 

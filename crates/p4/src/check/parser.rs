@@ -221,6 +221,7 @@ impl<'a> Checker<'a> {
                 let same = parts.len() == exprs.len()
                     && parts.iter().zip(exprs).all(|(part, e)| *part == e.ty || is_error(&e.ty));
                 if same {
+                    self.used.value_sets.insert(id);
                     return Some(vec![Keyset::ValueSet(id, only.span)]);
                 }
                 let found = self.describe(&ty);

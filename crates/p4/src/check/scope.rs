@@ -138,6 +138,7 @@ impl Checker<'_> {
 
     /// Makes a name known in the innermost scope, or at top level; reports one that is there already.
     pub(super) fn declare(&mut self, name: &Ident, symbol: Symbol) {
+        self.warn_of_shadowing(name, &symbol);
         let binding = Binding { symbol, span: name.span, index: self.visible.saturating_sub(1) };
         let names = match self.scopes.last_mut() {
             Some(scope) => &mut scope.names,
@@ -188,11 +189,17 @@ impl Checker<'_> {
     }
 }
 
-/// The candidate that is spelled most like `name`, if any is close enough to be meant.
+/// The candidate that is spelled most like `name`, if any is close enough to be meant. Names of one or two letters are
+/// close to one another by chance: they are near a longer name, or one that differs in case, only.
 pub(super) fn nearest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<String> {
-    let limit = (name.chars().count() / 3).max(1);
+    let length = name.chars().count();
+    let limit = (length / 3).max(1);
+    let is_plausible = |candidate: &str| {
+        length.max(candidate.chars().count()) > 2 && candidate.chars().any(|c| name.contains(c))
+            || candidate.eq_ignore_ascii_case(name)
+    };
     candidates
-        .filter(|candidate| *candidate != name)
+        .filter(|candidate| *candidate != name && is_plausible(candidate))
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min()

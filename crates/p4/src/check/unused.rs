@@ -1,11 +1,14 @@
-//! Warnings of what is declared and never used: variables, actions and tables.
+//! Warnings of what is declared and never used, and of names that hide others.
 
 use std::collections::HashSet;
 
-use source::{Diagnostic, Span};
+use source::{Diagnostic, FileId, Span};
 
+use super::scope::Symbol;
 use super::{Checker, VarKind};
-use crate::typed::{ActionId, TableId, VarId};
+use crate::ast::{DeclKind, Direction, Ident};
+use crate::lint::is_shipped;
+use crate::typed::{ActionId, Annotations, InstanceId, TableId, Type, ValueSetId, VarId};
 
 /// What expressions, statements and tables referred to.
 #[derive(Default)]
@@ -13,40 +16,163 @@ pub(super) struct Used {
     pub(super) vars: HashSet<VarId>,
     pub(super) actions: HashSet<ActionId>,
     pub(super) tables: HashSet<TableId>,
+    pub(super) instances: HashSet<InstanceId>,
+    pub(super) value_sets: HashSet<ValueSetId>,
+    /// Where functions that are called are declared.
+    pub(super) functions: HashSet<Span>,
 }
 
 impl Checker<'_> {
     /// A generic declaration is checked several times; one use in one of them is enough, for the place is the same.
     pub(super) fn warn_of_unused(&mut self) {
+        let out = &self.out;
         let used_places: HashSet<Span> = self
             .used
             .vars
             .iter()
-            .map(|var| self.out.vars[*var].span)
-            .chain(self.used.actions.iter().map(|action| self.out.actions[*action].span))
-            .chain(self.used.tables.iter().map(|table| self.out.tables[*table].span))
+            .map(|var| out.vars[*var].span)
+            .chain(self.used.actions.iter().map(|action| out.actions[*action].span))
+            .chain(self.used.tables.iter().map(|table| out.tables[*table].span))
+            .chain(self.used.instances.iter().map(|instance| out.instances[*instance].span))
+            .chain(self.used.value_sets.iter().map(|set| out.value_sets[*set].span))
+            .chain(self.used.functions.iter().copied())
             .collect();
-        let mut found: Vec<(Span, String)> = Vec::new();
-        for (id, var) in &self.out.vars {
-            let is_local = matches!(self.var_kinds.get(&id), Some(VarKind::Local));
-            if is_local && !used_places.contains(&var.span) {
-                found.push((var.span, format!("variable `{}` is never used", var.name)));
+        let is_quiet = |list: &Annotations| list.iter().any(|annotation| &*annotation.name == "noWarn");
+        let is_used = |span: Span| used_places.contains(&span) || is_shipped(self.map, span);
+        let mut found: Vec<(Span, &'static str, String)> = Vec::new();
+        for (id, var) in &out.vars {
+            if is_used(var.span) || is_quiet(&var.annotations) || var.name.starts_with('_') {
+                continue;
+            }
+            match self.var_kinds.get(&id) {
+                Some(VarKind::Local) => {
+                    found.push((var.span, "unused-variable", format!("variable `{}` is never used", var.name)));
+                }
+                Some(VarKind::ActionData) => {
+                    found.push((var.span, "unused-parameter", format!("parameter `{}` is never used", var.name)));
+                }
+                _ => {}
             }
         }
-        for action in self.out.actions.values().filter(|action| &*action.name != "NoAction") {
-            let quiet = action.annotations.iter().any(|annotation| &*annotation.name == "noWarn");
-            if !quiet && !used_places.contains(&action.span) {
-                found.push((action.span, format!("action `{}` is never used", action.local_name)));
+        // The parameters of a function are its author's choice, unless it implements what an extern asks for.
+        let implementations: HashSet<_> =
+            out.instances.values().flat_map(|instance| instance.methods.iter().map(|(_, id)| *id)).collect();
+        for (_, function) in out.functions.iter().filter(|(id, _)| !implementations.contains(id)) {
+            for var in function.params.iter().filter(|p| p.direction != Direction::Out).map(|p| &out.vars[p.var]) {
+                if !is_used(var.span) && !is_quiet(&var.annotations) && !var.name.starts_with('_') {
+                    found.push((var.span, "unused-parameter", format!("parameter `{}` is never used", var.name)));
+                }
             }
         }
-        for table in self.out.tables.values() {
-            if !used_places.contains(&table.span) {
-                found.push((table.span, format!("table `{}` is never applied", table.local_name)));
+        let main = out.main.map(|main| out.instances[main].span.file);
+        // What stands in an included file may be there for other programs.
+        let is_program = |span: Span| main.is_none_or(|main: FileId| main == span.file);
+        let tables: HashSet<ActionId> =
+            out.controls.values().flat_map(|control| control.actions.iter().copied()).collect();
+        for (id, action) in out.actions.iter().filter(|(_, action)| &*action.name != "NoAction") {
+            let is_local = tables.contains(&id);
+            if !is_quiet(&action.annotations) && !is_used(action.span) && (is_local || is_program(action.span)) {
+                found.push((action.span, "unused-action", format!("action `{}` is never used", action.local_name)));
             }
         }
+        for table in out.tables.values() {
+            if !is_used(table.span) && !is_quiet(&table.annotations) {
+                found.push((table.span, "unused-table", format!("table `{}` is never applied", table.local_name)));
+            }
+        }
+        for set in out.value_sets.values().filter(|set| !is_used(set.span) && !is_quiet(&set.annotations)) {
+            found.push((set.span, "unused-value-set", format!("value set `{}` is never used", set.local_name)));
+        }
+        let top_level: HashSet<Span> = self.globals.values().map(|binding| binding.span).collect();
+        for instance in out.instances.values() {
+            let what = match instance.ty {
+                Type::Extern(_) => "instance",
+                Type::Parser(_) => "parser",
+                Type::Control(_) => "control",
+                _ => continue,
+            };
+            let is_elsewhere = top_level.contains(&instance.span) && !is_program(instance.span);
+            let quiet = is_quiet(&instance.annotations) || is_used(instance.span) || is_elsewhere;
+            // An instance with methods of its own is called by its architecture.
+            if !quiet && instance.methods.is_empty() {
+                found.push((
+                    instance.span,
+                    "unused-instance",
+                    format!("{what} `{}` is never used", instance.local_name),
+                ));
+            }
+        }
+        self.unused_declarations(&used_places, main, &mut found);
         found.sort();
-        for (span, message) in found {
-            self.error(Diagnostic::warning("unused", span, message));
+        for (span, code, message) in found {
+            self.error(Diagnostic::warning(code, span, message));
+        }
+    }
+
+    /// Parsers, controls and functions of a whole program that nothing instantiates or calls.
+    fn unused_declarations(
+        &self,
+        used: &HashSet<Span>,
+        main: Option<FileId>,
+        found: &mut Vec<(Span, &'static str, String)>,
+    ) {
+        let Some(main) = main else { return };
+        let made: HashSet<Span> = self
+            .out
+            .instances
+            .values()
+            .filter_map(|instance| match instance.ty {
+                Type::Parser(id) => Some(self.out.parsers[id].span),
+                Type::Control(id) => Some(self.out.controls[id].span),
+                _ => None,
+            })
+            .collect();
+        for decl in self.program.decls.iter().filter(|decl| decl.span.file == main) {
+            let quiet = decl.annotations.iter().any(|annotation| &*annotation.name.name == "noWarn");
+            let (name, code, message) = match &decl.kind {
+                _ if quiet => continue,
+                DeclKind::Parser(parser) => (&parser.ty.name, "unused-parser", "is never instantiated"),
+                DeclKind::Control(control) => (&control.ty.name, "unused-control", "is never instantiated"),
+                DeclKind::Function { proto, .. } => (&proto.name, "unused-function", "is never called"),
+                _ => continue,
+            };
+            if !made.contains(&name.span) && !used.contains(&name.span) {
+                let what = code.trim_start_matches("unused-");
+                found.push((name.span, code, format!("{what} `{}` {message}", name.name)));
+            }
+        }
+    }
+
+    /// Reports a name that hides a variable, constant, instance, action or table of the same name.
+    pub(super) fn warn_of_shadowing(&mut self, name: &Ident, symbol: &Symbol) {
+        let is_value = |symbol: &Symbol| {
+            matches!(
+                symbol,
+                Symbol::Var(_)
+                    | Symbol::Const(_)
+                    | Symbol::Instance(_)
+                    | Symbol::ValueSet(_)
+                    | Symbol::Action(_)
+                    | Symbol::Table(_)
+            )
+        };
+        if self.scopes.is_empty() || !is_value(symbol) || is_shipped(self.map, name.span) {
+            return;
+        }
+        let hidden = self.scopes[..self.scopes.len() - 1]
+            .iter()
+            .rev()
+            .find_map(|scope| scope.names.get(&name.name))
+            .or_else(|| self.globals.get(&name.name).filter(|binding| binding.index < self.visible));
+        if let Some(hidden) = hidden.filter(|hidden| is_value(&hidden.symbol) && hidden.span != name.span)
+            && !is_shipped(self.map, hidden.span)
+        {
+            let at = hidden.span;
+            self.error(
+                Diagnostic::warning("shadow", name.span, format!("`{}` hides another `{}`", name.name, name.name))
+                    .label("this is meant from here on")
+                    .also(at, "this cannot be named here"),
+            );
         }
     }
 }

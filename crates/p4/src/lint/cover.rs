@@ -1,0 +1,102 @@
+//! Whether one set of values holds all of another: cases and entries that can never be the first to match.
+
+use num_bigint::BigInt;
+use source::{Diagnostic, Span};
+
+use super::Findings;
+use crate::typed::{Expr, ExprKind, Keyset, SelectCase, Table, Type, Value};
+
+/// How many cases or entries of one list are compared with each other.
+const MAX_COMPARED: usize = 1024;
+
+/// Cases of a `select` that others before them cover.
+pub(super) fn cases(cases: &[SelectCase], findings: &mut Findings<'_>) {
+    for (span, by) in covered(&cases.iter().map(|case| (&case.keys[..], case.span)).collect::<Vec<_>>()) {
+        findings.push(
+            Diagnostic::warning("unreachable", span, "this case is never reached")
+                .also(by, "this one matches all that it matches"),
+        );
+    }
+}
+
+/// Entries of a table that others of a higher priority cover.
+pub(super) fn entries(table: &Table, findings: &mut Findings<'_>) {
+    let mut entries: Vec<_> = table.entries.iter().collect();
+    // Longest prefixes win, whatever stands first: only equal ones hide each other.
+    if table.keys.iter().any(|key| &*key.match_kind == "lpm") {
+        return;
+    }
+    if entries.iter().all(|entry| entry.priority.is_some()) {
+        match table.largest_priority_wins {
+            true => entries.sort_by_key(|entry| std::cmp::Reverse(entry.priority)),
+            false => entries.sort_by_key(|entry| entry.priority),
+        }
+    }
+    let rows: Vec<_> = entries.iter().map(|entry| (&entry.keys[..], entry.span)).collect();
+    for (span, by) in covered(&rows) {
+        findings.push(
+            Diagnostic::warning("unreachable", span, "this entry never matches")
+                .also(by, "this one comes first and matches all that it matches"),
+        );
+    }
+}
+
+fn covered(rows: &[(&[Keyset], Span)]) -> Vec<(Span, Span)> {
+    let mut found = Vec::new();
+    for (at, (keys, span)) in rows.iter().enumerate().take(MAX_COMPARED) {
+        let by = rows[..at].iter().find(|(earlier, _)| covers_all(earlier, keys));
+        if let Some((_, by)) = by {
+            found.push((*span, *by));
+        }
+    }
+    found
+}
+
+fn covers_all(a: &[Keyset], b: &[Keyset]) -> bool {
+    match a {
+        // One `default` stands for all expressions.
+        [Keyset::Any(_)] => true,
+        _ => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| covers(a, b)),
+    }
+}
+
+fn covers(a: &Keyset, b: &Keyset) -> bool {
+    match (a, b) {
+        (Keyset::Any(_), _) => true,
+        (Keyset::ValueSet(a, _), Keyset::ValueSet(b, _)) => a == b,
+        (Keyset::Value(a), Keyset::Value(b)) => match (&a.kind, &b.kind) {
+            (ExprKind::Const(a), ExprKind::Const(b)) => a == b,
+            _ => false,
+        },
+        (Keyset::Mask(value, mask), other) => {
+            let (Some(value), Some(mask)) = (number(value), number(mask)) else { return false };
+            let (low, fixed) = match other {
+                Keyset::Value(e) => (number(e), Some(mask.clone())),
+                Keyset::Mask(e, m) => (number(e), number(m)),
+                _ => return false,
+            };
+            let (Some(low), Some(fixed)) = (low, fixed) else { return false };
+            // Every bit that `a` looks at is fixed in `b`, and is the same.
+            &mask & &fixed == mask && &low & &mask == &value & &mask
+        }
+        (Keyset::Range(from, to), other) => {
+            let (Some(from), Some(to)) = (number(from), number(to)) else { return false };
+            let (low, high) = match other {
+                Keyset::Value(e) => (number(e), number(e)),
+                Keyset::Range(a, b) => (number(a), number(b)),
+                _ => return false,
+            };
+            matches!((low, high), (Some(low), Some(high)) if low <= high && from <= low && high <= to)
+        }
+        _ => false,
+    }
+}
+
+fn number(e: &Expr) -> Option<BigInt> {
+    match (&e.kind, &e.ty) {
+        (ExprKind::Const(Value::Bits(bits)), Type::Int(_)) => Some(bits.to_signed_big()),
+        (ExprKind::Const(Value::Bits(bits)), _) => Some(BigInt::from(bits.to_big())),
+        (ExprKind::Const(Value::Integer(value)), _) => Some(value.clone()),
+        _ => None,
+    }
+}

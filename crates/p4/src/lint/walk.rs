@@ -1,0 +1,191 @@
+//! What can be seen at a place by itself: comparisons, calls of deprecated declarations, covered cases and entries.
+
+use source::{Diagnostic, Span};
+
+use super::{Findings, compare, cover};
+use crate::ast::BinaryOp;
+use crate::typed::{
+    AnnotationBody, Annotations, Arg, Block, Call, Callee, Expr, ExprKind, Keyset, Local, Program, Stmt, StmtKind,
+    Transition,
+};
+
+pub(super) fn walk(program: &Program, findings: &mut Findings<'_>) {
+    let mut walk = Walk { program, findings };
+    for function in program.functions.values() {
+        walk.block(&function.body);
+    }
+    for action in program.actions.values() {
+        walk.block(&action.body);
+    }
+    for table in program.tables.values() {
+        for key in &table.keys {
+            walk.expr(&key.expr);
+        }
+        cover::entries(table, walk.findings);
+    }
+    for parser in program.parsers.values() {
+        walk.locals(&parser.locals);
+        for state in &parser.states {
+            walk.block(&state.body);
+            if let Transition::Select { exprs, cases, .. } = &state.transition {
+                for e in exprs {
+                    walk.expr(e);
+                }
+                cover::cases(cases, walk.findings);
+            }
+        }
+    }
+    for control in program.controls.values() {
+        walk.locals(&control.locals);
+        walk.block(&control.body);
+    }
+    for instance in program.instances.values() {
+        if let crate::typed::Type::Extern(id) = instance.ty {
+            let decl = &program.externs[id];
+            walk.deprecated(&decl.name, &decl.annotations, decl.span, instance.span);
+        }
+    }
+}
+
+struct Walk<'p, 'f, 'm> {
+    program: &'p Program,
+    findings: &'f mut Findings<'m>,
+}
+
+impl Walk<'_, '_, '_> {
+    fn locals(&mut self, locals: &[Local]) {
+        for local in locals {
+            if let Local::Var(_, Some(init)) = local {
+                self.expr(init);
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        for stmt in &block.statements {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Var(_, init) => init.iter().for_each(|init| self.expr(init)),
+            StmtKind::Assign { lhs, rhs, .. } => {
+                self.expr(lhs);
+                self.expr(rhs);
+            }
+            StmtKind::Call(call) => self.call(call),
+            StmtKind::If(condition, then, otherwise) => {
+                self.expr(condition);
+                self.stmt(then);
+                otherwise.iter().for_each(|otherwise| self.stmt(otherwise));
+            }
+            StmtKind::Switch { subject, cases, default } => {
+                self.expr(subject);
+                for block in cases.iter().map(|(_, block)| block).chain(default) {
+                    self.block(block);
+                }
+            }
+            StmtKind::SwitchAction { apply, cases, default, .. } => {
+                self.call(apply);
+                for block in cases.iter().map(|(_, block)| block).chain(default) {
+                    self.block(block);
+                }
+            }
+            StmtKind::For { init, condition, update, body } => {
+                for stmt in init.iter().chain(update) {
+                    self.stmt(stmt);
+                }
+                self.expr(condition);
+                self.stmt(body);
+            }
+            StmtKind::ForRange { low, high, body, .. } => {
+                self.expr(low);
+                self.expr(high);
+                self.stmt(body);
+            }
+            StmtKind::ForEach { items, body, .. } => {
+                self.expr(items);
+                self.stmt(body);
+            }
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::Return(Some(e)) => self.expr(e),
+            StmtKind::Return(None) | StmtKind::Exit | StmtKind::Break | StmtKind::Continue | StmtKind::Empty => {}
+        }
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        if let ExprKind::Binary(op, left, right) = &e.kind
+            && matches!(op, BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge)
+        {
+            compare::comparison(*op, left, right, e, self.findings);
+        }
+        match &e.kind {
+            ExprKind::Call(call) | ExprKind::Hit(call) | ExprKind::ActionRun(call) => self.call(call),
+            _ => children(e).into_iter().for_each(|child| self.expr(child)),
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        match &call.callee {
+            Callee::ExternFn(id, _) => {
+                let callee = &self.program.extern_fns[*id];
+                self.deprecated(&callee.name, &callee.annotations, callee.span, call.span);
+            }
+            Callee::Action(id) => {
+                let callee = &self.program.actions[*id];
+                self.deprecated(&callee.local_name, &callee.annotations, callee.span, call.span);
+            }
+            Callee::Method { object, of, method, .. } => {
+                self.expr(object);
+                let decl = &self.program.externs[*of];
+                if let Some(callee) = decl.methods.get(*method) {
+                    self.deprecated(&callee.name, &callee.annotations, decl.span, call.span);
+                }
+            }
+            Callee::Builtin(_, object) | Callee::Apply(object) => self.expr(object),
+            Callee::Function(_) | Callee::Table(_) => {}
+        }
+        for arg in &call.args {
+            if let Arg::Expr(e) = arg {
+                self.expr(e);
+            }
+        }
+    }
+
+    fn deprecated(&mut self, name: &str, annotations: &Annotations, declared: Span, used: Span) {
+        let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == "deprecated") else { return };
+        let mut diagnostic =
+            Diagnostic::warning("deprecated", used, format!("`{name}` is deprecated")).also(declared, "declared here");
+        if let AnnotationBody::Unstructured(text, _) = &annotation.body {
+            diagnostic = diagnostic.help(text.trim().trim_matches('"').to_owned());
+        }
+        self.findings.push(diagnostic);
+    }
+}
+
+/// The expressions that an expression other than a call is made of.
+pub(super) fn children(e: &Expr) -> Vec<&Expr> {
+    match &e.kind {
+        ExprKind::Field(a, _)
+        | ExprKind::Next(a)
+        | ExprKind::Last(a)
+        | ExprKind::LastIndex(a)
+        | ExprKind::Slice(a, _, _)
+        | ExprKind::Unary(_, a)
+        | ExprKind::Cast(a) => vec![a],
+        ExprKind::Element(a, b) | ExprKind::Binary(_, a, b) => vec![a, b],
+        ExprKind::Ternary(a, b, c) => vec![a, b, c],
+        ExprKind::Fields(list) => list.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The expressions in a keyset.
+pub(super) fn of_keyset(keyset: &Keyset) -> Vec<&Expr> {
+    match keyset {
+        Keyset::Value(a) => vec![a],
+        Keyset::Mask(a, b) | Keyset::Range(a, b) => vec![a, b],
+        Keyset::Any(_) | Keyset::ValueSet(..) => Vec::new(),
+    }
+}
