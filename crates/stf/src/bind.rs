@@ -165,6 +165,17 @@ impl Binder<'_> {
 
     /// The candidate that a name names; a finding if it does not name one.
     fn find<T: Copy>(&mut self, name: &Word, kind: &str, candidates: &[(T, &str)]) -> Option<T> {
+        self.find_in(name, kind, None, candidates)
+    }
+
+    /// The same among what `owner` has.
+    fn find_in<T: Copy>(
+        &mut self,
+        name: &Word,
+        kind: &str,
+        owner: Option<&str>,
+        candidates: &[(T, &str)],
+    ) -> Option<T> {
         let shown: String = name.text.chars().take(80).collect();
         let diagnostic = match find(&name.text, candidates) {
             Ok(found) => return Some(found),
@@ -173,7 +184,11 @@ impl Binder<'_> {
                 Diagnostic::error("stf-ambiguous", name.span, message).help(format!("say `{one}` or `{other}`"))
             }
             Err(NoName::Unknown) => {
-                let diagnostic = Diagnostic::error("stf-unknown", name.span, format!("there is no {kind} `{shown}`"));
+                let message = match owner {
+                    Some(owner) => format!("`{owner}` has no {kind} `{shown}`"),
+                    None => format!("there is no {kind} `{shown}`"),
+                };
+                let diagnostic = Diagnostic::error("stf-unknown", name.span, message);
                 match nearest(&name.text, candidates.iter().map(|(_, name)| *name)) {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                     None if candidates.is_empty() => diagnostic.help(format!("the program has no {kind} at all")),
@@ -271,7 +286,7 @@ impl Binder<'_> {
     fn call(&mut self, call: &Call, actions: &[ActionId], owner: &str) -> Option<ActionCall> {
         let program = self.program;
         let all: Vec<_> = actions.iter().map(|id| (*id, program.actions[*id].name.as_str())).collect();
-        let id = self.find(&call.action, &format!("action of `{owner}`"), &all)?;
+        let id = self.find_in(&call.action, "action", Some(owner), &all)?;
         let action = &program.actions[id];
         let mut args: Vec<Option<Bits>> = vec![None; action.params.len()];
         for (name, value) in &call.args {

@@ -123,7 +123,7 @@ pub(crate) struct Expectation {
 }
 
 /// Beyond so many pairs, expected and actual packets of a port are paired by their numbers.
-const MAX_PAIRS: usize = 1 << 22;
+const MAX_PAIRS: usize = 1 << 18;
 
 /// Holds what left by each port that `matters` against what was expected there, in order.
 pub(crate) fn compare(report: &mut Report, expected: Vec<Expectation>, matters: impl Fn(u32) -> bool) {
@@ -168,9 +168,12 @@ pub(crate) fn compare(report: &mut Report, expected: Vec<Expectation>, matters: 
 
 type Pair<'a> = (Option<&'a Expectation>, Option<&'a Arrival>);
 
-/// Expected and actual packets side by side, in order: as many as possible fit, and what is left between those that
-/// do is paired in order too.
+/// Expected and actual packets side by side, in order, from the first that does not fit on: as many as possible fit,
+/// and what is left between those that do is paired in order too.
 fn pairs<'a>(expected: &[&'a Expectation], arrived: &[&'a Arrival]) -> Vec<Pair<'a>> {
+    // What came as expected from the first packet on needs no search.
+    let same = expected.iter().zip(arrived).take_while(|(want, got)| want.pattern.matches(&got.data)).count();
+    let (expected, arrived) = (&expected[same..], &arrived[same..]);
     let mut pairs = Vec::new();
     let mut gap = |from: (usize, usize), to: (usize, usize)| {
         let (wanted, got) = (&expected[from.0..to.0], &arrived[from.1..to.1]);
@@ -274,8 +277,8 @@ impl Failure {
     pub fn sentence(&self) -> String {
         match self {
             Failure::Differs { port, .. } => format!("the packet on port {port} is not as expected"),
-            Failure::Missing { port, .. } => format!("no packet left by port {port} that is expected here"),
-            Failure::Unexpected { port, .. } => format!("a packet left by port {port} that nothing expects"),
+            Failure::Missing { port, .. } => format!("port {port} did not send the packet that is expected here"),
+            Failure::Unexpected { port, .. } => format!("port {port} sent a packet that nothing expects"),
             Failure::Check { message, .. } => message.clone(),
             Failure::Refused { message, .. } => format!("the switch refuses this: {message}"),
         }
@@ -316,7 +319,11 @@ impl Report {
     /// What became of the packet that a failure goes back to.
     fn render_cause(&self, text: &mut String, map: &SourceMap, failure: &Failure) {
         let Some(packet) = failure.packet().and_then(|index| self.packets.get(index)) else { return };
-        let _ = writeln!(text, "  {}: the packet into port {}", line(map, packet.at), packet.port);
+        let place = match failure.at() == Some(packet.at) {
+            true => String::new(),
+            false => format!("{}: ", line(map, packet.at)),
+        };
+        let _ = writeln!(text, "  {place}the packet into port {}", packet.port);
         let Some(trace) = &packet.trace else { return };
         for pass in &trace.passes {
             let outcome = match &pass.outcome {

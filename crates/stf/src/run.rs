@@ -35,6 +35,8 @@ const BETWEEN_PACKETS_NS: u64 = 1_000_000;
 const AT_THE_END_NS: u64 = 3_600_000_000_000;
 /// How often the switch may be called for what it does by itself in one stretch of waiting.
 const MAX_EVENTS: usize = 1_000_000;
+/// Bytes that the switch may send in one test; all of them are kept to the end.
+const MAX_SENT_BYTES: usize = 1 << 28;
 /// Traces that are kept; the packets behind them are not traced.
 const MAX_TRACES: usize = 1024;
 
@@ -60,6 +62,7 @@ impl Test {
             nodes: Vec::new(),
             groups: Vec::new(),
             digests: VecDeque::new(),
+            sent_bytes: 0,
             inserted: Vec::new(),
         };
         for (at, op) in &self.ops {
@@ -95,6 +98,8 @@ struct Run<'a> {
     digests: VecDeque<(DigestId, Vec<Bits>)>,
     /// Entries to take away again.
     inserted: Vec<EntryRef>,
+    /// What left the switch so far, in bytes.
+    sent_bytes: usize,
 }
 
 /// What the switch says where it refuses.
@@ -107,6 +112,9 @@ fn refused(result: Result<(), EntryError>) -> Done {
 impl Run<'_> {
     fn op(&mut self, at: Span, op: &Op) -> Done {
         match op {
+            Op::Packet { .. } if self.sent_bytes > MAX_SENT_BYTES => {
+                return Err(format!("the test has made the switch send more than {MAX_SENT_BYTES} bytes"));
+            }
             Op::Packet { port, data } => self.packet(at, *port, data),
             Op::Expect { port, pattern } => {
                 let after = self.report.packets.len().checked_sub(1);
@@ -326,6 +334,7 @@ impl Run<'_> {
 
     fn take(&mut self, out: Vec<Frame>, cause: Option<usize>) {
         let time_ns = self.now.as_ns();
+        self.sent_bytes += out.iter().map(|frame| frame.data.len() + 64).sum::<usize>();
         let arrivals = out.into_iter().map(|frame| Arrival { port: frame.port.0, data: frame.data, cause, time_ns });
         self.report.arrivals.extend(arrivals);
         for notification in self.switch.take_notifications() {
