@@ -24,9 +24,9 @@ pub(crate) struct Host<'a> {
     /// The first byte of the buffer that the packet is in.
     pub buffer: *mut u8,
     pub now_ns: u64,
-    pub covered: BitString,
+    pub covered: &'a mut BitString,
     /// Memory for headers on their way from one place to another.
-    pub moved: Vec<u8>,
+    pub moved: &'a mut Vec<u8>,
 }
 
 /// The host of a run.
@@ -189,7 +189,7 @@ mod functions {
         /// Covers `bits` bits of memory.
         fn cover_memory(frame: *mut u64, from: *const u8, bits: u64) {
             let memory = unsafe { std::slice::from_raw_parts(from, bits.div_ceil(8) as usize) };
-            let covered = &mut unsafe { host(frame) }.covered;
+            let covered = &mut *unsafe { host(frame) }.covered;
             match bits.is_multiple_of(8) {
                 true => covered.push_bytes(memory),
                 false => covered.push(&Bits::read(memory, 0, bits as u32)),
@@ -204,7 +204,7 @@ mod functions {
         /// The hash of what is covered, in `width` bits.
         fn hash(frame: *mut u64, algorithm: u64, width: u64, out: *mut u64) {
             let host = unsafe { host(frame) };
-            let result = host.objects.compute(ALGORITHMS[algorithm as usize], &host.covered, width as u32);
+            let result = host.objects.compute(ALGORITHMS[algorithm as usize], host.covered, width as u32);
             unsafe { give(out, &result) };
         }
 
@@ -307,7 +307,7 @@ mod functions {
             } else {
                 let rest = unsafe { std::slice::from_raw_parts(stay as *const u8, (end - stay) as usize) };
                 host.replaced.clear();
-                host.replaced.extend_from_slice(&host.moved);
+                host.replaced.extend_from_slice(host.moved);
                 host.replaced.extend_from_slice(rest);
                 unsafe { frame.add(word::OUT).write(out::REPLACED) };
             }

@@ -9,8 +9,8 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
-use engine::{BitString, Ending, Now, Objects};
-use ir::{LocId, Program, TableId};
+use engine::{Ending, Now, Objects, RECORD_NO_ACTION};
+use ir::{Kept, LocId, Program, SlotId, TableId};
 
 use crate::calls::{self, Host};
 use crate::emit::{Emit, Facts, State};
@@ -109,6 +109,13 @@ fn declare(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, Unsu
     Ok(ids)
 }
 
+/// The slots that a fresh unit takes from the frame: what the architecture sees, and what field lists keep.
+fn inputs(program: &Program, plan: &Plan) -> Vec<SlotId> {
+    let kept = program.field_lists.values().flatten();
+    let kept = kept.filter_map(|kept| if let Kept::Slot(slot) = kept { Some(*slot) } else { None });
+    plan.visible.iter().flatten().copied().chain(kept).collect()
+}
+
 /// A measure of how much code a program will become.
 fn nodes(program: &Program) -> usize {
     let mut count = 0;
@@ -125,11 +132,13 @@ impl Compiled {
     /// # Errors
     /// If the program is too large, or no code can be made on this machine.
     pub fn new(program: &Arc<Program>, plan: &Plan, speed: Speed) -> Result<Compiled, Unsupported> {
-        if nodes(program) > MAX_NODES {
+        let actions = program.tables.values().map(|table| table.actions.len()).max().unwrap_or(0);
+        if nodes(program) > MAX_NODES || actions as u64 >= RECORD_NO_ACTION {
             return Err(Unsupported::TooLarge);
         }
-        let layout = Layout::new(program)?;
-        let facts = Facts::new(program, &layout, plan);
+        let inputs = inputs(program, plan);
+        let layout = Layout::new(program, &inputs)?;
+        let facts = Facts::new(program, &layout, plan, &inputs);
         let mut module = module(speed)?;
         let mut units = Vec::new();
         // From here on an error must free the code that is there already.
@@ -162,7 +171,6 @@ impl Compiled {
         let shape = Arc::new(Shape {
             program: program.clone(),
             no_error: facts.no_error,
-            inputs: facts.inputs.iter().copied().collect(),
             kept_headers: facts.kept_headers.iter().copied().collect(),
             layout,
         });
@@ -197,8 +205,8 @@ impl Compiled {
             replaced: &mut packet.replaced,
             buffer: packet.data.as_mut_ptr(),
             now_ns: now.ns,
-            covered: BitString::new(),
-            moved: Vec::new(),
+            covered: &mut packet.covered,
+            moved: &mut packet.moved,
         };
         let frame = &mut packet.frame;
         frame[word::HOST] = &raw mut host as u64;

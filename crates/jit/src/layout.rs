@@ -112,6 +112,16 @@ pub(crate) enum Valid {
     Word(u32),
 }
 
+/// Where a slot is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SlotLayout {
+    /// Index of its first word.
+    pub word: u32,
+    /// Width in bits.
+    pub width: u32,
+    placed: bool,
+}
+
 /// The layout of a program's frames.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
@@ -119,8 +129,9 @@ pub(crate) struct Layout {
     pub headers: Vec<HeaderLayout>,
     /// Word index of the first validity mask, and how many there are.
     pub masks: (u32, u32),
-    /// Word index of each slot.
-    pub slots: Vec<u32>,
+    pub slots: Vec<SlotLayout>,
+    /// The words of the slots that a fresh unit takes from the frame: from, to.
+    pub inputs: (u32, u32),
     /// Byte offset of the zeros and of the sink; both are as large as the largest home.
     pub zeros: u32,
     pub sink: u32,
@@ -131,7 +142,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub fn new(program: &Program) -> Result<Layout, Unsupported> {
+    /// `inputs` are the slots that lie next to each other.
+    pub fn new(program: &Program, inputs: &[SlotId]) -> Result<Layout, Unsupported> {
         let types: Vec<TypeLayout> = program.header_types.values().map(TypeLayout::new).collect();
         let mut computed = vec![false; program.stacks.len()];
         let mut note = |header: &HeaderRef| {
@@ -178,7 +190,22 @@ impl Layout {
             let width = ty.varbit_max.map(|_| widths + at);
             headers.push(HeaderLayout { home: 0, place: places + at, width, valid });
         }
-        let slots = program.slots.values().map(|slot| take(slot.width.div_ceil(64))).collect();
+        let mut slots = vec![SlotLayout::default(); program.slots.len()];
+        let mut place = |slot: SlotId| {
+            let at = slot.as_u32() as usize;
+            let width = program.slots[slot].width;
+            if !slots[at].placed {
+                slots[at] = SlotLayout { word: take(width.div_ceil(64)), width, placed: true };
+            }
+        };
+        let begin = inputs.iter().fold(None, |first, slot| {
+            place(*slot);
+            first.or(Some(*slot))
+        });
+        program.slots.keys().for_each(&mut place);
+        let begin = begin.map_or(0, |slot| slots[slot.as_u32() as usize].word);
+        let end = inputs.iter().map(|slot| slots[slot.as_u32() as usize]);
+        let end = end.map(|slot| slot.word + slot.width.div_ceil(64)).max().unwrap_or(begin);
         let mut bytes = next as usize * 8;
         let mut largest_home = 8;
         for (id, header) in &program.headers {
@@ -199,6 +226,7 @@ impl Layout {
             headers,
             masks,
             slots,
+            inputs: (begin, end),
             zeros,
             sink,
             words: bytes / 8,
@@ -215,6 +243,6 @@ impl Layout {
     }
 
     pub fn slot(&self, slot: SlotId) -> u32 {
-        self.slots[slot.as_u32() as usize]
+        self.slots[slot.as_u32() as usize].word
     }
 }

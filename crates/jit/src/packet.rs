@@ -22,8 +22,6 @@ pub(crate) struct Shape {
     pub program: Arc<Program>,
     pub layout: Layout,
     pub no_error: u64,
-    /// Slots that a fresh unit takes from the frame.
-    pub inputs: Vec<SlotId>,
     /// Headers that a fresh unit takes from the frame.
     pub kept_headers: Vec<HeaderId>,
 }
@@ -43,6 +41,9 @@ pub struct Packet {
     pub(crate) colours: Vec<Colour>,
     pub(crate) emitted: BitString,
     pub(crate) replaced: Vec<u8>,
+    /// What a hash covers, and headers on their way: kept for their memory.
+    pub(crate) covered: BitString,
+    pub(crate) moved: Vec<u8>,
 }
 
 /// A value of a field list.
@@ -68,6 +69,8 @@ impl Packet {
             colours: vec![Colour::Green; shape.program.meters.len()],
             emitted: BitString::new(),
             replaced: Vec::new(),
+            covered: BitString::new(),
+            moved: Vec::new(),
         };
         packet.restart_all(data, 0);
         packet
@@ -110,13 +113,12 @@ impl Packet {
         if self.emitted.len_bits() > 0 {
             self.emitted.clear();
         }
-        self.colours.fill(Colour::Green);
-        let shape = &*self.shape;
-        for slot in &shape.inputs {
-            let at = shape.layout.slot(*slot) as usize;
-            let words = shape.program.slots[*slot].width.div_ceil(64) as usize;
-            self.frame[at..at + words].fill(0);
+        if !self.colours.is_empty() {
+            self.colours.fill(Colour::Green);
         }
+        let shape = &*self.shape;
+        let (begin, end) = shape.layout.inputs;
+        self.frame[begin as usize..end as usize].fill(0);
         if !shape.kept_headers.is_empty() {
             let (first, count) = shape.layout.masks;
             self.frame[first as usize..(first + count) as usize].fill(0);
@@ -147,10 +149,8 @@ impl Packet {
     /// The low 64 bits of a slot.
     #[inline]
     pub fn slot_word(&self, slot: SlotId) -> u64 {
-        match self.shape.program.slots[slot].width {
-            0 => 0,
-            _ => self.frame[self.shape.layout.slot(slot) as usize],
-        }
+        let layout = self.shape.layout.slots[slot.as_u32() as usize];
+        if layout.width == 0 { 0 } else { self.frame[layout.word as usize] }
     }
 
     /// Sets a slot; the value is cut or zero-extended to the slot's width.
@@ -166,12 +166,12 @@ impl Packet {
     /// Sets a slot to a number, cut to the slot's width.
     #[inline]
     pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
-        let width = self.shape.program.slots[slot].width;
-        let at = self.shape.layout.slot(slot) as usize;
-        match width {
+        let layout = self.shape.layout.slots[slot.as_u32() as usize];
+        let at = layout.word as usize;
+        match layout.width {
             0 => {}
-            1..64 => self.frame[at] = value & ((1 << width) - 1),
-            _ => {
+            1..64 => self.frame[at] = value & ((1 << layout.width) - 1),
+            width => {
                 self.frame[at..at + width.div_ceil(64) as usize].fill(0);
                 self.frame[at] = value;
             }
@@ -373,6 +373,8 @@ impl Clone for Packet {
             colours: self.colours.clone(),
             emitted: self.emitted.clone(),
             replaced: self.replaced.clone(),
+            covered: BitString::new(),
+            moved: Vec::new(),
         };
         let (old_data, new_data) = (self.data.as_ptr() as u64, copy.data.as_mut_ptr() as u64);
         let (old_frame, new_frame) = (self.frame.as_ptr() as u64, copy.frame.as_ptr() as u64);

@@ -1,9 +1,10 @@
 //! What a lookup gives to compiled code: the action and its arguments as words, ready to be loaded.
 //!
 //! ```text
-//! word 0        bits 0..32 index of the action in the table's list, NO_ACTION for none
-//!               bit 63 set for a hit, bit 62 set if a profile has to be asked for the action
-//! word 1..      the arguments in order, each in words of its own, the least significant first
+//! bits 0..14    index of the action in the table's list, all ones for none
+//! bit 14        set if a profile has to be asked for the action
+//! bit 15        set for a hit
+//! bits 16..     the arguments in order, as [`record_places`] says
 //! ```
 
 use bits::Bits;
@@ -14,11 +15,28 @@ use super::{ActionCall, ActionSpec, Colour, Objects};
 use crate::tables::{Handle, Lookup};
 
 /// The bit of a record's first word that says that an entry was hit.
-pub const RECORD_HIT: u64 = 1 << 63;
+pub const RECORD_HIT: u64 = 1 << 15;
 /// The bit that says that the entry's action is to be had from a profile; compiled code never sees it.
-const RECORD_INDIRECT: u64 = 1 << 62;
-/// The action index of a hit that runs no action.
-pub const NO_ACTION: u64 = u32::MAX as u64;
+const RECORD_INDIRECT: u64 = 1 << 14;
+/// The bits of the action index.
+pub const RECORD_ACTION: u64 = (1 << 14) - 1;
+/// The action index of a hit that runs no action, or of an action beyond the largest number that there is room for.
+pub const RECORD_NO_ACTION: u64 = RECORD_ACTION;
+
+/// Where the arguments of an action lie in its records: word and lowest bit of each. Arguments of up to 64 bits share
+/// words where they fit, wider ones begin a word and go on in those that follow.
+pub fn record_places(widths: &[u32]) -> Vec<(usize, u32)> {
+    let mut next = 16u64;
+    let place = |width: &u32| {
+        if next % 64 + u64::from(*width) > 64 {
+            next = next.next_multiple_of(64);
+        }
+        let at = ((next / 64) as usize, (next % 64) as u32);
+        next += u64::from(*width);
+        at
+    };
+    widths.iter().map(place).collect()
+}
 
 /// The records of one table: the default action's, then one for each handle.
 #[derive(Clone, Debug, Default)]
@@ -29,26 +47,26 @@ pub(crate) struct Records {
     chosen: Vec<u64>,
 }
 
-/// Words of arguments of these widths.
+/// Words of a record with arguments of these widths.
 fn words_of(widths: &[u32]) -> usize {
-    widths.iter().map(|width| (*width as usize).div_ceil(64)).sum()
+    let last = record_places(widths).into_iter().zip(widths).next_back();
+    last.map_or(1, |((word, bit), width)| (word + (bit + width).div_ceil(64) as usize).max(1))
 }
 
 fn write(record: &mut [u64], head: u64, args: &[Bits]) {
     record.fill(0);
     record[0] = head;
-    let mut at = 1;
-    for arg in args {
+    let widths: SmallVec<[u32; 8]> = args.iter().map(Bits::width).collect();
+    for (arg, (word, bit)) in args.iter().zip(record_places(&widths)) {
         for index in 0..(arg.width() as usize).div_ceil(64) {
-            record[at] = arg.word(index);
-            at += 1;
+            record[word + index] |= arg.word(index) << bit;
         }
     }
 }
 
 impl Records {
     pub(crate) fn new(params: &[&[u32]]) -> Self {
-        let stride = 1 + params.iter().map(|widths| words_of(widths)).max().unwrap_or(0);
+        let stride = params.iter().map(|widths| words_of(widths)).max().unwrap_or(1);
         Records { stride, words: vec![0; stride], chosen: vec![0; stride] }
     }
 
@@ -113,7 +131,7 @@ impl Objects {
             let hit = self.hit(id, handle, bytes, now_ns);
             colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
         }
-        if self.tables[id].records.get(handle)[0] & RECORD_INDIRECT != 0 {
+        if self.tables[id].profile.is_some() && self.tables[id].records.get(handle)[0] & RECORD_INDIRECT != 0 {
             self.choose_words(id, table, handle, key);
             return Some((&self.tables[id].records.chosen, colour));
         }
@@ -130,7 +148,7 @@ impl Objects {
                 let index = index.expect("entries are checked against the table's actions");
                 write(&mut record, RECORD_HIT | index as u64, &call.args);
             }
-            None => write(&mut record, RECORD_HIT | NO_ACTION, &[]),
+            None => write(&mut record, RECORD_HIT | RECORD_NO_ACTION, &[]),
         }
         self.tables[id].records.chosen = record;
     }

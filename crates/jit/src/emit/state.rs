@@ -34,13 +34,11 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub fn new(program: &Program, layout: &Layout, plan: &Plan) -> Facts {
-        let mut inputs: BTreeSet<SlotId> = plan.visible.iter().flatten().copied().collect();
+    pub fn new(program: &Program, layout: &Layout, plan: &Plan, inputs: &[SlotId]) -> Facts {
         let mut kept_headers = BTreeSet::new();
         for kept in program.field_lists.values().flatten() {
-            match *kept {
-                Kept::Slot(slot) => _ = inputs.insert(slot),
-                Kept::Header(header) => _ = kept_headers.insert(header),
+            if let Kept::Header(header) = *kept {
+                kept_headers.insert(header);
             }
         }
         let (mut written, mut in_parsers, mut extracted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -60,7 +58,7 @@ impl Facts {
             written.extend(extracted.iter().copied());
         }
         Facts {
-            inputs,
+            inputs: inputs.iter().copied().collect(),
             kept_headers,
             all_visible: plan.visible.is_none(),
             written_early: in_parsers.intersection(&extracted).copied().collect(),

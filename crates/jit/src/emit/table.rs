@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Switch;
-use engine::{NO_ACTION, Objects};
+use engine::{Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
 use ir::{ActionId, SlotId, TableId};
 
 use super::Emit;
@@ -42,7 +42,7 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(known);
 
         let head = Word::Value(self.b.ins().load(types::I64, self.flags.record, record, 0));
-        let index = self.w_and(head, Word::Known(NO_ACTION));
+        let index = self.w_and(head, Word::Known(RECORD_ACTION));
         let done = self.b.create_block();
         let mut bodies: Vec<(Block, ActionId)> = Vec::new();
         for action in &table.actions {
@@ -51,7 +51,7 @@ impl Emit<'_, '_> {
         match &bodies[..] {
             [(only, _)] if table.profile.is_none() => _ = self.b.ins().jump(*only, &[]),
             [(only, _)] => {
-                let none = self.w_cmp(IntCC::Equal, index, Word::Known(NO_ACTION));
+                let none = self.w_cmp(IntCC::Equal, index, Word::Known(RECORD_NO_ACTION));
                 self.branch(none, done, *only);
             }
             all => {
@@ -71,10 +71,14 @@ impl Emit<'_, '_> {
         }
         self.b.switch_to_block(done);
         if let Some(slot) = hit {
-            let hit = self.w_shr(head, 63);
+            let hit = self.w_shr(head, RECORD_HIT.trailing_zeros());
+            let hit = self.w_and(hit, Word::Known(1));
             self.set_number(slot, hit);
         }
         if let Some(slot) = action {
+            // No action has a number of its own for the program.
+            let none = self.w_cmp(IntCC::Equal, index, Word::Known(RECORD_NO_ACTION));
+            let index = self.w_choose(none, Word::Known(u64::from(u32::MAX)), index);
             self.set_number(slot, index);
         }
     }
@@ -86,15 +90,19 @@ impl Emit<'_, '_> {
     }
 
     fn arguments(&mut self, action: ActionId, record: Value) {
-        let mut at = 1;
-        for param in &self.program.actions[action].params {
+        let params = &self.program.actions[action].params;
+        let widths: Vec<u32> = params.iter().map(|param| self.program.slots[param.slot].width).collect();
+        for (param, (word, bit)) in params.iter().zip(record_places(&widths)) {
             let width = self.program.slots[param.slot].width;
-            let words = (0..words_of(width)).map(|index| {
-                Word::Value(self.b.ins().load(types::I64, self.flags.record, record, (at + index) as i32 * 8))
-            });
-            let words = words.collect();
-            self.set_slot(param.slot, &Num { width, words });
-            at += words_of(width);
+            let words: Vec<Word> = (0..words_of(width))
+                .map(|index| {
+                    let offset = (word + index) as i32 * 8;
+                    Word::Value(self.b.ins().load(types::I64, self.flags.record, record, offset))
+                })
+                .collect();
+            let loaded = Num { width: words.len() as u32 * 64, words };
+            let argument = self.slice(&loaded, bit, width);
+            self.set_slot(param.slot, &argument);
         }
     }
 }
