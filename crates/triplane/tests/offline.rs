@@ -308,7 +308,7 @@ fn the_demo_needs_no_network() {
 #[test]
 fn p4info_is_text_json_or_bytes_as_asked_or_as_the_file_is_called() {
     let text = command(&["p4info", ROUTER]);
-    assert_eq!(text.code, 0, "{}", text.stderr);
+    assert_eq!(text.code, Some(0), "{}", text.stderr);
     assert!(text.stdout.starts_with("# proto-file: p4/config/v1/p4info.proto\n"), "{}", text.stdout);
     assert!(text.stdout.contains("    name: \"RouterIngress.ipv4_lpm\"\n"), "{}", text.stdout);
     let json = command(&["p4info", ROUTER, "--format", "json"]);
@@ -318,7 +318,7 @@ fn p4info_is_text_json_or_bytes_as_asked_or_as_the_file_is_called() {
     for (file, format) in [("router.txtpb", "text"), ("router.json", "json"), ("router.bin", "binary")] {
         let path = directory.path(file);
         let written = command(&["p4info", ROUTER, "-o", &path]);
-        assert_eq!((written.code, written.stdout.as_str()), (0, ""), "{}", written.stderr);
+        assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{}", written.stderr);
         let asked = directory.path("asked");
         command(&["p4info", ROUTER, "--format", format, "-o", &asked]);
         let bytes = |path: &str| std::fs::read(path).expect("the command wrote the file");
@@ -326,5 +326,5 @@ fn p4info_is_text_json_or_bytes_as_asked_or_as_the_file_is_called() {
     }
     assert_eq!(std::fs::read_to_string(directory.path("router.txtpb")).expect("text"), text.stdout);
     let nowhere = command(&["p4info", ROUTER, "-o", "/nowhere/at/all"]);
-    assert_eq!(nowhere.code, 3, "{}", nowhere.stderr);
+    assert_eq!(nowhere.code, Some(3), "{}", nowhere.stderr);
 }
