@@ -10,8 +10,6 @@ use engine::{Objects, TableEntry};
 use ir::KeyValue;
 use tables::{FieldKind, Layout, Lpm, PackedLookup};
 
-const PREFIXES: u32 = 100_000;
-
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -50,14 +48,19 @@ fn route(buffer: &mut [u8], start: usize, routes: &Lpm, hops: &[NextHop]) -> Opt
     ip[8] -= 1;
     // RFC 1624, equation 3.
     let old = u16::from_be_bytes([ip[10], ip[11]]);
-    let sum = u32::from(!old) + u32::from(!0x0100u16) + 0x0000;
-    let sum = sum + 0x0000;
+    let sum = u32::from(!old) + u32::from(!0x0100u16);
     let sum = (sum >> 16) + (sum & 0xffff);
     ip[10..12].copy_from_slice(&(!(((sum >> 16) + sum) as u16)).to_be_bytes());
     Some(hop.port)
 }
 
 fn main() {
+    for prefixes in [100, 100_000] {
+        measure(prefixes);
+    }
+}
+
+fn measure(prefix_count: usize) {
     let program = Arc::new(program(include_str!("../../compile/testdata/router.ir")));
     let table = program.table_named("MyIngress.ipv4_lpm").expect("the router has routes");
     let forward = program.tables[table].actions[0].action;
@@ -66,7 +69,7 @@ fn main() {
     let mut hops = Vec::new();
     let mut state = 1;
     let mut prefixes = Vec::new();
-    while hops.len() < PREFIXES as usize {
+    while hops.len() < prefix_count {
         let number = random(&mut state);
         let length = [16, 20, 22, 24, 24, 24, 24, 28][(number >> 40) as usize % 8];
         let prefix = (number as u32) >> (32 - length) << (32 - length);
@@ -118,5 +121,5 @@ fn main() {
         }));
         slow.push(interpreted_ns(&program, &mut objects, &load, 50_000));
     }
-    report("router, 100 K prefixes", median(fast), median(hand), median(slow));
+    report(&format!("router, {prefix_count} prefixes"), median(fast), median(hand), median(slow));
 }

@@ -221,17 +221,7 @@ impl Layout {
         let sink = zeros + largest_home;
         bytes += 2 * largest_home as usize;
         let byte_cursor = program.bodies.values().all(|body| walk::keeps_to_bytes(program, &types, body));
-        Ok(Layout {
-            types,
-            headers,
-            masks,
-            slots,
-            inputs: (begin, end),
-            zeros,
-            sink,
-            words: bytes / 8,
-            byte_cursor,
-        })
+        Ok(Layout { types, headers, masks, slots, inputs: (begin, end), zeros, sink, words: bytes / 8, byte_cursor })
     }
 
     pub fn header(&self, header: HeaderId) -> &HeaderLayout {

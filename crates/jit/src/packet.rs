@@ -13,7 +13,7 @@ pub(crate) mod out {
     /// What was emitted is in [`super::Packet::emitted`], and the payload follows.
     pub const EMITTED: u64 = 0;
     /// The whole outgoing packet is in [`super::Packet::replaced`].
-    pub const REPLACED: u64 = 1;
+    pub const REPLACED: u64 = u64::MAX;
 }
 
 /// What all packets of one compiled program share.
@@ -293,7 +293,7 @@ impl Packet {
     /// Where in `data` the outgoing packet begins, if it is there.
     fn out_start(&self) -> Option<usize> {
         let at = self.frame[word::OUT];
-        (at > out::REPLACED).then(|| (at - self.data.as_ptr() as u64) as usize)
+        (at != out::EMITTED && at != out::REPLACED).then(|| (at - self.data.as_ptr() as u64) as usize)
     }
 
     /// The packet that leaves, once the unit with the deparser ran.
@@ -380,7 +380,7 @@ impl Clone for Packet {
         let (old_frame, new_frame) = (self.frame.as_ptr() as u64, copy.frame.as_ptr() as u64);
         let in_data = |address: u64| address >= old_data && address <= old_data + self.data.len() as u64;
         copy.frame[word::PACKET] = new_data + self.start as u64;
-        if self.frame[word::OUT] > out::REPLACED {
+        if ![out::EMITTED, out::REPLACED].contains(&self.frame[word::OUT]) {
             copy.frame[word::OUT] = self.frame[word::OUT] - old_data + new_data;
         }
         for header in self.shape.program.headers.keys() {

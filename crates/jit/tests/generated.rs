@@ -66,7 +66,8 @@ fn shrink(mut program: Program, seed: u64) -> (Program, String) {
                     progress |= attempt(candidate, &mut program, &mut why);
                 }
                 let mut instr = 0;
-                while at < program.bodies[body].blocks.len() && instr < program.bodies[body].blocks[block].instrs.len() {
+                while at < program.bodies[body].blocks.len() && instr < program.bodies[body].blocks[block].instrs.len()
+                {
                     let mut candidate = program.clone();
                     candidate.bodies[body].blocks[block].instrs.remove(instr);
                     if attempt(candidate, &mut program, &mut why) {

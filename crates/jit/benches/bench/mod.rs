@@ -29,8 +29,15 @@ pub fn plan(program: &Program) -> Plan {
     let body = |role: &str| Step::Run(program.blocks[role]);
     let slot = |name: &str| program.slot_named(&format!("standard_metadata.{name}")).expect("a v1model program");
     let visible = [
-        "ingress_port", "egress_spec", "egress_port", "instance_type", "packet_length", "mcast_grp",
-        "ingress_global_timestamp", "egress_global_timestamp", "parser_error",
+        "ingress_port",
+        "egress_spec",
+        "egress_port",
+        "instance_type",
+        "packet_length",
+        "mcast_grp",
+        "ingress_global_timestamp",
+        "egress_global_timestamp",
+        "parser_error",
     ];
     let ingress = vec![body("parser"), Step::ErrorTo(slot("parser_error")), body("verify_checksum"), body("ingress")];
     let egress = vec![

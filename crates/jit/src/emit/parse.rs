@@ -201,10 +201,8 @@ impl Emit<'_, '_> {
             }
             Match::Mask(value, mask) => {
                 let (value, mask) = (self.expr(value), self.expr(mask));
-                let (left, right) = (
-                    self.binary(ir::BinaryOp::And, &these[0], &mask),
-                    self.binary(ir::BinaryOp::And, &value, &mask),
-                );
+                let (left, right) =
+                    (self.binary(ir::BinaryOp::And, &these[0], &mask), self.binary(ir::BinaryOp::And, &value, &mask));
                 self.equal(&left, &right)
             }
             Match::Range(low, high) => {

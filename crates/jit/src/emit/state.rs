@@ -85,7 +85,18 @@ fn deparser(program: &Program, layout: &Layout) -> Option<BodyId> {
         .flat_map(|body| body.blocks.values())
         .flat_map(|block| &block.instrs)
         .any(|instr| matches!(instr.op, Op::CopyVarbit(..)));
-    if !layout.byte_cursor || copies_varbits {
+    // What a field list keeps of the packet that leaves is read when that is put together.
+    let keeps_headers = |keep: &u32| {
+        let kept = program.field_lists.get(keep).into_iter().flatten();
+        kept.into_iter().any(|kept| matches!(kept, Kept::Header(_)))
+    };
+    let recirculates = program
+        .bodies
+        .values()
+        .flat_map(|body| body.blocks.values())
+        .flat_map(|block| &block.instrs)
+        .any(|instr| matches!(&instr.op, Op::Request(ir::Request::Recirculate(Some(keep))) if keeps_headers(keep)));
+    if !layout.byte_cursor || copies_varbits || recirculates {
         return None;
     }
     let mut all = program.bodies.iter().filter(|(_, body)| emits(body));
@@ -330,10 +341,7 @@ impl Emit<'_, '_> {
                         self.frame_store(layout.width.expect("it has a width"), value);
                     }
                 }
-                None if state.fresh
-                    && !state.headers.contains(header)
-                    && !self.facts.kept_headers.contains(header) =>
-                {
+                None if state.fresh && !state.headers.contains(header) && !self.facts.kept_headers.contains(header) => {
                     let (home, zero) = (self.home(*header), self.number(0));
                     self.frame_store(layout.place, home);
                     layout.width.into_iter().for_each(|width| self.frame_store(width, zero));

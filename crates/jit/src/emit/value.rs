@@ -564,9 +564,8 @@ impl Emit<'_, '_> {
 
     /// The value whose words are there.
     pub(super) fn unspill(&mut self, at: Value, width: u32) -> Num {
-        let words = (0..words_of(width)).map(|index| {
-            Word::Value(self.b.ins().load(I64, self.flags.stack, at, (index * 8) as i32))
-        });
+        let words = (0..words_of(width))
+            .map(|index| Word::Value(self.b.ins().load(I64, self.flags.stack, at, (index * 8) as i32)));
         let words = words.collect();
         Num { width, words }
     }
