@@ -36,11 +36,11 @@ pub struct Exact {
 fn matching(tags: &[u8; GROUP], tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
-        let both = u128::from_le_bytes(*tags);
-        // SAFETY: the intrinsics work on values alone; SSE2, which they need, is part of x86_64.
+        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8};
+        // SAFETY: the load reads the 16 bytes of the array, at any alignment; SSE2, which the intrinsics need, is part of
+        // x86_64.
         unsafe {
-            let all = _mm_set_epi64x((both >> 64) as i64, both as i64);
+            let all = _mm_loadu_si128(tags.as_ptr().cast());
             _mm_movemask_epi8(_mm_cmpeq_epi8(all, _mm_set1_epi8(tag as i8))) as u32
         }
     }
@@ -98,33 +98,54 @@ impl Exact {
         hash_words(self.count::<N>(), |at| key[at])
     }
 
+    /// The slot of a key in a group; `Err` says whether the search goes on.
+    #[inline(always)]
+    fn locate_in_group<const N: usize>(&self, key: &[u64], hash: u64, group: usize) -> Result<usize, bool> {
+        let words = self.count::<N>();
+        let tags = &self.tags[group];
+        let mut candidates = matching(tags, tag_of(hash));
+        while candidates != 0 {
+            let slot = group * GROUP + candidates.trailing_zeros() as usize;
+            if self.slot::<N>(slot)[..words] == key[..words] {
+                return Ok(slot);
+            }
+            candidates &= candidates - 1;
+        }
+        Err(matching(tags, EMPTY) == 0)
+    }
+
     /// The slot of a key.
     #[inline(always)]
     fn locate<const N: usize>(&self, key: &[u64], hash: u64) -> Option<usize> {
-        let words = self.count::<N>();
-        let mut group = scale(hash, self.tags.len());
-        for _ in 0..self.tags.len() {
-            let tags = &self.tags[group];
-            let mut candidates = matching(tags, tag_of(hash));
-            while candidates != 0 {
-                let slot = group * GROUP + candidates.trailing_zeros() as usize;
-                if self.slot::<N>(slot)[..words] == key[..words] {
-                    return Some(slot);
-                }
-                candidates &= candidates - 1;
-            }
-            if matching(tags, EMPTY) != 0 {
-                return None;
-            }
+        let group = scale(hash, self.tags.len());
+        match self.locate_in_group::<N>(key, hash, group) {
+            Ok(slot) => Some(slot),
+            Err(false) => None,
+            Err(true) => self.locate_behind(key, hash, group),
+        }
+    }
+
+    /// The slot of a key whose own group is full of others.
+    #[cold]
+    #[inline(never)]
+    fn locate_behind(&self, key: &[u64], hash: u64, home: usize) -> Option<usize> {
+        let mut group = home;
+        for _ in 1..self.tags.len() {
             group += 1;
             if group == self.tags.len() {
                 group = 0;
+            }
+            match self.locate_in_group::<0>(key, hash, group) {
+                Ok(slot) => return Some(slot),
+                Err(false) => return None,
+                Err(true) => {}
             }
         }
         None
     }
 
-    #[inline(always)]
+    // A function of its own for each number of words keeps registers off the stack.
+    #[inline(never)]
     fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
         let slot = self.locate::<N>(key, self.hash::<N>(key))?;
         Some(self.slot::<N>(slot)[self.count::<N>()] as u32)

@@ -24,9 +24,31 @@
 //! assert_eq!(found, [1, tables::MISS]);
 //! ```
 //!
+//! # What a lookup costs
+//!
+//! | structure                 | memory touched                                                | bytes an entry              |
+//! |---------------------------|---------------------------------------------------------------|-----------------------------|
+//! | [`Exact`]                 | a line of tags (1 byte an entry), the entry                   | 22 to 28 for one word, 8 more a word at a load of 1 |
+//! | [`Lpm`], small            | a node of 24 bytes for each 6 bits, the result                | about 100                   |
+//! | [`Lpm`], large, to 32 bits| one or two words                                              | 80 MB an index, and the trie |
+//! | [`Ternary`], to 64 rules  | all rules, eight a step                                       | about 100                   |
+//! | [`Ternary`]               | a filter word for each merged tuple, the rules where it hits  | about 120 for two words     |
+//!
+//! Benchmarks in `benches/` print times, ratios to baselines and bytes. Batches pay from about a megabyte on: what a key
+//! waits for is asked for while others are worked on.
+//!
+//! # For executors
+//!
+//! Compiled code builds a key in the words of [`Layout`] on its stack (each field is a shift and an or; the places are
+//! known when it is compiled) and calls [`PackedLookup::lookup`], or collects the keys of a batch of packets, one after
+//! the other, for [`PackedLookup::lookup_batch`]. The handle indexes whatever the caller keeps for entries. All
+//! structures are `Send + Sync`; lookups take `&self`.
+//!
+//! # Changes while others read
+//!
 //! Structures change in place and are plain data. To change one while other threads read it, put it (together with
-//! whatever its handles name) into a [`publish::Writer`]: readers pin a version once a batch, never block, and see a
-//! batch of changes at once.
+//! whatever its handles name, or a handle that is used again would name the wrong thing) into a [`publish::Writer`]:
+//! readers pin a version once a batch, never block, and see a batch of changes at once.
 //!
 //! The crate knows nothing of programs, packets or actions. Entries come from the control plane and are trusted to have
 //! been checked: a key of the wrong length asserts.

@@ -203,7 +203,8 @@ fn hostile_rule_sets_stay_correct() {
     use FieldKind::{Masked, Range};
     let widths: &[(u32, FieldKind)] = &[(32, Masked), (16, Range)];
     let layout = Layout::new(widths.iter().copied());
-    let sets: [(&str, fn(&mut Dice, u64) -> Vec<Value>); 4] = [
+    type Values = fn(&mut Dice, u64) -> Vec<Value>;
+    let sets: [(&str, Values); 4] = [
         ("a mask for each rule", |dice, _| {
             let mask = u128::from(dice.word() as u32);
             vec![Value::Masked(u128::from(dice.word() as u32) & mask, mask), Value::Range(0, 0xffff)]

@@ -201,7 +201,7 @@ impl TupleMerge {
         let mut shortest: Option<(usize, usize)> = None;
         for (at, tuple) in self.tuples.iter().enumerate() {
             if tuple.admits(&pattern.mask) {
-                let chained = tuple.chained(&self.rules, &pattern.value);
+                let chained = tuple.chained(&self.rules, &pattern.value, CHAIN_MOST[GRIDS - 1]);
                 if chained < CHAIN_MOST[0] {
                     return at;
                 }

@@ -53,7 +53,7 @@ const SCAN_AGAIN: usize = 32;
 
 #[derive(Clone, Debug)]
 enum Method {
-    Scan(SmallScan),
+    Scan(Box<SmallScan>),
     Merge(Box<TupleMerge>),
 }
 
@@ -67,19 +67,19 @@ pub struct Ternary {
 impl Ternary {
     /// An empty set of rules.
     pub fn new(layout: &Layout) -> Self {
-        Ternary { layout: layout.clone(), method: Method::Scan(SmallScan::new(layout.words())) }
+        Ternary { layout: layout.clone(), method: Method::Scan(Box::new(SmallScan::new(layout.words()))) }
     }
 
     fn get(&self) -> &dyn Classifier {
         match &self.method {
-            Method::Scan(scan) => scan,
+            Method::Scan(scan) => &**scan,
             Method::Merge(merge) => &**merge,
         }
     }
 
     fn get_mut(&mut self) -> &mut dyn Classifier {
         match &mut self.method {
-            Method::Scan(scan) => scan,
+            Method::Scan(scan) => &mut **scan,
             Method::Merge(merge) => &mut **merge,
         }
     }
@@ -96,7 +96,7 @@ impl Ternary {
                 Method::Merge(merge)
             }
             Method::Merge(merge) if merge.len() < SCAN_AGAIN => {
-                let mut scan = SmallScan::new(self.layout.words());
+                let mut scan = Box::new(SmallScan::new(self.layout.words()));
                 merge.for_each(&mut |pattern, priority, handle| {
                     scan.insert(pattern, priority, handle);
                 });

@@ -126,9 +126,9 @@ impl Tuple {
         std::iter::successors(first, |rule| Some(rules.next::<0>(*rule)).filter(|rule| *rule != NONE))
     }
 
-    /// How many rules a new one with this value would be chained to.
-    pub(super) fn chained(&self, rules: &Rules, value: &[u64]) -> usize {
-        self.chain(rules, self.hash::<0>(value)).count()
+    /// How many rules a new one with this value would be chained to, if fewer than `most`, else that.
+    pub(super) fn chained(&self, rules: &Rules, value: &[u64], most: usize) -> usize {
+        self.chain(rules, self.hash::<0>(value)).take(most).count()
     }
 
     /// A rule here of which something is true, given its value.
