@@ -14,7 +14,7 @@ use super::{Findings, MAX_STEPS};
 use crate::ast::{BinaryOp, Direction, StructKind, UnaryOp};
 use crate::typed::{
     ActionId, Arg, Block, Builtin, Call, Callee, Expr, ExprKind, Local, Param, Parser, Program, Stmt, StmtKind,
-    TableId, Target, Transition, Type, VarId,
+    StructId, TableId, Target, Transition, Type, VarId,
 };
 
 /// Loops that nest deeper than this are taken as doing anything.
@@ -31,7 +31,14 @@ pub(super) fn program(program: &Program, findings: &mut Findings<'_>) {
         loops: Vec::new(),
         exits: State::dead(),
         reported: HashSet::new(),
+        shapes: HashMap::new(),
     };
+    // A struct is declared behind those it consists of.
+    for (id, decl) in &program.structs {
+        let fields = decl.fields.iter().fold(EMPTY, |sum, field| sum.and(flow.shape(&field.ty)));
+        let has_header = fields.has_header || decl.kind != StructKind::Struct;
+        flow.shapes.insert(id, Shape { has_header, ..fields });
+    }
     for function in program.functions.values() {
         let mut state = flow.begin(&function.params);
         flow.body(&function.body, &mut state);
@@ -72,6 +79,7 @@ struct Flow<'p, 'f, 'm> {
     exits: State,
     /// What was reported: once is enough for each part of a variable, read (`false`) or written (`true`).
     reported: HashSet<(Path, bool)>,
+    shapes: HashMap<StructId, Shape>,
 }
 
 /// A part of a variable as far as it is followed.
@@ -107,11 +115,8 @@ impl Flow<'_, '_, '_> {
     fn end(&mut self, params: &[Param], state: &State) {
         for param in params.iter().filter(|param| param.direction == Direction::Out) {
             let var = &self.program.vars[param.var];
-            if state.dead
-                || self.has_header(&var.ty)
-                || self.is_empty(&var.ty)
-                || state.within(&whole(param.var)) != May::OFF
-            {
+            let shape = self.shape(&var.ty);
+            if state.dead || shape.has_header || shape.is_empty || state.within(&whole(param.var)) != May::OFF {
                 continue;
             }
             let message = format!("`out` parameter `{}` never gets a value", var.name);
@@ -422,7 +427,8 @@ impl Flow<'_, '_, '_> {
         let may = state.within(path);
         let name = &self.program.vars[path.var].name;
         let what = if path.fields.is_empty() { format!("`{name}`") } else { format!("this part of `{name}`") };
-        if state.dead || self.has_header(&e.ty) || self.is_empty(&e.ty) {
+        let shape = self.shape(&e.ty);
+        if state.dead || shape.has_header || shape.is_empty {
             return;
         }
         let message = match may {
@@ -614,30 +620,30 @@ impl Flow<'_, '_, '_> {
         !matches!(ty, Type::Struct(_) | Type::Stack(..) | Type::Tuple(_) | Type::List(_))
     }
 
-    /// Whether values of this type hold nothing.
-    fn is_empty(&self, ty: &Type) -> bool {
+    fn shape(&self, ty: &Type) -> Shape {
         match ty {
-            Type::Struct(id) => self
-                .program
-                .structs
-                .get(*id)
-                .is_some_and(|decl| decl.fields.iter().all(|field| self.is_empty(&field.ty))),
-            Type::Tuple(types) => types.iter().all(|ty| self.is_empty(ty)),
-            _ => false,
+            Type::Struct(id) => self.shapes.get(id).copied().unwrap_or(Shape { has_header: false, is_empty: false }),
+            Type::Stack(..) => Shape { has_header: true, is_empty: false },
+            Type::Tuple(types) => types.iter().fold(EMPTY, |sum, ty| sum.and(self.shape(ty))),
+            _ => Shape { has_header: false, is_empty: false },
         }
     }
+}
 
+/// What lint asks of a type.
+#[derive(Clone, Copy)]
+struct Shape {
     /// Whether there is a header, union or stack in values of this type: those begin as invalid, which is a value.
-    fn has_header(&self, ty: &Type) -> bool {
-        match ty {
-            Type::Struct(id) => {
-                let Some(decl) = self.program.structs.get(*id) else { return false };
-                decl.kind != StructKind::Struct || decl.fields.iter().any(|field| self.has_header(&field.ty))
-            }
-            Type::Stack(..) => true,
-            Type::Tuple(types) => types.iter().any(|ty| self.has_header(ty)),
-            _ => false,
-        }
+    has_header: bool,
+    /// Whether values of this type hold nothing.
+    is_empty: bool,
+}
+
+const EMPTY: Shape = Shape { has_header: false, is_empty: true };
+
+impl Shape {
+    fn and(self, other: Shape) -> Shape {
+        Shape { has_header: self.has_header || other.has_header, is_empty: self.is_empty && other.is_empty }
     }
 }
 
