@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use wire::pcap::PcapError;
 
+use crate::NoXdp;
+
 /// Why a port cannot be opened, or can be used no longer. Each is one sentence that says what to do where that is
 /// known.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,14 @@ pub enum PortError {
         capability: &'static str,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// The interface is there, and AF_XDP cannot be had on it.
+    #[error("AF_XDP cannot be used on `{interface}`: {why}")]
+    NoXdp {
+        /// The interface.
+        interface: String,
+        /// Why not.
+        why: NoXdp,
     },
     /// The interface was removed, or moved to another namespace, while it was in use.
     #[error("interface `{interface}` vanished while it was in use (removed, or moved to another network namespace)")]

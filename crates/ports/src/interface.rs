@@ -5,6 +5,9 @@ use std::ffi::{c_int, c_short};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+/// Hardware types that have Ethernet headers: Ethernet itself and the loopback device.
+pub(crate) const ETHERNET_TYPES: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
+
 /// An interface as a socket sees it.
 pub(crate) struct Interface<'a> {
     socket: BorrowedFd<'a>,
@@ -69,6 +72,36 @@ impl<'a> Interface<'a> {
         request.ifr_ifru.ifru_data = (&raw mut argument).cast();
         self.ioctl(libc::SIOCETHTOOL, request)?;
         Ok(argument.value)
+    }
+
+    /// How many queues it receives from, and how many it sends on.
+    pub(crate) fn queues(&self) -> (u32, u32) {
+        // The kernel's struct ethtool_channels: the command ETHTOOL_GCHANNELS; the most there can be of receive, transmit,
+        // other and combined; then how many there are of each.
+        let mut channels = [0u32; 9];
+        channels[0] = 0x3c;
+        let mut request = empty();
+        request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+        match self.ioctl(libc::SIOCETHTOOL, request) {
+            Ok(_) => {
+                let [receive, transmit, _, combined] = [channels[5], channels[6], channels[7], channels[8]];
+                ((receive + combined).max(1), (transmit + combined).max(1))
+            }
+            // Who cannot tell has one.
+            Err(_) => (1, 1),
+        }
+    }
+
+    /// The name of its driver.
+    pub(crate) fn driver(&self) -> io::Result<String> {
+        // The kernel's struct ethtool_drvinfo: the command ETHTOOL_GDRVINFO, then the name in 32 bytes, then more.
+        let mut info = [0u32; 49];
+        info[0] = 0x03;
+        let mut request = empty();
+        request.ifr_ifru.ifru_data = (&raw mut info).cast();
+        self.ioctl(libc::SIOCETHTOOL, request)?;
+        let name = info[1..9].iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0);
+        Ok(name.map(char::from).collect())
     }
 
     fn ioctl(&self, number: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {

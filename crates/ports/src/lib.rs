@@ -1,7 +1,7 @@
 //! Ports: where frames enter and leave the machine's own world.
 //!
 //! A [`Port`] yields whole Ethernet frames, exactly as they would look on a cable, and takes such frames to send. What
-//! stands behind it is a driver: an interface of the kernel ([`AfPacketPort`]), a device made for the purpose
+//! stands behind it is a driver: an interface of the kernel ([`AfPacketPort`], and faster [`XdpPort`]), a device made for the purpose
 //! ([`TapPort`]) or capture files ([`PcapPort`]). [`PortSpec`] reads the command line's `1=eth1` and opens the driver.
 //!
 //! *As on a cable* is the promise that costs the work here. The kernel hands frames around unfinished, in the hope that
@@ -25,19 +25,25 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod af_packet;
+mod bpf;
 mod error;
+mod frame;
 mod interface;
 pub mod namespace;
 mod pcap;
 mod port;
+mod socket;
 mod spec;
 mod tap;
 mod wait;
+mod xdp;
 
 pub use af_packet::AfPacketPort;
 pub use error::PortError;
+pub use frame::{Frame, Memory};
 pub use pcap::PcapPort;
 pub use port::{DropReason, Port, PortStats, Received, Sent};
 pub use spec::{MAX_PORT, PortKind, PortSpec, SpecError};
 pub use tap::TapPort;
 pub use wait::wait;
+pub use xdp::{NoXdp, XdpPort, XdpSettings};

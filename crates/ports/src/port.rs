@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use crate::PortError;
+use crate::{Frame, PortError};
 
 /// A frame that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +96,30 @@ pub trait Port: Send {
     /// If the port can be used no longer. A frame that merely could not be sent is [`Sent::Dropped`].
     fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError>;
 
+    /// Like [`receive`](Self::receive), with frames that stay where the driver put them if it can do that.
+    ///
+    /// # Errors
+    /// If the port can be used no longer.
+    fn receive_frames(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
+        let mut received = Vec::new();
+        let result = self.receive(&mut received, max);
+        batch.extend(received.into_iter().map(|received| {
+            let mut frame = Frame::from_vec(received.data);
+            frame.time_ns = received.time_ns;
+            frame
+        }));
+        result
+    }
+
+    /// Like [`send`](Self::send), of a frame that need not be kept: a driver that stands on the frame's memory sends it
+    /// from where it lies.
+    ///
+    /// # Errors
+    /// If the port can be used no longer.
+    fn send_frame(&mut self, frame: Frame) -> Result<Sent, PortError> {
+        self.send(&frame)
+    }
+
     /// Sends what [`send`](Self::send) has gathered.
     ///
     /// # Errors
@@ -112,6 +136,12 @@ pub trait Port: Send {
     /// Whether no frame can come in any more: a capture at its end. Interfaces never finish.
     fn finished(&self) -> bool {
         false
+    }
+
+    /// What the user should know about how the port was opened, in one sentence: that it is not what was asked for, and
+    /// why.
+    fn note(&self) -> Option<&str> {
+        None
     }
 
     /// Says what time it is for the frames sent from here on, in nanoseconds since 1970. Only drivers that write times

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::{AfPacketPort, PcapPort, Port, PortError, TapPort};
+use crate::{AfPacketPort, PcapPort, Port, PortError, TapPort, XdpSettings, xdp};
 
 /// The greatest port number: v1model's ports have nine bits, and 511 means *drop*.
 pub const MAX_PORT: u16 = 510;
@@ -16,6 +16,8 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// ```text
 /// 1=eth1                the interface eth1, through AF_PACKET
 /// 1=af_packet:eth1      the same, said in full
+/// 1=xdp:eth1            the interface eth1, through AF_XDP; AF_PACKET where that cannot be had
+/// 1=xdp:eth1,copy       the same, with settings: copy, generic, busy_poll=MICROSECONDS
 /// 1=tap:p4tap           a TAP device made for this run
 /// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap
 /// ```
@@ -34,6 +36,13 @@ pub enum PortKind {
     AfPacket {
         /// Its name.
         interface: String,
+    },
+    /// A network interface, through AF_XDP sockets; through a packet socket where that cannot be had.
+    Xdp {
+        /// Its name.
+        interface: String,
+        /// How.
+        settings: XdpSettings,
     },
     /// A TAP device, made when the port is opened.
     Tap {
@@ -98,8 +107,16 @@ pub enum SpecError {
         /// The name.
         name: String,
     },
+    /// A setting that AF_XDP ports do not have.
+    #[error("an AF_XDP port has no setting `{setting}`: there are copy, generic and busy_poll=MICROSECONDS")]
+    XdpSetting {
+        /// What was given.
+        setting: String,
+    },
     /// A driver that does not exist.
-    #[error("there is no driver `{driver}`: there are af_packet:INTERFACE, tap:NAME and pcap:IN.pcap:OUT.pcap")]
+    #[error(
+        "there is no driver `{driver}`: there are xdp:INTERFACE, af_packet:INTERFACE, tap:NAME and pcap:IN.pcap:OUT.pcap"
+    )]
     Driver {
         /// The driver's name.
         driver: String,
@@ -145,17 +162,34 @@ fn kind(number: u16, text: &str) -> Result<PortKind, SpecError> {
         None if looks_like_file(text) => Err(SpecError::OneFile { number, file: text.to_owned() }),
         None => Ok(PortKind::AfPacket { interface: interface(text)? }),
         Some(("af_packet", name)) => Ok(PortKind::AfPacket { interface: interface(name)? }),
+        Some(("xdp" | "af_xdp", text)) => xdp_kind(text),
         Some(("tap", name)) => Ok(PortKind::Tap { interface: interface(name)? }),
         Some(("pcap", files)) => match files.split_once(':') {
             Some((input, output)) => self::files(number, input, output),
             None if files.is_empty() => Err(SpecError::Empty { number }),
             None => Err(SpecError::OneFile { number, file: files.to_owned() }),
         },
-        Some((driver @ ("af_xdp" | "xdp" | "dpdk" | "tun" | "veth" | "netmap"), _)) => {
+        Some((driver @ ("dpdk" | "tun" | "veth" | "netmap"), _)) => {
             Err(SpecError::Driver { driver: driver.to_owned() })
         }
         Some((input, output)) => files(number, input, output),
     }
+}
+
+fn xdp_kind(text: &str) -> Result<PortKind, SpecError> {
+    let mut parts = text.split(',');
+    let interface = interface(parts.next().unwrap_or_default())?;
+    let mut settings = XdpSettings::default();
+    for setting in parts {
+        let unknown = || SpecError::XdpSetting { setting: setting.to_owned() };
+        match setting.split_once('=') {
+            None if setting == "copy" => settings.copy = true,
+            None if setting == "generic" => settings.generic = true,
+            Some(("busy_poll", us)) => settings.busy_poll_us = Some(us.parse().map_err(|_| unknown())?),
+            _ => return Err(unknown()),
+        }
+    }
+    Ok(PortKind::Xdp { interface, settings })
 }
 
 fn files(number: u16, input: &str, output: &str) -> Result<PortKind, SpecError> {
@@ -205,11 +239,40 @@ impl PortSpec {
     /// # Errors
     /// If the interface or file is not there, is not Ethernet, or this process may not use it.
     pub fn open(&self) -> Result<Box<dyn Port>, PortError> {
-        Ok(match &self.kind {
-            PortKind::Pcap { input, output } => Box::new(PcapPort::open(input.as_deref(), output.as_deref())?),
-            PortKind::AfPacket { interface } => Box::new(AfPacketPort::open(interface)?),
-            PortKind::Tap { interface } => Box::new(TapPort::open(interface)?),
-        })
+        Self::open_all(std::slice::from_ref(self)).map(|mut ports| ports.remove(0))
+    }
+
+    /// Opens the drivers of a run, in order. AF_XDP ports among them share one frame memory where their devices can. An
+    /// interface that AF_XDP cannot be had on is opened through AF_PACKET instead, and its [`Port::note`] says why.
+    ///
+    /// # Errors
+    /// The first port's that cannot be opened.
+    pub fn open_all(specs: &[PortSpec]) -> Result<Vec<Box<dyn Port>>, PortError> {
+        let interfaces: Vec<_> = specs.iter().filter_map(PortSpec::xdp).collect();
+        let mut opened = xdp::open_all(&interfaces).into_iter();
+        let open = |spec: &PortSpec| -> Result<Box<dyn Port>, PortError> {
+            Ok(match &spec.kind {
+                PortKind::Pcap { input, output } => Box::new(PcapPort::open(input.as_deref(), output.as_deref())?),
+                PortKind::AfPacket { interface } => Box::new(AfPacketPort::open(interface)?),
+                PortKind::Tap { interface } => Box::new(TapPort::open(interface)?),
+                PortKind::Xdp { interface, .. } => match opened.next().expect("one for each") {
+                    Ok(port) => Box::new(port),
+                    Err(PortError::NoXdp { why, .. }) => {
+                        let note = format!("`{interface}` is used through AF_PACKET and not AF_XDP: {why}");
+                        Box::new(AfPacketPort::open(interface)?.with_note(note))
+                    }
+                    Err(error) => return Err(error),
+                },
+            })
+        };
+        specs.iter().map(open).collect()
+    }
+
+    fn xdp(&self) -> Option<(&str, XdpSettings)> {
+        match &self.kind {
+            PortKind::Xdp { interface, settings } => Some((interface, *settings)),
+            _ => None,
+        }
     }
 }
 
@@ -229,6 +292,8 @@ mod tests {
     fn every_kind_is_understood() {
         check("1=eth1", r#"1 AfPacket { interface: "eth1" }"#);
         check("0=af_packet:eth1.7", r#"0 AfPacket { interface: "eth1.7" }"#);
+        check("2=xdp:eth1", r#"2 Xdp { interface: "eth1", settings: XdpSettings { generic: false, copy: false"#);
+        check("2=af_xdp:eth1,copy,busy_poll=20", "copy: true, busy_poll_us: Some(20)");
         check("510=tap:p4", r#"510 Tap { interface: "p4" }"#);
         check("1=in.pcap:out.pcap", r#"Pcap { input: Some("in.pcap"), output: Some("out.pcap") }"#);
         check("1=in.pcap:", r#"Pcap { input: Some("in.pcap"), output: None }"#);
@@ -250,7 +315,10 @@ mod tests {
         check("1=a:b:c", "more than one colon");
         check("1=a-very-long-interface", "1 to 15 characters");
         check("1=tap:", "1 to 15 characters");
-        check("1=af_xdp:eth1", "there are af_packet:INTERFACE");
+        check("1=dpdk:eth1", "there are xdp:INTERFACE, af_packet:INTERFACE");
+        check("1=xdp:", "1 to 15 characters");
+        check("1=xdp:eth1,fast", "no setting `fast`");
+        check("1=xdp:eth1,busy_poll=soon", "there are copy, generic and busy_poll=MICROSECONDS");
     }
 
     #[test]

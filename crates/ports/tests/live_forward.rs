@@ -2,12 +2,11 @@
 
 mod live;
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use live::{Hosts, PATIENCE, Wire, noise};
+use live::{Hosts, PATIENCE, Wire, noise, tcp};
 use ports::namespace::{Namespace, NamespaceError};
 use ports::{AfPacketPort, Port};
 
@@ -22,27 +21,6 @@ fn main() {
         ("a port does not receive what it sends", no_echo),
         ("large mtus pass", jumbo),
     ]);
-}
-
-/// Sends `len` bytes from a client to a server that sends them back; returns whether both saw the right bytes.
-fn tcp(hosts: &Hosts, server: SocketAddr, len: usize) {
-    let listener = hosts.h2.enter(|| TcpListener::bind(server)).unwrap().unwrap();
-    let echo = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut seen = Vec::new();
-        stream.read_to_end(&mut seen).unwrap();
-        stream.write_all(&seen).unwrap();
-    });
-    let sent = noise(len, 7);
-    let mut stream = hosts.h1.enter(|| TcpStream::connect_timeout(&server, PATIENCE)).unwrap().unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(&sent).unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut seen = Vec::new();
-    stream.read_to_end(&mut seen).unwrap();
-    assert!(seen == sent, "{} of {} bytes came back, or others", seen.len(), sent.len());
-    echo.join().unwrap();
 }
 
 fn tcp_v4(router: &Namespace) {

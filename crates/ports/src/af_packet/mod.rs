@@ -48,6 +48,7 @@ pub struct AfPacketPort {
     oversize: Box<[u8]>,
     idle: u32,
     stats: PortStats,
+    note: Option<String>,
     /// What the kernel dropped; it forgets the number when asked, so it is added up here.
     kernel_dropped: Cell<u64>,
 }
@@ -58,10 +59,16 @@ impl AfPacketPort {
         self.mtu
     }
 
+    /// The port with something to tell its user.
+    pub(crate) fn with_note(mut self, note: String) -> Self {
+        self.note = Some(note);
+        self
+    }
+
     /// Reads and clears the receiving socket's error, and tells a removed interface from one that is merely down.
     fn check_interface(&mut self) -> Result<(), PortError> {
         self.idle = 0;
-        if open::take_error(&self.receiver) == 0 || interface::exists(self.receiver.as_fd(), self.index) {
+        if crate::socket::take_error(&self.receiver) == 0 || interface::exists(self.receiver.as_fd(), self.index) {
             return Ok(());
         }
         Err(PortError::Vanished { interface: self.name.clone() })
@@ -150,6 +157,10 @@ impl Port for AfPacketPort {
         Some(self.receiver.as_raw_fd())
     }
 
+    fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
     fn stats(&self) -> PortStats {
         self.kernel_dropped.set(self.kernel_dropped.get() + open::take_dropped(&self.receiver));
         PortStats { rx_dropped: self.stats.rx_dropped + self.kernel_dropped.get(), ..self.stats }
@@ -187,6 +198,7 @@ impl AfPacketPort {
             oversize: vec![0; OVERSIZE].into_boxed_slice(),
             idle: 0,
             stats: PortStats::default(),
+            note: None,
             kernel_dropped: Cell::new(0),
         }
     }

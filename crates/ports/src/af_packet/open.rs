@@ -3,20 +3,19 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use super::AfPacketPort;
 use super::ring::Ring;
 use super::transmit::Transmit;
 use crate::PortError;
-use crate::interface::Interface;
+use crate::interface::{ETHERNET_TYPES, Interface};
+use crate::socket::{get_option, promiscuous, set_option, set_queue, take_error};
 
 /// The capability that packet sockets need.
 const CAPABILITY: &str = "cap_net_raw";
 /// Bytes of frames that may wait in a socket's queue: some of the longest.
 const QUEUE_BYTES: c_int = 8 << 20;
-/// Hardware types that have Ethernet headers: Ethernet itself and the loopback device.
-const ETHERNET_TYPES: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
 /// Ethernet header and two VLAN tags.
 const HEADERS: usize = 22;
 
@@ -44,7 +43,7 @@ impl AfPacketPort {
         option(libc::PACKET_COPY_THRESH, 1).map_err(failed("asking for over-long frames"))?;
         // Linux before 4.20 has no such option; there the ring's addresses tell what was sent from what was received.
         let _ = option(libc::PACKET_IGNORE_OUTGOING, 1);
-        set_queue(&receiver, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
+        set_queue(&receiver, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, QUEUE_BYTES);
         let ring = Ring::map(&receiver, mtu + HEADERS).map_err(failed("making the receive ring"))?;
         bind(&receiver, libc::ETH_P_ALL as u16, index).map_err(failed("binding the receiving socket"))?;
         // Binding to an interface that is down leaves an error to be read; frames come when it is up.
@@ -55,19 +54,13 @@ impl AfPacketPort {
         take_error(&sender);
         // Without it frames queue in the interface's discipline, which costs time and nothing else depends on.
         let _ = set_option(&sender, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1);
-        set_queue(&sender, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
+        set_queue(&sender, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, QUEUE_BYTES);
         Ok(AfPacketPort::from_parts(name, index, mtu, receiver, ring, Transmit::new(sender)))
     }
 }
 
 fn socket() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers are involved.
-    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    crate::socket::open(libc::AF_PACKET)
 }
 
 fn bind(socket: &OwnedFd, protocol: u16, index: c_int) -> io::Result<()> {
@@ -81,46 +74,6 @@ fn bind(socket: &OwnedFd, protocol: u16, index: c_int) -> io::Result<()> {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn promiscuous(socket: &OwnedFd, index: c_int) -> io::Result<()> {
-    let request = libc::packet_mreq {
-        mr_ifindex: index,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
-}
-
-/// Enlarges a queue: past the system's limit if we may, up to it otherwise. A small queue works too, only less well.
-fn set_queue(socket: &OwnedFd, force: c_int, ask: c_int) {
-    if set_option(socket, libc::SOL_SOCKET, force, &QUEUE_BYTES).is_err() {
-        let _ = set_option(socket, libc::SOL_SOCKET, ask, &QUEUE_BYTES);
-    }
-}
-
-/// Sets a socket option whose value is a plain struct or number of the kernel's.
-pub(super) fn set_option<T: Copy>(socket: &OwnedFd, level: c_int, option: c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the value lives through the call, which reads as many bytes as it has.
-    let result = unsafe {
-        let len = size_of::<T>() as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), len)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn get_option<T: Copy>(socket: &OwnedFd, level: c_int, option: c_int, mut value: T) -> io::Result<T> {
-    let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes to `value`, which lives through the call; the types used here are
-    // integers and structs of integers, valid whatever is written.
-    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut len) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
-}
-
-/// Reads and clears the error that waits on a socket; 0 if there is none.
-pub(super) fn take_error(socket: &OwnedFd) -> c_int {
-    get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, 0).unwrap_or(0)
 }
 
 /// Reads and clears the count of frames that found no room.

@@ -81,7 +81,7 @@ impl Ring {
             tp_frame_size: slot_len as u32,
             tp_frame_nr: slots as u32,
         };
-        super::open::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        crate::socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         // SAFETY: a fresh shared mapping at an address of the kernel's choice, of the size the ring was just set up with.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;

@@ -36,7 +36,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread::JoinHandle;
 
-pub use network::veth;
+pub use network::{veth, veth_with_queues};
 pub use offloads::{Offload, Offloads};
 pub use ping::Answer;
 
@@ -82,6 +82,20 @@ impl Namespace {
     /// If the process has several threads already, or the kernel refuses.
     pub fn new_user() -> Result<Namespace, NamespaceError> {
         user::enter_new()?;
+        let namespace = Namespace::current()?;
+        namespace.set_up("lo")?;
+        Ok(namespace)
+    }
+
+    /// Puts the calling thread, and those it starts afterwards, into a network namespace of its own. Unlike
+    /// [`new_user`](Self::new_user) it takes root, and leaves root what it is: in a user namespace nobody may load BPF
+    /// programs.
+    ///
+    /// # Errors
+    /// If the process is not root.
+    pub fn new_own() -> Result<Namespace, NamespaceError> {
+        user::unshare(libc::CLONE_NEWNET)
+            .map_err(|source| NamespaceError::Refused { what: "making a network namespace", source })?;
         let namespace = Namespace::current()?;
         namespace.set_up("lo")?;
         Ok(namespace)

@@ -20,16 +20,38 @@ const PEER: u16 = 1;
 /// # Errors
 /// If a name is taken or cannot be a name.
 pub fn veth(a: &Namespace, name_a: &str, b: &Namespace, name_b: &str) -> Result<(), NamespaceError> {
+    veth_with_queues(a, name_a, b, name_b, 1)
+}
+
+/// Like [`veth()`], with several queues in each direction. What one end sends on a queue arrives on the other's of the
+/// same number; the kernel chooses it by flow.
+///
+/// # Errors
+/// As [`veth()`], or if there can be no so many queues.
+pub fn veth_with_queues(
+    a: &Namespace,
+    name_a: &str,
+    b: &Namespace,
+    name_b: &str,
+    queues: u32,
+) -> Result<(), NamespaceError> {
+    let queued = |request: Request| {
+        // With one queue the kernel's default is left alone.
+        if queues == 1 {
+            return request;
+        }
+        let queues = queues.to_ne_bytes();
+        request.attribute(libc::IFLA_NUM_TX_QUEUES, &queues).attribute(libc::IFLA_NUM_RX_QUEUES, &queues)
+    };
     let what = format!("making a veth pair {name_a} and {name_b}");
     let make = || {
         let other_end = b.descriptor().as_raw_fd().to_ne_bytes();
-        Request::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0))
+        queued(Request::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0)))
             .attribute(libc::IFLA_IFNAME, &text(name_a)?)
             .nested(libc::IFLA_LINKINFO, |request| {
                 request.attribute(libc::IFLA_INFO_KIND, b"veth").nested(libc::IFLA_INFO_DATA, |request| {
                     request.nested(PEER, |request| {
-                        request
-                            .raw(&link(0, 0, 0))
+                        queued(request.raw(&link(0, 0, 0)))
                             .attribute(libc::IFLA_IFNAME, &text(name_b).unwrap_or_default())
                             .attribute(libc::IFLA_NET_NS_FD, &other_end)
                     })

@@ -2,14 +2,15 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use std::net::IpAddr;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ports::namespace::{Namespace, NamespaceError, veth};
+use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use ports::{AfPacketPort, Port, PortStats, wait};
 
 /// How long anything on the network may take before a test fails.
@@ -24,8 +25,20 @@ pub fn run(tests: &[Test]) {
     if arguments.any(|argument| argument == "--list") {
         return;
     }
+    run_in(Namespace::new_user(), tests);
+}
+
+/// Like [`run`], in a network namespace alone: for what root of a user namespace may not do.
+pub fn run_as_root(tests: &[Test]) {
+    if std::env::args().any(|argument| argument == "--list") {
+        return;
+    }
+    run_in(Namespace::new_own(), tests);
+}
+
+fn run_in(router: Result<Namespace, NamespaceError>, tests: &[Test]) {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let router = match Namespace::new_user() {
+    let router = match router {
         Ok(router) => router,
         Err(error @ NamespaceError::Refused { .. }) => {
             for (name, _) in tests {
@@ -58,10 +71,14 @@ pub struct Hosts {
 
 impl Hosts {
     pub fn new(router: &Namespace) -> Hosts {
+        Hosts::with_queues(router, 1)
+    }
+
+    pub fn with_queues(router: &Namespace, queues: u32) -> Hosts {
         let host = |number: u8| {
             let host = Namespace::new(&format!("h{number}")).unwrap();
             let end = format!("r{number}");
-            veth(&host, "eth0", router, &end).unwrap();
+            veth_with_queues(&host, "eth0", router, &end, queues).unwrap();
             host.set_mac("eth0", [8, 0, 0, 0, 0, number]).unwrap();
             host.set_parameter("net/ipv6/conf/eth0/accept_dad", "0").ok();
             host.add_address("eth0", IpAddr::from([10, 0, 0, number]), 24).unwrap();
@@ -100,7 +117,12 @@ pub struct Wire {
 impl Wire {
     /// Starts carrying; keeps copies of the frames if `keep`.
     pub fn start(keep: bool) -> Wire {
-        let mut ports = ["r1", "r2"].map(|name| AfPacketPort::open(name).unwrap());
+        let open = |name| Box::new(AfPacketPort::open(name).unwrap()) as Box<dyn Port>;
+        Wire::between(["r1", "r2"].map(open), keep)
+    }
+
+    /// The same between any two ports, with frames left where they are.
+    pub fn between(mut ports: [Box<dyn Port>; 2], keep: bool) -> Wire {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let carry = move || {
@@ -109,12 +131,12 @@ impl Wire {
             while !stopped.load(Ordering::Relaxed) {
                 let mut idle = true;
                 for from in 0..2 {
-                    idle &= ports[from].receive(&mut batch, 64).unwrap() == 0;
+                    idle &= ports[from].receive_frames(&mut batch, 64).unwrap() == 0;
                     for frame in batch.drain(..) {
-                        ports[1 - from].send(&frame.data).unwrap();
                         if keep {
-                            frames.push(frame.data);
+                            frames.push(frame.to_vec());
                         }
+                        ports[1 - from].send_frame(frame).unwrap();
                     }
                     ports[1 - from].flush().unwrap();
                 }
@@ -145,4 +167,25 @@ pub fn noise(len: usize, seed: u64) -> Vec<u8> {
         state as u8
     };
     (0..len).map(|_| next()).collect()
+}
+
+/// Sends `len` bytes from a client to a server that sends them back; returns whether both saw the right bytes.
+pub fn tcp(hosts: &Hosts, server: SocketAddr, len: usize) {
+    let listener = hosts.h2.enter(|| TcpListener::bind(server)).unwrap().unwrap();
+    let echo = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut seen = Vec::new();
+        stream.read_to_end(&mut seen).unwrap();
+        stream.write_all(&seen).unwrap();
+    });
+    let sent = noise(len, 7);
+    let mut stream = hosts.h1.enter(|| TcpStream::connect_timeout(&server, PATIENCE)).unwrap().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&sent).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut seen = Vec::new();
+    stream.read_to_end(&mut seen).unwrap();
+    assert!(seen == sent, "{} of {} bytes came back, or others", seen.len(), sent.len());
+    echo.join().unwrap();
 }

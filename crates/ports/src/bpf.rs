@@ -1,0 +1,263 @@
+//! As much of bpf(2) as a redirecting, a counting and a sending program take: maps, programs written as instructions,
+//! links. No compiler and no library stands behind it.
+//!
+//! An instruction is eight bytes: `code u8, source and destination register u8, offset i16, immediate i32`. A 64-bit
+//! immediate takes two of them. Source: Documentation/bpf/standardization/instruction-set.rst in the Linux tree; the
+//! layouts of the requests are those of `union bpf_attr` in `include/uapi/linux/bpf.h`.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: c_int = 0;
+const MAP_LOOKUP: c_int = 1;
+const MAP_UPDATE: c_int = 2;
+const PROG_LOAD: c_int = 5;
+const PROG_TEST_RUN: c_int = 10;
+const LINK_CREATE: c_int = 28;
+
+const PROG_TYPE_XDP: u32 = 6;
+/// The attach type `BPF_XDP`.
+const ATTACH_XDP: u32 = 37;
+
+/// The map types used here.
+#[derive(Clone, Copy)]
+pub(crate) enum MapKind {
+    /// Numbers or bytes by index, one copy for each processor, so that counting takes no lock.
+    PerCpuArray = 6,
+    /// AF_XDP sockets by index.
+    Sockets = 17,
+}
+
+/// The program can cope with packets of several buffers (`BPF_F_XDP_HAS_FRAGS`, Linux 5.18).
+pub(crate) const HAS_FRAGS: u32 = 1 << 5;
+
+/// How a program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attach {
+    /// In the driver, before the kernel makes its own structures of a packet.
+    Native = 1 << 2,
+    /// In the kernel's receive path, for drivers that know no XDP.
+    Generic = 1 << 1,
+}
+
+/// One instruction; `R1` and so on are numbers 0 to 10.
+pub(crate) const fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> u64 {
+    let registers = destination | source << 4;
+    code as u64 | (registers as u64) << 8 | (offset as u16 as u64) << 16 | (immediate as u32 as u64) << 32
+}
+
+/// The codes of the instructions used here.
+pub(crate) mod code {
+    /// `destination = immediate` (64 bit)
+    pub(crate) const MOVE: u8 = 0xb7;
+    /// `destination = source` (64 bit)
+    pub(crate) const MOVE_REGISTER: u8 = 0xbf;
+    /// `destination = *(u32 *)(source + offset)`
+    pub(crate) const LOAD_U32: u8 = 0x61;
+    /// `destination = *(u64 *)(source + offset)`
+    pub(crate) const LOAD_U64: u8 = 0x79;
+    /// `*(u32 *)(destination + offset) = source`
+    pub(crate) const STORE_U32: u8 = 0x63;
+    /// `*(u64 *)(destination + offset) = source`
+    pub(crate) const STORE_U64: u8 = 0x7b;
+    /// `destination = ` the map whose descriptor is the immediate; takes two instructions.
+    pub(crate) const LOAD_MAP: u8 = 0x18;
+    /// `destination += immediate`
+    pub(crate) const ADD: u8 = 0x07;
+    /// `destination += source`
+    pub(crate) const ADD_REGISTER: u8 = 0x0f;
+    /// `destination -= source`
+    pub(crate) const SUBTRACT_REGISTER: u8 = 0x1f;
+    /// `destination &= immediate`
+    pub(crate) const AND: u8 = 0x57;
+    /// `if destination > source goto offset` (unsigned)
+    pub(crate) const JUMP_GREATER_REGISTER: u8 = 0x2d;
+    /// `if destination == immediate goto offset`
+    pub(crate) const JUMP_EQUAL: u8 = 0x15;
+    /// Turns the destination's low 16, 32 or 64 bits (the immediate) to network byte order.
+    pub(crate) const TO_BIG_ENDIAN: u8 = 0xdc;
+    /// Calls the kernel's function of the immediate's number.
+    pub(crate) const CALL: u8 = 0x85;
+    /// Returns r0.
+    pub(crate) const EXIT: u8 = 0x95;
+}
+
+/// The pair of instructions that loads a map into a register.
+pub(crate) fn load_map(destination: u8, map: BorrowedFd<'_>) -> [u64; 2] {
+    // Source register 1 (BPF_PSEUDO_MAP_FD): the immediate is a descriptor.
+    [instruction(code::LOAD_MAP, destination, 1, 0, map.as_raw_fd()), 0]
+}
+
+/// Runs one command.
+///
+/// # Safety
+/// `A` is laid out as the beginning of `union bpf_attr` for this command, and every address in it points to what the
+/// command expects, which lives through the call.
+unsafe fn bpf<A>(command: c_int, attributes: &mut A) -> io::Result<c_int> {
+    let attributes = &raw mut *attributes;
+    // SAFETY: the caller's; the kernel reads and writes no more than the size given.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<A>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as c_int) }
+}
+
+fn owned(descriptor: c_int) -> OwnedFd {
+    // SAFETY: called on what the kernel just returned as a new descriptor, which belongs to nobody else.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// Makes a map with keys of four bytes.
+pub(crate) fn create_map(kind: MapKind, value_len: u32, entries: u32) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Create {
+        kind: u32,
+        key_len: u32,
+        value_len: u32,
+        entries: u32,
+        flags: u32,
+    }
+    let mut create = Create { kind: kind as u32, key_len: 4, value_len, entries, flags: 0 };
+    // SAFETY: the layout is the command's, and it holds no address.
+    unsafe { bpf(MAP_CREATE, &mut create) }.map(owned)
+}
+
+#[repr(C)]
+struct Element {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Sets a map's four-byte value.
+pub(crate) fn update_map(map: BorrowedFd<'_>, key: u32, value: u32) -> io::Result<()> {
+    let (key, value) = (&raw const key, &raw const value);
+    let map = map.as_raw_fd() as u32;
+    let mut element = Element { map, padding: 0, key: key as u64, value: value as u64, flags: 0 };
+    // SAFETY: the layout is the command's; key and value are as long as those of the maps made here that are written.
+    unsafe { bpf(MAP_UPDATE, &mut element) }.map(drop)
+}
+
+/// Reads `values` 64-bit numbers of each processor's copy of an entry, and adds the copies up.
+pub(crate) fn sum_per_cpu(map: BorrowedFd<'_>, key: u32, values: usize) -> io::Result<Vec<u64>> {
+    let mut copies = vec![0u64; values * possible_cpus()];
+    let (key, into) = (&raw const key, copies.as_mut_ptr());
+    let map = map.as_raw_fd() as u32;
+    let mut element = Element { map, padding: 0, key: key as u64, value: into as u64, flags: 0 };
+    // SAFETY: the layout is the command's; the kernel writes one value, a multiple of eight bytes, for each possible
+    // processor, for which there is room.
+    unsafe { bpf(MAP_LOOKUP, &mut element) }?;
+    let mut sums = vec![0; values];
+    for copy in copies.chunks(values) {
+        sums.iter_mut().zip(copy).for_each(|(sum, value)| *sum += value);
+    }
+    Ok(sums)
+}
+
+/// How many processors the kernel keeps copies for: more than are there, where some could be plugged in.
+fn possible_cpus() -> usize {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    // `0-3` or `0,2-7`: the last number counts.
+    let last = text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());
+    // Too many are harmless, too few are not.
+    last.map_or(4096, |last| last + 1)
+}
+
+/// Loads an XDP program.
+pub(crate) fn load_xdp(program: &[u64], flags: u32) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        instructions: u32,
+        program: u64,
+        license: u64,
+        log_level: u32,
+        log_len: u32,
+        log: u64,
+        kernel: u32,
+        flags: u32,
+        name: [u8; 16],
+        interface: u32,
+        attach: u32,
+    }
+    let mut name = [0; 16];
+    name[..8].copy_from_slice(b"triplane");
+    let mut load = Load {
+        kind: PROG_TYPE_XDP,
+        instructions: program.len() as u32,
+        program: program.as_ptr() as u64,
+        license: c"Apache-2.0".as_ptr() as u64,
+        log_level: 0,
+        log_len: 0,
+        log: 0,
+        kernel: 0,
+        flags,
+        name,
+        interface: 0,
+        attach: ATTACH_XDP,
+    };
+    // SAFETY: the layout is the command's; the program has as many instructions as said, the licence is terminated by
+    // zero, and both live through the call.
+    unsafe { bpf(PROG_LOAD, &mut load) }.map(owned)
+}
+
+/// Attaches a program to an interface, for as long as the returned descriptor is open: it goes with the process,
+/// however that ends. An interface with a program of somebody else's answers `EBUSY`.
+pub(crate) fn attach_xdp(program: BorrowedFd<'_>, interface: c_int, how: Attach) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Link {
+        program: u32,
+        interface: u32,
+        attach: u32,
+        flags: u32,
+    }
+    let program = program.as_raw_fd() as u32;
+    let mut link = Link { program, interface: interface as u32, attach: ATTACH_XDP, flags: how as u32 };
+    // SAFETY: the layout is the command's, and it holds no address.
+    unsafe { bpf(LINK_CREATE, &mut link) }.map(owned)
+}
+
+/// Runs a program on `repeat` copies of `frame`, which go where its verdict sends them, as if they had just been
+/// received (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18). A signal ends it early with `EINTR`.
+pub(crate) fn run_live(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<()> {
+    #[repr(C)]
+    struct Run {
+        program: u32,
+        result: u32,
+        input_len: u32,
+        output_len: u32,
+        input: u64,
+        output: u64,
+        repeat: u32,
+        duration: u32,
+        context_len: u32,
+        context_out_len: u32,
+        context: u64,
+        context_out: u64,
+        flags: u32,
+        cpu: u32,
+        batch: u32,
+        padding: u32,
+    }
+    let mut run = Run {
+        program: program.as_raw_fd() as u32,
+        result: 0,
+        input_len: frame.len() as u32,
+        output_len: 0,
+        input: frame.as_ptr() as u64,
+        output: 0,
+        repeat,
+        duration: 0,
+        context_len: 0,
+        context_out_len: 0,
+        context: 0,
+        context_out: 0,
+        flags: 1 << 1,
+        cpu: 0,
+        batch: 64,
+        padding: 0,
+    };
+    // SAFETY: the layout is the command's, and the input lives through the call and is as long as said.
+    unsafe { bpf(PROG_TEST_RUN, &mut run) }.map(drop)
+}

@@ -1,0 +1,324 @@
+//! Frames that stay where they arrived, and the memory they stay in.
+//!
+//! ```text
+//! Memory = chunk 0 | chunk 1 | ...        a chunk is the kernel's, or somebody's Frame, or free
+//! chunk  = headroom | frame | tailroom    the kernel leaves 256 bytes before a frame
+//! ```
+//!
+//! A [`Frame`] owns its chunk. Handing it to [`Port::send_frame`](crate::Port::send_frame) of a port that stands on the
+//! same memory moves the chunk and copies nothing; dropping it gives the chunk back. A frame on the heap behaves alike,
+//! so that a switch need not care: drivers without such a memory, and frames longer than a chunk, use it.
+
+use std::fmt;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is made room for in front of a frame that moves to the heap because it must grow there.
+const HEADROOM: usize = 128;
+
+/// Chunks that several ports' rings and everybody's frames share.
+pub struct Memory {
+    base: NonNull<u8>,
+    len: usize,
+    chunk_len: usize,
+    /// Chunks that belong to nobody. Ports take and give back many at once.
+    free: Mutex<Vec<u32>>,
+}
+
+// SAFETY: the mapping is not bound to a thread; a chunk is touched only by who owns its number, and numbers change
+// hands through the mutex, through rings or by moving a `Frame`.
+unsafe impl Send for Memory {}
+// SAFETY: as above; what is shared is the mutex and numbers that do not change.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Maps `chunks` chunks of `chunk_len` bytes, a power of two. All are free.
+    pub(crate) fn new(chunks: u32, chunk_len: usize) -> io::Result<Arc<Memory>> {
+        assert!(chunk_len.is_power_of_two());
+        let len = chunks as usize * chunk_len;
+        // SAFETY: a fresh private mapping at an address of the kernel's choice.
+        let base = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+            libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
+        // The lowest are taken first, so that little traffic keeps to little memory.
+        let free = Mutex::new((0..chunks).rev().collect());
+        Ok(Arc::new(Memory { base, len, chunk_len, free }))
+    }
+
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Its size, in bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.len
+    }
+
+    /// The size of a chunk: the room for a frame with what stands before and behind it, in bytes.
+    pub fn chunk_len(&self) -> usize {
+        self.chunk_len
+    }
+
+    /// Chunks that neither a port nor a frame owns at the moment.
+    pub fn free_chunks(&self) -> usize {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Moves up to `count` free chunks to `into`.
+    pub(crate) fn take(&self, into: &mut Vec<u32>, count: usize) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let keep = free.len().saturating_sub(count);
+        into.extend(free.drain(keep..));
+    }
+
+    /// Makes chunks free.
+    pub(crate) fn give_back(&self, chunks: impl IntoIterator<Item = u32>) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).extend(chunks);
+    }
+
+    /// The beginning of a chunk.
+    pub(crate) fn chunk(&self, chunk: u32) -> NonNull<u8> {
+        let at = chunk as usize * self.chunk_len;
+        assert!(at < self.len, "chunk {chunk} lies outside the frame memory");
+        // SAFETY: the chunk lies within the mapping.
+        unsafe { self.base.add(at) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `new` with this length; whoever owns a chunk keeps the memory alive.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Where a frame's buffer comes from.
+enum Home {
+    Chunk(Arc<Memory>, u32),
+    Heap,
+}
+
+/// An Ethernet frame, as on a cable, wherever it lies. It dereferences to its bytes.
+pub struct Frame {
+    /// The whole buffer; the frame is a part of it.
+    buffer: NonNull<u8>,
+    capacity: u32,
+    start: u32,
+    len: u32,
+    home: Home,
+    /// When it arrived, in nanoseconds since 1970, if the driver knows.
+    pub time_ns: Option<u64>,
+}
+
+// SAFETY: a frame owns its buffer, which is not bound to a thread.
+unsafe impl Send for Frame {}
+// SAFETY: through a shared reference a frame can only be read.
+unsafe impl Sync for Frame {}
+
+impl Frame {
+    /// A frame on the heap.
+    pub fn from_vec(bytes: Vec<u8>) -> Frame {
+        let len = u32::try_from(bytes.len()).expect("no frame is 4 GiB long");
+        let buffer = NonNull::from(Box::leak(bytes.into_boxed_slice())).cast();
+        Frame { buffer, capacity: len, start: 0, len, home: Home::Heap, time_ns: None }
+    }
+
+    /// The frame at `start` of a chunk that from now on belongs to it.
+    pub(crate) fn from_chunk(memory: Arc<Memory>, chunk: u32, start: u32, len: u32) -> Frame {
+        let capacity = memory.chunk_len as u32;
+        assert!(u64::from(start) + u64::from(len) <= u64::from(capacity), "a frame lies within its chunk");
+        let buffer = memory.chunk(chunk);
+        Frame { buffer, capacity, start, len, home: Home::Chunk(memory, chunk), time_ns: None }
+    }
+
+    /// If the frame lies in a chunk of `memory`: the chunk, where in it the frame begins, and its length. The chunk belongs
+    /// to the caller then.
+    pub(crate) fn into_chunk(mut self, memory: &Arc<Memory>) -> Result<(u32, u32, u32), Frame> {
+        match &self.home {
+            Home::Chunk(own, chunk) if Arc::ptr_eq(own, memory) => {
+                let at = (*chunk, self.start, self.len);
+                // An empty heap buffer: nothing is left for `drop` to give back but our share of the memory.
+                self.home = Home::Heap;
+                (self.buffer, self.capacity, self.start, self.len) = (NonNull::dangling(), 0, 0, 0);
+                Ok(at)
+            }
+            _ => Err(self),
+        }
+    }
+
+    /// Bytes that [`push_front`](Self::push_front) can add without moving the frame.
+    pub fn headroom(&self) -> usize {
+        self.start as usize
+    }
+
+    /// Bytes that [`push_back`](Self::push_back) can add without moving the frame.
+    pub fn tailroom(&self) -> usize {
+        (self.capacity - self.start - self.len) as usize
+    }
+
+    /// Makes the frame longer by `count` bytes in front. They hold anything: write them.
+    pub fn push_front(&mut self, count: usize) {
+        if count > self.headroom() {
+            self.move_to_heap(count + HEADROOM, self.tailroom());
+        }
+        self.start -= count as u32;
+        self.len += count as u32;
+    }
+
+    /// Takes `count` bytes off the front; they are headroom afterwards.
+    ///
+    /// # Panics
+    /// If the frame is shorter.
+    pub fn pull_front(&mut self, count: usize) {
+        assert!(count <= self.len as usize, "{count} bytes off a frame of {}", self.len);
+        self.start += count as u32;
+        self.len -= count as u32;
+    }
+
+    /// Makes the frame longer by `count` bytes behind. They hold anything: write them.
+    pub fn push_back(&mut self, count: usize) {
+        if count > self.tailroom() {
+            self.move_to_heap(self.headroom(), count);
+        }
+        self.len += count as u32;
+    }
+
+    /// Cuts the frame to `len` bytes; a shorter one stays as it is.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+
+    /// A copy, as multicast and mirrors need it: in a chunk of the same memory if one is free, else on the heap.
+    pub fn duplicate(&self) -> Frame {
+        let mut copy = match &self.home {
+            Home::Chunk(memory, _) => {
+                let mut chunk = Vec::with_capacity(1);
+                memory.take(&mut chunk, 1);
+                match chunk.pop() {
+                    Some(chunk) => {
+                        let mut copy = Frame::from_chunk(Arc::clone(memory), chunk, self.start, self.len);
+                        copy.copy_from_slice(self);
+                        copy
+                    }
+                    None => Frame::from_vec(self.to_vec()),
+                }
+            }
+            Home::Heap => Frame::from_vec(self.to_vec()),
+        };
+        copy.time_ns = self.time_ns;
+        copy
+    }
+
+    fn move_to_heap(&mut self, headroom: usize, tailroom: usize) {
+        let mut bytes = vec![0; headroom + self.len as usize + tailroom];
+        bytes[headroom..][..self.len as usize].copy_from_slice(self);
+        let time_ns = self.time_ns;
+        let len = self.len;
+        *self = Frame::from_vec(bytes);
+        (self.start, self.len, self.time_ns) = (headroom as u32, len, time_ns);
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start + len <= capacity`, which every method keeps; the buffer belongs to this frame, is initialised
+        // (mappings and vectors are) and written by nobody else.
+        unsafe { std::slice::from_raw_parts(self.buffer.add(self.start as usize).as_ptr(), self.len as usize) }
+    }
+}
+
+impl DerefMut for Frame {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and the frame is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.buffer.add(self.start as usize).as_ptr(), self.len as usize) }
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        match &self.home {
+            Home::Chunk(memory, chunk) => memory.give_back([*chunk]),
+            Home::Heap if self.capacity > 0 => {
+                let whole = NonNull::slice_from_raw_parts(self.buffer, self.capacity as usize);
+                // SAFETY: `from_vec` leaked a box of this length, and this is its only owner.
+                drop(unsafe { Box::from_raw(whole.as_ptr()) });
+            }
+            Home::Heap => {}
+        }
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_grows_and_shrinks_in_its_chunk() {
+        let memory = Memory::new(2, 2048).unwrap();
+        let mut chunks = Vec::new();
+        memory.take(&mut chunks, 1);
+        let mut frame = Frame::from_chunk(Arc::clone(&memory), chunks[0], 256, 60);
+        frame.fill(7);
+        frame.push_front(14);
+        frame[..14].fill(9);
+        assert_eq!((frame.headroom(), frame.len(), frame.tailroom()), (242, 74, 2048 - 242 - 74));
+        frame.pull_front(13);
+        frame.truncate(2);
+        assert_eq!(frame[..], [9, 7]);
+        let copy = frame.duplicate();
+        assert_eq!((&copy[..], memory.free_chunks()), (&[9, 7][..], 0));
+        let on_heap = copy.duplicate();
+        assert_eq!(on_heap[..], [9, 7]);
+        drop((frame, copy));
+        assert_eq!(memory.free_chunks(), 2);
+    }
+
+    #[test]
+    fn a_frame_without_room_moves_to_the_heap() {
+        let memory = Memory::new(1, 2048).unwrap();
+        let mut frame = Frame::from_chunk(Arc::clone(&memory), 0, 0, 3);
+        memory.take(&mut Vec::new(), 1);
+        frame.copy_from_slice(&[1, 2, 3]);
+        frame.time_ns = Some(5);
+        frame.push_front(1);
+        frame[0] = 0;
+        assert_eq!((&frame[..], frame.time_ns), (&[0, 1, 2, 3][..], Some(5)));
+        assert_eq!((memory.free_chunks(), frame.headroom()), (1, HEADROOM));
+        frame.push_back(5000);
+        assert_eq!(frame.len(), 5004);
+        assert!(frame.into_chunk(&memory).is_err());
+    }
+
+    #[test]
+    fn a_chunk_changes_hands_once() {
+        let memory = Memory::new(1, 2048).unwrap();
+        memory.take(&mut Vec::new(), 1);
+        let frame = Frame::from_chunk(Arc::clone(&memory), 0, 256, 60);
+        assert_eq!(frame.into_chunk(&memory).unwrap(), (0, 256, 60));
+        assert_eq!((memory.free_chunks(), Arc::strong_count(&memory)), (0, 1));
+    }
+
+    #[test]
+    fn an_empty_frame_is_a_frame() {
+        let mut frame = Frame::from_vec(Vec::new());
+        assert_eq!(frame.duplicate().len(), 0);
+        frame.push_back(1);
+        assert_eq!(frame[..], [0]);
+    }
+}

@@ -1,0 +1,344 @@
+//! The AF_XDP driver: frames straight from the interface's driver into memory of this process.
+//!
+//! ```text
+//! interface ─> XDP program ─┬─> socket of the frame's receive queue ─> Frame, in place ─> switch
+//!                           └─> kernel's stack, for queues without a socket
+//! switch ─> Frame ─> transmit ring of the port's first queue ─> interface
+//! ```
+//!
+//! The program is a few instructions that this crate writes itself; no compiler, library or loader is needed. It is
+//! attached in the interface's driver where that knows XDP, else before the kernel's stack. Frames are not copied by this
+//! program, and, where the driver can do zero copy, by nobody.
+//!
+//! **The interface is taken away from the kernel** while the port is open: what arrives goes to the switch and to
+//! nobody else, unlike with AF_PACKET. Nothing of it needs undoing. Program, sockets and promiscuous mode hang on
+//! descriptors, and the kernel takes them back when the process ends, also by `kill -9`. No setting of the interface is
+//! changed.
+//!
+//! What AF_XDP does not tell, and what is done about it:
+//! - *Unfinished checksums* of local stacks (behind a veth or TAP) are recognised and finished, see [`partial`].
+//! - *Over-long segments*: a veth stops its other end from making them while a program is attached. Before the stack
+//!   (generic mode) they do arrive, and are cut to the MTU.
+//! - *VLAN tags* that a stack or a card keeps beside the frame are lost: frames of VLAN interfaces on the other end of
+//!   a veth arrive untagged, unless that end does its tagging itself (`ethtool -K IF tx-vlan-hw-insert off`; for a card
+//!   `rxvlan off`). AF_PACKET has no such gap. Tags that are in the frame stay.
+//! - *Frames of several buffers* (MTU over 3,818 bytes) are put together on the heap; a kernel that has no
+//!   multi-buffer AF_XDP refuses the port.
+
+mod open;
+mod partial;
+mod program;
+mod queue;
+mod refused;
+mod ring;
+
+use std::ffi::c_int;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+pub(crate) use open::open_all;
+pub use refused::NoXdp;
+
+use crate::frame::{Frame, Memory};
+use crate::interface::{self, Interface};
+use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
+use program::Redirect;
+use queue::{Flushed, Queue};
+use wire::offload::{Cut, segment};
+
+/// After how many receptions in vain the socket is asked whether something happened to the interface.
+const IDLE_BEFORE_CHECK: u32 = 64;
+/// An Ethernet header; devices take nothing shorter.
+const MIN_FRAME: usize = 14;
+
+/// What can be chosen about an AF_XDP port. The default is what is fastest and least demanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpSettings {
+    /// Attach before the kernel's stack even where the driver knows XDP.
+    pub generic: bool,
+    /// Copy frames even where the driver can do without.
+    pub copy: bool,
+    /// Poll the device for so many microseconds in each reception instead of waiting for its interrupts. It gives up a
+    /// core, and pays where latency matters and interrupts are expensive; on veth it costs throughput.
+    pub busy_poll_us: Option<u32>,
+}
+
+/// A network interface through AF_XDP sockets, one for each of its receive queues. It belongs to the network namespace
+/// of the thread that opened it; afterwards any thread may use it.
+pub struct XdpPort {
+    name: String,
+    index: c_int,
+    mtu: usize,
+    is_native: bool,
+    has_local_senders: bool,
+    /// Shared by the parts of a port that was [`split`](XdpPort::split): the last one detaches it.
+    redirect: Arc<Redirect>,
+    queues: Vec<Queue>,
+    /// How many of the queues, from the first, can send.
+    senders: usize,
+    /// Readable if one of several queues is.
+    epoll: Option<OwnedFd>,
+    control: Arc<OwnedFd>,
+    /// The queue whose turn it is.
+    next: usize,
+    idle: u32,
+    is_down: bool,
+    scratch: Vec<Frame>,
+    stats: PortStats,
+}
+
+impl XdpPort {
+    /// Opens an interface.
+    ///
+    /// # Errors
+    /// If there is no such interface, or [`PortError::NoXdp`] says why it cannot be used this way.
+    pub fn open(name: &str, settings: XdpSettings) -> Result<XdpPort, PortError> {
+        open_all(&[(name, settings)]).remove(0)
+    }
+
+    /// Opens interfaces that shall share one memory, so that forwarding between them moves descriptors only. Where a
+    /// device cannot share it, it has one of its own, and frames are copied.
+    ///
+    /// # Errors
+    /// The first interface's that cannot be opened.
+    pub fn open_together(names: &[&str], settings: XdpSettings) -> Result<Vec<XdpPort>, PortError> {
+        let interfaces: Vec<_> = names.iter().map(|name| (*name, settings)).collect();
+        open_all(&interfaces).into_iter().collect()
+    }
+
+    /// The interface's MTU when it was opened, in bytes.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    /// Whether the program runs in the interface's driver, and not before the kernel's stack.
+    pub fn is_native(&self) -> bool {
+        self.is_native
+    }
+
+    /// Whether the device itself reads and writes the frame memory.
+    pub fn is_zero_copy(&self) -> bool {
+        self.queues.iter().all(|queue| queue.zero_copy)
+    }
+
+    /// The number of receive queues.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// The memory frames lie in.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.queues[0].memory
+    }
+
+    /// One port for each receive queue, for a thread of its own; sending is in order within each. A queue beyond the
+    /// interface's sending queues can only receive.
+    pub fn split(mut self) -> Vec<XdpPort> {
+        let queues = std::mem::take(&mut self.queues);
+        let part = |(number, queue)| XdpPort {
+            name: self.name.clone(),
+            index: self.index,
+            mtu: self.mtu,
+            is_native: self.is_native,
+            has_local_senders: self.has_local_senders,
+            redirect: Arc::clone(&self.redirect),
+            queues: vec![queue],
+            senders: usize::from(number < self.senders),
+            epoll: None,
+            control: Arc::clone(&self.control),
+            next: 0,
+            idle: 0,
+            is_down: false,
+            scratch: Vec::new(),
+            stats: if number == 0 { self.stats } else { PortStats::default() },
+        };
+        queues.into_iter().enumerate().map(part).collect()
+    }
+
+    /// Tells a removed interface from one that is merely down.
+    fn check_interface(&mut self) -> Result<(), PortError> {
+        self.idle = 0;
+        // An error waits on the sockets of an interface that was removed.
+        if self.queues.iter().all(|queue| crate::socket::take_error(&queue.socket) == 0) {
+            return Ok(());
+        }
+        self.check_existence()
+    }
+
+    fn check_existence(&self) -> Result<(), PortError> {
+        if interface::exists(self.control.as_fd(), self.index) {
+            return Ok(());
+        }
+        Err(PortError::Vanished { interface: self.name.clone() })
+    }
+
+    /// Finishes what a local stack has left to a card, from the frame at `first` of the batch on.
+    fn finish(&mut self, batch: &mut Vec<Frame>, first: usize) {
+        let limit = self.longest();
+        if batch[first..].iter().any(|frame| frame.len() > limit + 8) {
+            let rest: Vec<Frame> = batch.drain(first..).collect();
+            for frame in rest {
+                self.cut(batch, frame);
+            }
+        }
+        for frame in &mut batch[first..] {
+            if partial::complete(frame) {
+                self.stats.rx_checksums_completed += 1;
+            }
+        }
+    }
+
+    /// Cuts a TCP train to the MTU; only TCP can be cut without knowing where its sender wanted it.
+    fn cut(&mut self, batch: &mut Vec<Frame>, frame: Frame) {
+        if frame.len() <= self.longest() + 8 {
+            batch.push(frame);
+            return;
+        }
+        // The transport's headers take 60 bytes of each piece at most, the network's 60 as well.
+        let size = self.mtu.saturating_sub(120);
+        let cut = segment(&frame, Cut::Tcp, None, size, |piece| batch.push(Frame::from_vec(piece)));
+        match cut {
+            Ok(_) => self.stats.rx_segmented += 1,
+            Err(_) => self.stats.rx_unusable += 1,
+        }
+    }
+
+    /// The longest frame without VLAN tags, in bytes.
+    fn longest(&self) -> usize {
+        self.mtu + 14
+    }
+
+    /// Why a frame cannot be sent at all, if it cannot.
+    fn obstacle(&mut self, frame: &[u8]) -> Option<DropReason> {
+        if self.senders == 0 {
+            return Some(DropReason::QueueFull);
+        }
+        if self.is_down {
+            return Some(DropReason::LinkDown);
+        }
+        if frame.len() < MIN_FRAME {
+            return Some(DropReason::BadLength);
+        }
+        let tag = if matches!(frame[12..14], [0x81, 0x00] | [0x88, 0xa8]) { 4 } else { 0 };
+        if frame.len() > self.longest() + tag {
+            // It may have been changed.
+            self.mtu = Interface::new(self.control.as_fd(), &self.name).mtu().unwrap_or(self.mtu);
+        }
+        (frame.len() > self.longest() + tag).then_some(DropReason::BadLength)
+    }
+
+    fn account(&mut self, result: Result<usize, DropReason>) -> Sent {
+        match result {
+            Ok(len) => {
+                self.stats.tx_packets += 1;
+                self.stats.tx_bytes += len as u64;
+                Sent::Sent
+            }
+            Err(reason) => {
+                self.stats.count_dropped(reason, 1);
+                Sent::Dropped(reason)
+            }
+        }
+    }
+}
+
+impl Port for XdpPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError> {
+        let mut frames = std::mem::take(&mut self.scratch);
+        let result = self.receive_frames(&mut frames, max);
+        batch.extend(frames.drain(..).map(|frame| Received { data: frame.to_vec(), time_ns: frame.time_ns }));
+        self.scratch = frames;
+        result
+    }
+
+    fn receive_frames(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
+        let before = batch.len();
+        // Each queue has its turn first, lest a busy one starves the others.
+        for _ in 0..self.queues.len() {
+            let left = max - (batch.len() - before).min(max);
+            self.queues[self.next].receive(batch, left);
+            self.next = if self.next + 1 == self.queues.len() { 0 } else { self.next + 1 };
+        }
+        if batch.len() == before {
+            self.idle += 1;
+            if self.idle >= IDLE_BEFORE_CHECK {
+                self.check_interface()?;
+            }
+            return Ok(0);
+        }
+        self.idle = 0;
+        if self.has_local_senders {
+            self.finish(batch, before);
+        }
+        for frame in &batch[before..] {
+            self.stats.rx_packets += 1;
+            self.stats.rx_bytes += frame.len() as u64;
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError> {
+        if let Some(reason) = self.obstacle(frame) {
+            return Ok(self.account(Err(reason)));
+        }
+        let mut done = self.queues[0].push_copy(frame);
+        if !done {
+            self.flush()?;
+            done = self.queues[0].push_copy(frame);
+        }
+        Ok(self.account(if done { Ok(frame.len()) } else { Err(DropReason::QueueFull) }))
+    }
+
+    fn send_frame(&mut self, frame: Frame) -> Result<Sent, PortError> {
+        if let Some(reason) = self.obstacle(&frame) {
+            return Ok(self.account(Err(reason)));
+        }
+        let len = frame.len();
+        let mut result = self.queues[0].push(frame);
+        if let Err(frame) = result {
+            self.flush()?;
+            result = self.queues[0].push(frame);
+        }
+        Ok(self.account(if result.is_ok() { Ok(len) } else { Err(DropReason::QueueFull) }))
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        if !self.queues[0].has_gathered() && !self.is_down {
+            return Ok(());
+        }
+        match self.queues[0].flush() {
+            Ok(Flushed::Down) => {
+                self.check_existence()?;
+                self.is_down = true;
+            }
+            Ok(Flushed::Done { dropped }) => {
+                let device = Interface::new(self.control.as_fd(), &self.name);
+                self.is_down = self.is_down && !device.has_link().unwrap_or(true);
+                if dropped > 0 {
+                    let connected = device.has_link().unwrap_or(true);
+                    let reason = if connected { DropReason::QueueFull } else { DropReason::LinkDown };
+                    self.stats.count_dropped(reason, dropped);
+                    self.stats.tx_packets = self.stats.tx_packets.saturating_sub(dropped);
+                }
+            }
+            Err(source) => {
+                self.check_existence()?;
+                return Err(PortError::System { what: "sending", interface: self.name.clone(), source });
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        Some(self.epoll.as_ref().map_or_else(|| self.queues[0].socket.as_raw_fd(), AsRawFd::as_raw_fd))
+    }
+
+    fn stats(&self) -> PortStats {
+        let dropped: u64 = self.queues.iter().map(Queue::dropped).sum();
+        PortStats { rx_dropped: self.stats.rx_dropped + dropped, ..self.stats }
+    }
+}

@@ -1,0 +1,217 @@
+//! The four rings of an AF_XDP socket: queues of fixed-size entries in memory shared with the kernel.
+//!
+//! ```text
+//! producer ──┐                       both count up for ever and are taken modulo the ring's length;
+//!            v                       each is written by one side and read by the other
+//!   [ . . # # # # . . ]   # = handed over, not yet taken
+//!         ^
+//! consumer ┘
+//! ```
+//!
+//! We produce into the *fill* ring (empty chunks for the kernel) and the *transmit* ring, and consume from the *receive*
+//! ring and the *completion* ring (chunks that have left). Source: Documentation/networking/af_xdp.rst in the Linux tree.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Which ring of a socket.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Receive,
+    Transmit,
+    Fill,
+    Completion,
+}
+
+impl Kind {
+    /// The socket option that makes it.
+    fn option(self) -> libc::c_int {
+        match self {
+            Kind::Receive => libc::XDP_RX_RING,
+            Kind::Transmit => libc::XDP_TX_RING,
+            Kind::Fill => libc::XDP_UMEM_FILL_RING,
+            Kind::Completion => libc::XDP_UMEM_COMPLETION_RING,
+        }
+    }
+
+    /// Where it appears in the socket's mapping.
+    fn page_offset(self) -> libc::off_t {
+        match self {
+            Kind::Receive => libc::XDP_PGOFF_RX_RING,
+            Kind::Transmit => libc::XDP_PGOFF_TX_RING,
+            Kind::Fill => libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t,
+            Kind::Completion => libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t,
+        }
+    }
+
+    fn offsets(self, all: &libc::xdp_mmap_offsets) -> &libc::xdp_ring_offset {
+        match self {
+            Kind::Receive => &all.rx,
+            Kind::Transmit => &all.tx,
+            Kind::Fill => &all.fr,
+            Kind::Completion => &all.cr,
+        }
+    }
+}
+
+/// A ring of `T`, mapped. `T` is `u64` (an address in the frame memory) or `xdp_desc`, as the kind demands.
+pub(super) struct Ring<T> {
+    base: NonNull<u8>,
+    mapped_len: usize,
+    producer: NonNull<AtomicU32>,
+    consumer: NonNull<AtomicU32>,
+    flags: NonNull<AtomicU32>,
+    entries: NonNull<T>,
+    len: u32,
+    /// Our own counter, published or not, and the other side's as last seen.
+    own: u32,
+    other: u32,
+}
+
+// SAFETY: the mapping is owned by this value alone and is not bound to a thread; the kernel's side of it is synchronised
+// by the two counters.
+unsafe impl<T: Send> Send for Ring<T> {}
+
+impl<T: Copy> Ring<T> {
+    /// Makes a ring of `len` entries (a power of two) on the socket and maps it.
+    pub(super) fn map(socket: &OwnedFd, kind: Kind, len: u32) -> io::Result<Self> {
+        assert!(len.is_power_of_two());
+        crate::socket::set_option(socket, libc::SOL_XDP, kind.option(), &len)?;
+        let none = libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
+        let all = libc::xdp_mmap_offsets { rx: none, tx: none, fr: none, cr: none };
+        let all = crate::socket::get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, all)?;
+        let offsets = kind.offsets(&all);
+        let at = |offset: u64| usize::try_from(offset).map_err(io::Error::other);
+        let mapped_len = at(offsets.desc)? + len as usize * size_of::<T>();
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice.
+        let base = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+            libc::mmap(std::ptr::null_mut(), mapped_len, protection, flags, socket.as_raw_fd(), kind.page_offset())
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base: NonNull<u8> = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
+        // SAFETY: the kernel says that its ring has these parts at these offsets, the last of which is `desc`, and
+        // aligns each for its type.
+        let mut ring = unsafe {
+            Ring {
+                base,
+                mapped_len,
+                producer: base.add(at(offsets.producer)?).cast(),
+                consumer: base.add(at(offsets.consumer)?).cast(),
+                flags: base.add(at(offsets.flags)?).cast(),
+                entries: base.add(at(offsets.desc)?).cast(),
+                len,
+                own: 0,
+                other: 0,
+            }
+        };
+        // The counters need not begin at zero.
+        match kind {
+            Kind::Receive | Kind::Completion => {
+                ring.own = ring.consumer().load(Ordering::Acquire);
+                ring.other = ring.own;
+            }
+            Kind::Transmit | Kind::Fill => {
+                ring.own = ring.producer().load(Ordering::Acquire);
+                ring.other = ring.consumer().load(Ordering::Acquire);
+            }
+        }
+        Ok(ring)
+    }
+
+    fn producer(&self) -> &AtomicU32 {
+        // SAFETY: within the mapping, aligned, and accessed by both sides as a whole word.
+        unsafe { self.producer.as_ref() }
+    }
+
+    fn consumer(&self) -> &AtomicU32 {
+        // SAFETY: as for the producer.
+        unsafe { self.consumer.as_ref() }
+    }
+
+    fn entry(&self, index: u32) -> NonNull<T> {
+        // SAFETY: the index is taken modulo the ring's length.
+        unsafe { self.entries.add((index & (self.len - 1)) as usize) }
+    }
+
+    /// Whether the kernel sleeps on this ring and must be woken by a system call.
+    pub(super) fn needs_wakeup(&self) -> bool {
+        // SAFETY: as for the producer.
+        unsafe { self.flags.as_ref() }.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+
+    // The producer's side: fill and transmit.
+
+    /// How many entries can be pushed, asking the kernel only if fewer than `wanted` were known to be free.
+    pub(super) fn room(&mut self, wanted: u32) -> u32 {
+        let known = self.len - self.own.wrapping_sub(self.other);
+        if known >= wanted {
+            return known;
+        }
+        // Acquire: the kernel has read the entries that it gives back.
+        self.other = self.consumer().load(Ordering::Acquire);
+        self.len - self.own.wrapping_sub(self.other)
+    }
+
+    /// Appends an entry, which the kernel sees after [`publish`](Self::publish). There must be [`room`](Self::room).
+    pub(super) fn push(&mut self, entry: T) {
+        debug_assert!(self.own.wrapping_sub(self.other) < self.len);
+        // SAFETY: an entry of the ring; it is ours since `room` has seen the kernel give it back.
+        unsafe { self.entry(self.own).write(entry) };
+        self.own = self.own.wrapping_add(1);
+    }
+
+    /// Hands the kernel what was pushed.
+    pub(super) fn publish(&mut self) {
+        // Release: the entries, and what they point to, are written before the kernel sees the count.
+        self.producer().store(self.own, Ordering::Release);
+    }
+
+    /// How many entries the kernel has not taken yet.
+    pub(super) fn pending(&mut self) -> u32 {
+        self.other = self.consumer().load(Ordering::Acquire);
+        self.own.wrapping_sub(self.other)
+    }
+
+    // The consumer's side: receive and completion.
+
+    /// How many entries wait, asking the kernel only if none was known to.
+    pub(super) fn available(&mut self) -> u32 {
+        if self.other == self.own {
+            // Acquire: the entries, and what they point to, were written before the kernel raised the count.
+            self.other = self.producer().load(Ordering::Acquire);
+        }
+        self.other.wrapping_sub(self.own)
+    }
+
+    /// The entry `ahead` places behind the next. It must be among the [`available`](Self::available).
+    pub(super) fn peek(&self, ahead: u32) -> T {
+        debug_assert!(ahead < self.other.wrapping_sub(self.own));
+        // SAFETY: an entry of the ring that the kernel has written and leaves alone until it is released.
+        unsafe { self.entry(self.own.wrapping_add(ahead)).read() }
+    }
+
+    /// Passes over `count` entries, which the kernel may overwrite after [`release`](Self::release).
+    pub(super) fn advance(&mut self, count: u32) {
+        debug_assert!(count <= self.other.wrapping_sub(self.own));
+        self.own = self.own.wrapping_add(count);
+    }
+
+    /// Gives what was passed over back to the kernel.
+    pub(super) fn release(&mut self) {
+        // Release: all reads of the entries come before.
+        self.consumer().store(self.own, Ordering::Release);
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `map` with this length, and nothing refers to it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped_len) };
+    }
+}
