@@ -38,7 +38,7 @@ pub struct Row {
     /// The share of programs that is required, in percent.
     required: f64,
     total: usize,
-    /// Programs that are known to fall short, and why; they count as if they did as they should.
+    /// Programs that are known to fall short, and why; the share is what it would be if they did as they should.
     excused: Vec<(String, String)>,
     short: Vec<Fault>,
 }
@@ -108,13 +108,14 @@ pub fn run(arguments: &[String]) -> Result<bool> {
             println!("{}: {name}: excused: {reason}", row.name);
         }
     }
-    println!("\n{:<8} {:>6} {:>6} {:>8} {:>8}  what", "", "total", "good", "", "needed");
+    println!("\n{:<8} {:>6} {:>6} {:>8} {:>8} {:>8}  what", "", "total", "good", "excused", "share", "needed");
     for row in &rows {
         println!(
-            "{:<8} {:>6} {:>6} {:>7.1}% {:>7.1}%  {}{}",
+            "{:<8} {:>6} {:>6} {:>8} {:>7.1}% {:>7.1}%  {}{}",
             row.name,
             row.total,
-            row.total - row.short.len(),
+            row.total - row.short.len() - row.excused.len(),
+            row.excused.len(),
             row.share(),
             row.required,
             row.what,
