@@ -1,5 +1,7 @@
 //! From file names to programs and entries.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -137,13 +139,17 @@ impl Loader {
 /// The text of a file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> Result<String, Failure> {
     let shown = path.display();
-    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
-    if metadata.is_dir() {
+    if path.is_dir() {
         return Err(anyhow!("{shown} is a directory; name a file").into());
     }
-    if metadata.len() > limit {
-        return Err(anyhow!("{shown} has {} bytes; at most {limit} are read", metadata.len()).into());
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    // The size that the system tells is no limit: devices and pipes say 0 and may have no end.
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {shown}"))?;
+    if bytes.len() as u64 > limit {
+        return Err(anyhow!("{shown} has more than {limit} bytes, which is the most that is read").into());
     }
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
-    String::from_utf8(bytes).map_err(|_| Failure::Input(format!("{shown} is not text (UTF-8)")))
+    // Editors on other systems put a byte order mark in front of UTF-8.
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    String::from_utf8(text.to_vec()).map_err(|_| Failure::Input(format!("{shown} is not text (UTF-8)")))
 }
