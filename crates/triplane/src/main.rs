@@ -2,6 +2,7 @@
 //! return values.
 
 mod apply;
+mod clash;
 mod cli;
 mod commands;
 mod demo;

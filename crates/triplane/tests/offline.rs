@@ -247,8 +247,11 @@ fn programs_that_are_none_are_refused_in_one_sentence() {
         assert_eq!((done.code, done.stderr.lines().count()), (Some(code), 1), "{path}: {done:?}");
         assert!(done.stderr.starts_with("error: "), "{done:?}");
     }
-    let done = command(&["check", &directory.write("empty.p4", "")]);
+    let (empty, port) = (directory.write("empty.p4", ""), format!("1=:{}", directory.path("out.pcap")));
+    let done = command(&["run", &empty, "--port", &port]);
     assert_eq!(done.code, Some(1), "an empty file is no program: {done:?}");
+    let checked = command(&["check", &empty]).ok().stdout;
+    assert!(checked.contains("there is no `main`"), "a library is checked, and said to be one: {checked}");
 }
 
 #[test]
@@ -266,6 +269,27 @@ fn the_command_line_is_checked_before_anything_runs() {
         let done = command(arguments);
         assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{arguments:?}: {done:?}");
     }
+}
+
+#[test]
+fn ports_in_each_others_way_are_refused_before_a_file_is_touched() {
+    let directory = Directory::new();
+    let input = directory.write("in.pcap", capture(&[arp_request()]));
+    let before = std::fs::read(&input).expect("it was written");
+    let (out, roundabout) = (directory.path("out.pcap"), directory.path("./out.pcap"));
+    for (one, two, sentence) in [
+        (format!("1={input}:"), format!("2=:{input}"), "port 2 would overwrite"),
+        (format!("1=:{input}"), format!("2={input}:"), "port 1 would overwrite"),
+        (format!("1={input}:{out}"), format!("2=:{roundabout}"), "ports 1 and 2 both write"),
+        ("1=lo".to_owned(), "2=lo".to_owned(), "ports 1 and 2 are both `lo`"),
+    ] {
+        let done = command(&["run", ROUTER, "--port", &one, "--port", &two]);
+        assert_eq!(done.code, Some(2), "{one} {two}: {done:?}");
+        assert!(done.stderr.starts_with(&format!("error: {sentence}")), "{one} {two}: {done:?}");
+    }
+    assert!(std::fs::read(&input).expect("it is still there") == before && !std::path::Path::new(&out).exists());
+    let nothing = command(&["run", ROUTER, "--port", &format!("1={input}:/dev/null"), "--port", "2=:/dev/null"]);
+    assert_eq!(nothing.code, Some(0), "devices may be named twice: {nothing:?}");
 }
 
 #[test]

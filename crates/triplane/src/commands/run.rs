@@ -18,6 +18,9 @@ use crate::output::{Failure, Output};
 /// Runs.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let specs = PortSpec::parse_all(&args.ports).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(clash) = crate::clash::clash(&specs) {
+        return Err(Failure::Usage(clash));
+    }
     let limit = match args.duration {
         Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
             Failure::Usage(format!("--duration {seconds} is not a time: give seconds, such as 10 or 0.5"))

@@ -1,0 +1,55 @@
+//! Ports that cannot be had together: one file written while another port reads or writes it, one interface twice.
+
+use std::path::{Path, PathBuf};
+
+use ports::{PortKind, PortSpec};
+
+/// The first two ports that are in each other's way, as a sentence. Nothing has been opened or created yet: an output
+/// that is another port's input would be emptied by being opened.
+pub fn clash(specs: &[PortSpec]) -> Option<String> {
+    specs.iter().enumerate().find_map(|(at, one)| specs[..at].iter().find_map(|other| between(other, one)))
+}
+
+fn between(one: &PortSpec, other: &PortSpec) -> Option<String> {
+    let (first, second) = (one.number, other.number);
+    if let (Some(name), Some(same)) = (interface(&one.kind), interface(&other.kind)) {
+        let sentence = format!("ports {first} and {second} are both `{name}`: an interface can be one port only");
+        return (name == same).then_some(sentence);
+    }
+    let (PortKind::Pcap { input: in_one, output: out_one }, PortKind::Pcap { input: in_other, output: out_other }) =
+        (&one.kind, &other.kind)
+    else {
+        return None;
+    };
+    let is_same = |one: &Option<PathBuf>, other: &Option<PathBuf>| match (one, other) {
+        (Some(one), Some(other)) => real(one).is_some_and(|one| Some(one) == real(other)),
+        _ => false,
+    };
+    if is_same(out_one, out_other) {
+        let file = out_one.as_ref()?.display();
+        return Some(format!("ports {first} and {second} both write `{file}`: give each a file of its own"));
+    }
+    for (reads, input, writes, output) in [(first, in_one, second, out_other), (second, in_other, first, out_one)] {
+        if is_same(input, output) {
+            let file = output.as_ref()?.display();
+            return Some(format!("port {writes} would overwrite `{file}`, which port {reads} reads"));
+        }
+    }
+    None
+}
+
+fn interface(kind: &PortKind) -> Option<&str> {
+    match kind {
+        PortKind::AfPacket { interface } | PortKind::Tap { interface } => Some(interface),
+        _ => None,
+    }
+}
+
+/// Where a file is or will be. Nothing for what is no file: two ports may well write to `/dev/null`.
+fn real(path: &Path) -> Option<PathBuf> {
+    if path.exists() {
+        return path.is_file().then(|| path.canonicalize().ok()).flatten();
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(folder.canonicalize().ok()?.join(path.file_name()?))
+}
