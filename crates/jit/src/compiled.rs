@@ -47,6 +47,8 @@ const MAX_NODES: usize = 400_000;
 /// A program in machine code.
 pub struct Compiled {
     units: Vec<Code>,
+    /// Whether each is fresh.
+    fresh: Vec<bool>,
     shape: Arc<Shape>,
     /// Where the code lives. Taken by `drop`.
     module: Option<JITModule>,
@@ -174,7 +176,8 @@ impl Compiled {
             kept_headers: facts.kept_headers.iter().copied().collect(),
             layout,
         });
-        let compiled = Compiled { units, shape, module: Some(module) };
+        let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
+        let compiled = Compiled { units, fresh, shape, module: Some(module) };
         result.map(|()| compiled)
     }
 
@@ -191,10 +194,14 @@ impl Compiled {
     /// Runs a unit on a packet, which this program has made.
     ///
     /// # Panics
-    /// If there is no such unit.
+    /// If there is no such unit, the packet is another program's, or the unit is not fresh and none has run since the
+    /// packet was restarted.
+    #[inline]
     pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> Outcome {
         objects.advance_clock(now.ns);
-        debug_assert_eq!(packet.frame.len(), self.shape.layout.words, "a packet of another program");
+        assert!(Arc::ptr_eq(&self.shape, packet.shape()), "the packet was made by this program");
+        assert!(packet.primed || self.fresh[unit], "a fresh unit comes first");
+        packet.primed = true;
         let mut host = Host {
             program: &self.shape.program,
             layout: &self.shape.layout,

@@ -44,6 +44,9 @@ pub struct Packet {
     /// What a hash covers, and headers on their way: kept for their memory.
     pub(crate) covered: BitString,
     pub(crate) moved: Vec<u8>,
+    /// Whether all of the frame belongs to this packet, so that any unit may run: not before a fresh unit has run after
+    /// [`Packet::restart`], and not when the data is gone.
+    pub(crate) primed: bool,
 }
 
 /// A value of a field list.
@@ -71,9 +74,14 @@ impl Packet {
             replaced: Vec::new(),
             covered: BitString::new(),
             moved: Vec::new(),
+            primed: false,
         };
         packet.restart_all(data, 0);
         packet
+    }
+
+    pub(crate) fn shape(&self) -> &Arc<Shape> {
+        &self.shape
     }
 
     fn home(&self, header: HeaderId) -> u64 {
@@ -90,7 +98,9 @@ impl Packet {
         for header in self.shape.program.headers.keys() {
             self.frame[self.shape.layout.header(header).place as usize] = self.home(header);
         }
-        self.restart(data, start)
+        let old = self.restart(data, start);
+        self.primed = true;
+        old
     }
 
     /// As [`Packet::restart_all`], but only as far as a fresh unit needs: that sets everything else itself.
@@ -98,6 +108,7 @@ impl Packet {
     /// # Panics
     /// If `start` is beyond the data.
     pub fn restart(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
+        self.primed = false;
         let old = std::mem::replace(&mut self.data, data);
         let packet = &mut self.data[start..];
         self.frame[word::PACKET] = packet.as_mut_ptr() as u64;
@@ -206,9 +217,13 @@ impl Packet {
         let ty = self.shape.layout.ty(&self.shape.program, header);
         let varbit = self.varbit_bits(header);
         let bytes = (ty.fixed_bytes + varbit.div_ceil(8)) as usize;
-        let place = self.frame[self.shape.layout.header(header).place as usize];
-        // SAFETY: a place is a home, which is as large as its type's largest header, or the address in `data` of a
-        // header that was extracted there after a check of its length. Both outlive the borrow of `self`.
+        let mut place = self.frame[self.shape.layout.header(header).place as usize];
+        let data = self.data.as_ptr() as u64..=self.data.as_ptr() as u64 + self.data.len() as u64;
+        if !self.primed || !data.contains(&place) || !data.contains(&(place + bytes as u64)) {
+            place = self.home(header);
+        }
+        // SAFETY: the bytes are in `data`, or a home, which is as large as its type's largest header. Both outlive the
+        // borrow of `self`.
         let memory = unsafe { std::slice::from_raw_parts(place as *const u8, bytes) };
         let fields = self.shape.program.layout(header).fields.iter().zip(&ty.offsets);
         let fields = fields.map(|(field, offset)| {
@@ -310,10 +325,16 @@ impl Packet {
         whole
     }
 
-    /// The packet that leaves, moved out where that saves a copy. The packet's data is gone then.
+    /// The packet that leaves, moved out where that saves a copy. The packet's data may be gone then, and with it the
+    /// headers that field lists do not keep.
     pub fn take_output(&mut self) -> Vec<u8> {
         match self.out_start() {
-            Some(0) => std::mem::take(&mut self.data),
+            Some(0) if self.shape.kept_headers.is_empty() => {
+                self.primed = false;
+                self.frame[word::OUT] = out::EMITTED;
+                (self.start, self.frame[word::LENGTH], self.frame[word::CURSOR]) = (0, 0, 0);
+                std::mem::take(&mut self.data)
+            }
             None if self.frame[word::OUT] == out::REPLACED => std::mem::take(&mut self.replaced),
             _ => self.finish(),
         }
@@ -375,6 +396,7 @@ impl Clone for Packet {
             replaced: self.replaced.clone(),
             covered: BitString::new(),
             moved: Vec::new(),
+            primed: self.primed,
         };
         let (old_data, new_data) = (self.data.as_ptr() as u64, copy.data.as_mut_ptr() as u64);
         let (old_frame, new_frame) = (self.frame.as_ptr() as u64, copy.frame.as_ptr() as u64);

@@ -9,4 +9,4 @@ mod lower_object;
 mod lower_packet;
 mod switch;
 
-pub use switch::{CPU_PORT, Config, DROP_PORT, LoadError, Switch};
+pub use switch::{CPU_PORT, Config, DROP_PORT, Executor, LoadError, Switch};

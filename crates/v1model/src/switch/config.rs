@@ -30,6 +30,20 @@ pub struct Config {
     pub max_work: u32,
     /// How many notifications wait for the control plane before further ones are lost.
     pub max_notifications: usize,
+    /// What runs the program.
+    pub executor: Executor,
+}
+
+/// What runs a program. Traces are interpreted in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Executor {
+    /// The interpreter.
+    Interpreter,
+    /// Machine code; programs that cannot be compiled are refused.
+    Jit,
+    /// Machine code if it can be made, else the interpreter.
+    #[default]
+    Auto,
 }
 
 impl Default for Config {
@@ -45,6 +59,7 @@ impl Default for Config {
             max_passes: 64,
             max_work: 4_096,
             max_notifications: 65_536,
+            executor: Executor::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use switch::{DropReason, Frame, Notification, Time};
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
+use super::state::{State, unit};
 
 impl Switch {
     /// Egress, checksum computation, deparser, and what follows from them.
@@ -19,21 +20,37 @@ impl Switch {
         let standard = self.layout.standard;
         self.prepare(&mut packet, leaving);
         recorder.egress(packet.pass, leaving.port.0);
-        if let Err(failure) = self.run("egress", self.layout.blocks.egress, &mut packet, now, recorder) {
-            return self.drop_failed(packet, failure, recorder);
+        let compiled = matches!(packet.state, State::Compiled(_));
+        let ran = match compiled {
+            true => self.run_unit(unit::EGRESS, &mut packet, now),
+            false => self.run("egress", self.layout.blocks.egress, &mut packet, now, recorder).map(|()| false),
+        };
+        let deparsed = match ran {
+            Ok(deparsed) => deparsed,
+            Err(failure) => return self.drop_failed(packet, failure, recorder),
+        };
+        // Machine code goes on to the deparser by itself if nothing is asked for and the packet is not dropped.
+        if deparsed {
+            let mut data = packet.state.finish();
+            data.truncate(packet.max_bytes as usize);
+            return self.transmit(packet, data, leaving, output, recorder);
         }
         let asked = self.asked(&mut packet, now);
         if let Some((session, keep)) = asked.clone {
             self.clone_as_it_is(&packet, session, keep, now, recorder);
         }
-        if packet.state.slot(standard.egress_spec).low_u64() == u64::from(self.config.drop_port) {
+        if packet.state.number(standard.egress_spec) == u64::from(self.config.drop_port) {
             return self.drop_by_program(packet, DropReason::EgressProgram, recorder);
         }
         let blocks = self.layout.blocks;
-        for (role, body) in [("compute_checksum", blocks.compute_checksum), ("deparser", blocks.deparser)] {
-            if let Err(failure) = self.run(role, body, &mut packet, now, recorder) {
-                return self.drop_failed(packet, failure, recorder);
-            }
+        let ran = match compiled {
+            true => self.run_unit(unit::DEPARSE, &mut packet, now).map(drop),
+            false => [("compute_checksum", blocks.compute_checksum), ("deparser", blocks.deparser)]
+                .into_iter()
+                .try_for_each(|(role, body)| self.run(role, body, &mut packet, now, recorder)),
+        };
+        if let Err(failure) = ran {
+            return self.drop_failed(packet, failure, recorder);
         }
         let mut data = packet.state.finish();
         data.truncate(packet.max_bytes as usize);
@@ -52,7 +69,7 @@ impl Switch {
         self.set(state, standard.packet_length, length as u64);
         self.set(state, standard.egress_global_timestamp, leaving.at.as_us());
         if let (Some(enqueued), Some(waited)) = (standard.enq_timestamp, standard.deq_timedelta) {
-            let enqueued = state.slot(enqueued).low_u64();
+            let enqueued = state.number(enqueued);
             state.set_slot_to(waited, leaving.at.as_us().wrapping_sub(enqueued));
         }
         self.set(state, standard.deq_qdepth, leaving.depth as u64);
@@ -133,7 +150,9 @@ impl Switch {
         }
         self.ports.count_tx(&mut self.registry, port, data.len());
         let to_controller = self.config.cpu_port == Some(port);
-        recorder.sent(packet.pass, port.0, to_controller, &data, &self.program, &packet.state);
+        if let Some(state) = packet.state.interpreted() {
+            recorder.sent(packet.pass, port.0, to_controller, &data, &self.program, state);
+        }
         self.recycle(packet);
         if to_controller {
             self.hand_up(data, leaving.at);

@@ -1,12 +1,14 @@
 //! Parser and ingress, and what happens at the end of ingress.
 
 use engine::{Ending, Interpreter, Now, Requested};
+
 use ir::BodyId;
 use switch::trace::{Outcome, PassKind, Recorder};
 use switch::{DropReason, Notification, PRIORITIES, PortId, Replica, Time};
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
+use super::state::{State, unit};
 
 /// What ingress or egress asked for, by the rule that the last of each kind counts.
 #[derive(Default)]
@@ -20,6 +22,19 @@ pub(super) struct Asked {
 /// Why a block did not come to its end, and the place in the source to blame.
 pub(super) type Failure = (DropReason, u32);
 
+/// What an ending means for the packet.
+fn judge(ending: Ending, in_ingress: bool) -> Result<(), Failure> {
+    match ending {
+        Ending::Return | Ending::Exit | Ending::Reject => Ok(()),
+        Ending::AssertFailed(loc) => {
+            let reason = if in_ingress { DropReason::IngressAssert } else { DropReason::EgressAssert };
+            Err((reason, loc.as_u32()))
+        }
+        Ending::OutOfFuel(loc) => Err((DropReason::OutOfFuel, loc.as_u32())),
+        Ending::Pending(_) => Err((DropReason::NotYet, 0)),
+    }
+}
+
 impl Switch {
     /// Runs one of the program's blocks.
     pub(super) fn run<R: Recorder>(
@@ -30,26 +45,31 @@ impl Switch {
         now: Time,
         recorder: &mut R,
     ) -> Result<(), Failure> {
-        recorder.section(packet.pass, role, &self.program, body, &packet.state);
+        let State::Interpreted(state) = &mut packet.state else {
+            unreachable!("packets of machine code run unit by unit")
+        };
+        recorder.section(packet.pass, role, &self.program, body, state);
         let now = Now { ns: now.as_ns() };
-        match Interpreter::run(&self.program, &mut self.objects, body, &mut packet.state, now, recorder) {
-            Ending::Return | Ending::Exit | Ending::Reject => Ok(()),
-            Ending::AssertFailed(loc) => {
-                let in_ingress = matches!(role, "parser" | "verify_checksum" | "ingress");
-                let reason = if in_ingress { DropReason::IngressAssert } else { DropReason::EgressAssert };
-                Err((reason, loc.as_u32()))
-            }
-            Ending::OutOfFuel(loc) => Err((DropReason::OutOfFuel, loc.as_u32())),
-            Ending::Pending(_) => Err((DropReason::NotYet, 0)),
+        let in_ingress = matches!(role, "parser" | "verify_checksum" | "ingress");
+        judge(Interpreter::run(&self.program, &mut self.objects, body, state, now, recorder), in_ingress)
+    }
+
+    /// Runs a unit of machine code. True if it did all it has to do, false if it stopped for the switch to act.
+    pub(super) fn run_unit(&mut self, unit: usize, packet: &mut Packet, now: Time) -> Result<bool, Failure> {
+        let (State::Compiled(state), Some(machine)) = (&mut packet.state, &self.machine) else {
+            unreachable!("packets of the interpreter run block by block")
+        };
+        let in_ingress = matches!(unit, unit::INGRESS | unit::PARSE);
+        match machine.compiled.run(unit, state, &mut self.objects, Now { ns: now.as_ns() }) {
+            jit::Outcome::Done(ending) => judge(ending, in_ingress).map(|()| true),
+            jit::Outcome::Failed(_, ending) => judge(ending, in_ingress).map(|()| true),
+            jit::Outcome::Stopped(_) => Ok(false),
         }
     }
 
     /// Takes what the block before asked for; digests and truncation are done at once.
     pub(super) fn asked(&mut self, packet: &mut Packet, now: Time) -> Asked {
         let mut asked = Asked::default();
-        if packet.state.requests().is_empty() {
-            return asked;
-        }
         for (request, _) in packet.state.take_requests() {
             match request {
                 Requested::Clone { session, keep, .. } => asked.clone = Some((session, keep)),
@@ -73,14 +93,20 @@ impl Switch {
         self.set(&mut packet.state, standard.packet_length, length);
         self.set(&mut packet.state, standard.ingress_global_timestamp, now.as_us());
 
-        let blocks = self.layout.blocks;
-        if let Err(failure) = self.parse(&mut packet, now, recorder) {
-            return self.drop_failed(packet, failure, recorder);
-        }
-        for (role, body) in [("verify_checksum", blocks.verify_checksum), ("ingress", blocks.ingress)] {
-            if let Err(failure) = self.run(role, body, &mut packet, now, recorder) {
-                return self.drop_failed(packet, failure, recorder);
+        let done = match packet.state {
+            State::Interpreted(_) => self.blocks_of_ingress(&mut packet, now, recorder),
+            State::Compiled(_) => {
+                if self.machine.as_ref().is_some_and(|machine| machine.keeps_original) {
+                    packet.original.clear();
+                    packet.original.extend_from_slice(packet.state.data());
+                }
+                let result = self.run_unit(unit::INGRESS, &mut packet, now).map(drop);
+                self.note_parsed(&mut packet);
+                result
             }
+        };
+        if let Err(failure) = done {
+            return self.drop_failed(packet, failure, recorder);
         }
         let asked = self.asked(&mut packet, now);
         if let Some((session, keep)) = asked.clone {
@@ -89,12 +115,12 @@ impl Switch {
         if let Some(keep) = asked.resubmit {
             return self.resubmit(packet, keep, now, recorder);
         }
-        let group = standard.mcast_grp.map_or(0, |slot| packet.state.slot(slot).low_u64() as u32);
+        let group = standard.mcast_grp.map_or(0, |slot| packet.state.number(slot) as u32);
         if group != 0 {
             self.set(&mut packet.state, standard.instance_type, Instance::Replicated as u64);
             return self.multicast(packet, group, now, recorder);
         }
-        let port = packet.state.slot(standard.egress_spec).low_u64() as u32;
+        let port = packet.state.number(standard.egress_spec) as u32;
         if port == self.config.drop_port {
             return self.drop_by_program(packet, DropReason::IngressProgram, recorder);
         }
@@ -102,16 +128,45 @@ impl Switch {
         self.enqueue(packet, PortId(port), now, recorder);
     }
 
-    /// Runs the parser and notes its error.
-    fn parse<R: Recorder>(&mut self, packet: &mut Packet, now: Time, recorder: &mut R) -> Result<(), Failure> {
-        let result = self.run("parser", self.layout.blocks.parser, packet, now, recorder);
+    /// Parser, checksum verification and ingress, one after the other.
+    fn blocks_of_ingress<R: Recorder>(
+        &mut self,
+        packet: &mut Packet,
+        now: Time,
+        recorder: &mut R,
+    ) -> Result<(), Failure> {
+        let blocks = self.layout.blocks;
+        self.parse(packet, now, recorder)?;
+        self.run("verify_checksum", blocks.verify_checksum, packet, now, recorder)?;
+        self.run("ingress", blocks.ingress, packet, now, recorder)
+    }
+
+    /// Counts a parser error, and notes what machine code measured behind the parser.
+    fn note_parsed(&mut self, packet: &mut Packet) {
         let error = packet.state.parser_error();
         if self.program.errors.get(error as usize).is_some_and(|name| name != "NoError") {
             self.registry.add(self.stats.parser_errors, 1);
         }
+        if let State::Compiled(state) = &packet.state {
+            packet.parsed_bytes = state.measured_bytes();
+        }
+    }
+
+    /// Runs the parser and notes its error.
+    fn parse<R: Recorder>(&mut self, packet: &mut Packet, now: Time, recorder: &mut R) -> Result<(), Failure> {
+        if let State::Compiled(_) = packet.state {
+            let result = self.run_unit(unit::PARSE, packet, now).map(drop);
+            self.note_parsed(packet);
+            return result;
+        }
+        let result = self.run("parser", self.layout.blocks.parser, packet, now, recorder);
+        self.note_parsed(packet);
+        let error = packet.state.parser_error();
         self.set(&mut packet.state, self.layout.standard.parser_error, u64::from(error));
         packet.parsed_bytes = self.header_bytes(&packet.state);
-        recorder.parsed(packet.pass, &self.program, &packet.state);
+        if let Some(state) = packet.state.interpreted() {
+            recorder.parsed(packet.pass, &self.program, state);
+        }
         result
     }
 
@@ -128,7 +183,7 @@ impl Switch {
         if !self.may_clone(packet, session, recorder) {
             return;
         }
-        let data = packet.state.data().to_vec();
+        let data = packet.as_it_came().to_vec();
         let mut copy = self.renewed(packet, data, PassKind::IngressClone { session }, recorder);
         copy.state.set_slot_to(self.layout.standard.ingress_port, u64::from(packet.ingress_port.0));
         if let Err(failure) = self.parse(&mut copy, now, recorder) {
@@ -193,7 +248,7 @@ impl Switch {
             return self.drop_packet(packet, DropReason::LoopLimit, recorder);
         }
         self.registry.add(self.stats.resubmitted, 1);
-        let data = packet.state.data().to_vec();
+        let data = packet.as_it_came().to_vec();
         let mut again = self.renewed(&packet, data, PassKind::Resubmitted, recorder);
         self.keep(&packet, &mut again, keep);
         self.set(&mut again.state, self.layout.standard.instance_type, Instance::Resubmitted as u64);
@@ -235,7 +290,7 @@ impl Switch {
     /// Puts a packet into the queue of a port, or straight on to egress if nothing holds it up there.
     pub(super) fn enqueue<R: Recorder>(&mut self, mut packet: Box<Packet>, port: PortId, now: Time, recorder: &mut R) {
         let standard = self.layout.standard;
-        let priority = standard.priority.map_or(0, |slot| packet.state.slot(slot).low_u64() as usize);
+        let priority = standard.priority.map_or(0, |slot| packet.state.number(slot) as usize);
         let priority = priority.min(PRIORITIES - 1);
         let depth = self.queues.depth(port, priority);
         self.set(&mut packet.state, standard.enq_timestamp, now.as_us());

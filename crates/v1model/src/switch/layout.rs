@@ -56,6 +56,31 @@ pub(super) struct Standard {
     pub drop_site: Option<SlotId>,
 }
 
+impl Standard {
+    /// All there are.
+    pub fn all(&self) -> Vec<SlotId> {
+        let optional = [
+            self.instance_type,
+            self.packet_length,
+            self.enq_timestamp,
+            self.enq_qdepth,
+            self.deq_timedelta,
+            self.deq_qdepth,
+            self.ingress_global_timestamp,
+            self.egress_global_timestamp,
+            self.mcast_grp,
+            self.egress_rid,
+            self.parser_error,
+            self.priority,
+            self.drop_site,
+        ];
+        [self.ingress_port, self.egress_spec, self.egress_port]
+            .into_iter()
+            .chain(optional.into_iter().flatten())
+            .collect()
+    }
+}
+
 /// Everything the runtime looks up once.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {

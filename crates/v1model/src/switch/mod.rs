@@ -28,6 +28,7 @@ mod ingress;
 mod layout;
 mod numbers;
 mod packet;
+mod state;
 mod stats;
 mod trace;
 
@@ -41,12 +42,13 @@ use switch::{
     Notification, PortId, Ports, Registry, Time,
 };
 
-pub use config::{CPU_PORT, Config, DROP_PORT};
+pub use config::{CPU_PORT, Config, DROP_PORT, Executor};
 pub use layout::LoadError;
 
 use idle::Idle;
 use layout::Layout;
 use packet::{Packet, Work};
+use state::Machine;
 use stats::Stats;
 use switch::trace::Recorder;
 
@@ -56,6 +58,8 @@ pub struct Switch {
     layout: Layout,
     config: Config,
     objects: Objects,
+    /// The program as machine code.
+    machine: Option<Machine>,
     groups: MulticastGroups,
     mirrors: MirrorSessions,
     queues: EgressQueues<Box<Packet>>,
@@ -83,6 +87,14 @@ impl Switch {
     /// If the program is not a v1model program, or a port number cannot be.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
         let layout = Layout::new(&program)?;
+        let machine = match config.executor {
+            Executor::Interpreter => None,
+            Executor::Jit => {
+                let made = Machine::new(&program, &layout, config.drop_port);
+                Some(made.map_err(|unsupported| LoadError::Program(unsupported.to_string()))?)
+            }
+            Executor::Auto => Machine::new(&program, &layout, config.drop_port).ok(),
+        };
         let mut registry = Registry::default();
         let mut ids = config.ports.clone();
         ids.extend(config.cpu_port.filter(|cpu| !config.ports.contains(cpu)));
@@ -94,6 +106,7 @@ impl Switch {
         Ok(Switch {
             idle: Idle::new(&program),
             objects,
+            machine,
             layout,
             groups: MulticastGroups::default(),
             mirrors: MirrorSessions::default(),
@@ -110,6 +123,11 @@ impl Switch {
             program,
             config,
         })
+    }
+
+    /// Whether packets are run by machine code.
+    pub fn is_compiled(&self) -> bool {
+        self.machine.is_some()
     }
 
     /// The program.

@@ -6,6 +6,7 @@ use switch::{DropReason, PortId, Time};
 
 use super::Switch;
 use super::ingress::Failure;
+use super::state::State;
 
 /// How many packets are kept for use again.
 const MAX_SPARE: usize = 1024;
@@ -24,7 +25,9 @@ pub(super) enum Instance {
 /// A packet in the switch.
 #[derive(Debug)]
 pub(super) struct Packet {
-    pub state: PacketState,
+    pub state: State,
+    /// The packet as it came in, where code that changes it in place runs and it may be asked for.
+    pub original: Vec<u8>,
     /// Where it, or the packet it was copied from, came in.
     pub ingress_port: PortId,
     /// How often it, with everything it was before, was resubmitted, recirculated or cloned.
@@ -36,6 +39,16 @@ pub(super) struct Packet {
     /// The trace it belongs to, 0 for none, and its pass there.
     pub trace: u64,
     pub pass: usize,
+}
+
+impl Packet {
+    /// The bytes that came in.
+    pub fn as_it_came(&self) -> &[u8] {
+        match self.state {
+            State::Interpreted(_) => self.state.data(),
+            State::Compiled(_) => &self.original,
+        }
+    }
 }
 
 /// A packet that leaves its queue: by which port, when, and how many stay behind it.
@@ -73,7 +86,7 @@ impl Switch {
     /// A packet just received.
     pub(super) fn packet<R: Recorder>(&mut self, data: Vec<u8>, ingress_port: PortId, recorder: &mut R) -> Box<Packet> {
         let pass = recorder.begin(None, PassKind::Received, data.len());
-        let mut packet = self.blank(data);
+        let mut packet = self.blank(data, recorder.records());
         packet.ingress_port = ingress_port;
         packet.passes = 0;
         packet.trace = if recorder.records() { self.trace_number } else { 0 };
@@ -82,16 +95,28 @@ impl Switch {
     }
 
     /// A packet with empty state around these bytes.
-    fn blank(&mut self, data: Vec<u8>) -> Box<Packet> {
-        match self.spare.pop() {
+    fn blank(&mut self, data: Vec<u8>, interpreted: bool) -> Box<Packet> {
+        let machine = self.machine.as_ref().filter(|_| !interpreted);
+        let spare = match machine.is_some() == self.machine.is_some() {
+            true => self.spare.pop(),
+            false => None,
+        };
+        match spare {
             Some(mut packet) => {
-                packet.state.restart(&self.program, data);
+                match &mut packet.state {
+                    State::Interpreted(state) => drop(state.restart(&self.program, data)),
+                    State::Compiled(state) => drop(state.restart(data, 0)),
+                }
                 packet.max_bytes = u32::MAX;
                 packet.parsed_bytes = 0;
                 packet
             }
             None => Box::new(Packet {
-                state: PacketState::new(&self.program, data),
+                state: match machine {
+                    Some(machine) => State::Compiled(Box::new(machine.compiled.packet(data))),
+                    None => State::Interpreted(PacketState::new(&self.program, data)),
+                },
+                original: Vec::new(),
                 ingress_port: PortId(0),
                 passes: 0,
                 max_bytes: u32::MAX,
@@ -111,7 +136,7 @@ impl Switch {
         recorder: &mut R,
     ) -> Box<Packet> {
         let pass = recorder.begin(Some(parent.pass), kind, data.len());
-        let mut packet = self.blank(data);
+        let mut packet = self.blank(data, parent.state.interpreted().is_some());
         packet.ingress_port = parent.ingress_port;
         packet.passes = parent.passes + 1;
         (packet.trace, packet.pass) = (parent.trace, pass);
@@ -123,6 +148,7 @@ impl Switch {
         let pass = recorder.begin(Some(parent.pass), kind, parent.state.data().len());
         Box::new(Packet {
             state: parent.state.clone(),
+            original: Vec::new(),
             ingress_port: parent.ingress_port,
             passes: parent.passes,
             max_bytes: parent.max_bytes,
@@ -134,7 +160,9 @@ impl Switch {
 
     /// Puts a packet away that nobody needs any more.
     pub(super) fn recycle(&mut self, packet: Box<Packet>) {
-        if self.spare.len() < MAX_SPARE {
+        // Only those of the executor that packets are in when nobody watches.
+        let usual = packet.state.interpreted().is_none() == self.machine.is_some();
+        if usual && self.spare.len() < MAX_SPARE {
             self.spare.push(packet);
         }
     }
@@ -146,7 +174,7 @@ impl Switch {
 
     /// Drops a packet because the program said so: `$drop_site` says where.
     pub(super) fn drop_by_program<R: Recorder>(&mut self, packet: Box<Packet>, reason: DropReason, recorder: &mut R) {
-        let site = self.layout.standard.drop_site.map_or(0, |slot| packet.state.slot(slot).low_u64() as u32);
+        let site = self.layout.standard.drop_site.map_or(0, |slot| packet.state.number(slot) as u32);
         self.drop_at(packet, reason, site, recorder);
     }
 
@@ -162,13 +190,12 @@ impl Switch {
     }
 
     /// Bytes that the packet's headers take now.
-    pub(super) fn header_bytes(&self, state: &PacketState) -> usize {
-        let valid = self.layout.headers.iter().map(|header| state.header(*header)).filter(|header| header.valid);
-        valid.map(|header| header.len_bits()).sum::<usize>() / 8
+    pub(super) fn header_bytes(&self, state: &State) -> usize {
+        state.header_bytes(&self.layout)
     }
 
     /// Sets a field of the standard metadata, if the program has it.
-    pub(super) fn set(&self, state: &mut PacketState, slot: Option<ir::SlotId>, value: u64) {
+    pub(super) fn set(&self, state: &mut State, slot: Option<ir::SlotId>, value: u64) {
         if let Some(slot) = slot {
             state.set_slot_to(slot, value);
         }
