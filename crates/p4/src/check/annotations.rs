@@ -40,7 +40,15 @@ impl Checker<'_> {
 
     fn annotation(&mut self, annotation: &ast::Annotation) -> typed::Annotation {
         let body = match &annotation.body {
-            AnnotationBody::Empty => typed::AnnotationBody::Empty,
+            AnnotationBody::Empty => {
+                if &*annotation.name.name == "pkginfo" {
+                    self.error(
+                        Diagnostic::error("annotation", annotation.span, "`@pkginfo` says nothing here")
+                            .help("write `@pkginfo(name = \"...\", version = \"...\")`"),
+                    );
+                }
+                typed::AnnotationBody::Empty
+            }
             AnnotationBody::Unstructured(tokens) => {
                 let text = match (tokens.first(), tokens.last()) {
                     (Some(first), Some(last)) => self.map.text(first.span.to(last.span)).to_owned(),

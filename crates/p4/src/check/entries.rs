@@ -1,12 +1,14 @@
 //! Entries that a program gives its tables (specification section 14.2.1.4), and their priorities.
 
+use std::collections::HashMap;
+
 use num_traits::ToPrimitive;
 use source::{Diagnostic, Span};
 
 use super::keyset::is_prefix;
 use super::{Checker, is_error};
 use crate::ast;
-use crate::typed::{Keyset, TableEntry, TableId, Type};
+use crate::typed::{Expr, ExprKind, Keyset, TableEntry, TableId, Type, Value};
 
 impl<'a> Checker<'a> {
     pub(super) fn entries(
@@ -41,7 +43,38 @@ impl<'a> Checker<'a> {
             let key = key.map_or(table.name.span, |key| key.span);
             self.priorities(entries, &mut out, property.is_const, key, id);
         }
+        self.duplicate_keys(&out, id);
         self.out.tables[id].entries = out;
+    }
+
+    /// Reports entries of exact keys that are given twice: no priority can tell them apart.
+    fn duplicate_keys(&mut self, entries: &[TableEntry], id: TableId) {
+        if self.out.tables[id].keys.iter().any(|key| &*key.match_kind != "exact") {
+            return;
+        }
+        let mut seen: HashMap<Vec<&Value>, Span> = HashMap::new();
+        for entry in entries {
+            let values: Option<Vec<&Value>> = entry
+                .keys
+                .iter()
+                .map(|key| match key {
+                    Keyset::Value(Expr { kind: ExprKind::Const(value), .. }) => Some(value),
+                    _ => None,
+                })
+                .collect();
+            let Some(values) = values else { continue };
+            match seen.get(&values) {
+                Some(first) => {
+                    let diagnostic =
+                        Diagnostic::error("duplicate", entry.span, "there is an entry with this key already")
+                            .also(*first, "the first");
+                    self.error(diagnostic);
+                }
+                None => {
+                    seen.insert(values, entry.span);
+                }
+            }
+        }
     }
 
     fn entry(&mut self, entry: &'a ast::Entry, id: TableId) -> Option<TableEntry> {

@@ -189,6 +189,10 @@ impl<'a> Checker<'a> {
             DeclKind::Function { proto, .. } | DeclKind::ExternFunction(proto) => Some(proto),
             _ => None,
         };
+        // There is no recursion: of several functions, the one around the call is not meant.
+        let finished: Vec<usize> =
+            overloads.iter().copied().filter(|index| !self.in_progress.contains(index)).collect();
+        let overloads = if finished.is_empty() { overloads } else { finished };
         let candidates: Vec<_> = overloads
             .iter()
             .filter_map(|index| proto(*index).map(|proto| (*index, &proto.params[..], proto.name.span)))

@@ -115,9 +115,12 @@ impl Parser<'_> {
             return;
         }
         if self.begins_line() || self.is("}") || self.at_end() {
-            let diagnostic =
+            let mut diagnostic =
                 Diagnostic::error("missing-semicolon", self.before().after(), format!("expected `;` behind {what}"))
                     .help("write `;` here");
+            if self.begins_line() && !self.at_end() {
+                diagnostic = diagnostic.also(self.span(), "before this");
+            }
             self.report(diagnostic);
         } else {
             self.unexpected("`;`", &format!("behind {what}"));
