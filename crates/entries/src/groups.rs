@@ -1,27 +1,24 @@
-//! Multicast groups, mirror sessions and registers.
+//! Multicast groups and mirror sessions.
 
 use jsonc_parser::ast::{Object, Value};
 
 use crate::json::{Reader, member};
-use crate::{Entries, Group, Mirror, Replica, names, value};
+use crate::{Entries, Group, MAX_REPLICAS, Mirror, Replica};
 
-/// The most copies one group or session may make of a packet.
-const MAX_REPLICAS: usize = 4096;
-
-fn replicas(reader: &mut Reader<'_>, object: &Object<'_>, what: &str) -> Vec<Replica> {
+fn replicas(reader: &mut Reader<'_>, object: &Object<'_>, what: &str, may_be_none: bool) -> Vec<Replica> {
     let mut replicas = Vec::new();
     let list = reader.list(object, "replicas");
-    if list.is_empty() || list.len() > MAX_REPLICAS {
+    if (list.is_empty() && !may_be_none) || list.len() > MAX_REPLICAS {
         let span = reader.span(object);
         reader.error("entries-format", span, format!("{what} needs 1 to {MAX_REPLICAS} `replicas`"));
         return replicas;
     }
     for item in list {
         let Some(replica) = reader.object(item, "a replica") else { continue };
-        reader.only_members(replica, "a replica", &["egress_port", "instance"]);
+        reader.only_members(replica, "a replica", &["egress_port", "instance", "backup_ports"]);
         let instance = reader.number(replica, "instance", u64::from(u16::MAX)).unwrap_or(0) as u32;
         match reader.number(replica, "egress_port", 511) {
-            Some(port) => replicas.push(Replica { port: port as u32, instance }),
+            Some(port) => replicas.push(Replica { port: port as u32, instance, backups: backups(reader, replica) }),
             None if member(replica, "egress_port").is_none() => {
                 let span = reader.span(replica);
                 reader.error("entries-format", span, "a replica needs a member `egress_port`");
@@ -30,6 +27,23 @@ fn replicas(reader: &mut Reader<'_>, object: &Object<'_>, what: &str) -> Vec<Rep
         }
     }
     replicas
+}
+
+/// The ports that stand in for a replica's own.
+fn backups(reader: &mut Reader<'_>, object: &Object<'_>) -> Vec<u32> {
+    const MAX_BACKUPS: usize = 16;
+    let list = reader.list(object, "backup_ports");
+    let port = |value: &Value<'_>| match value {
+        Value::NumberLit(number) => number.value.parse::<u32>().ok().filter(|port| *port < 511),
+        _ => None,
+    };
+    let ports: Vec<u32> = list.iter().filter_map(port).collect();
+    if ports.len() != list.len() || list.len() > MAX_BACKUPS {
+        let span = reader.span(object);
+        let message = format!("`backup_ports` is a list of at most {MAX_BACKUPS} ports from 0 to 510");
+        reader.error("entries-value", span, message);
+    }
+    ports
 }
 
 /// An id member from 1 to `max`.
@@ -50,7 +64,7 @@ pub(crate) fn read_group(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
     let what = "a multicast group";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["multicast_group_id", "replicas"]);
-    let replicas = replicas(reader, object, what);
+    let replicas = replicas(reader, object, what, false);
     let Some(id) = id(reader, object, "multicast_group_id", u64::from(u16::MAX), what) else { return };
     if entries.groups.iter().any(|group| group.id == id) {
         let span = reader.span(object);
@@ -62,38 +76,14 @@ pub(crate) fn read_group(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
 pub(crate) fn read_mirror(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a clone session";
     let Some(object) = reader.object(item, what) else { return };
-    reader.only_members(object, what, &["clone_session_id", "replicas", "packet_length_bytes"]);
-    let replicas = replicas(reader, object, what);
+    reader.only_members(object, what, &["clone_session_id", "replicas", "multicast_group_id", "packet_length_bytes"]);
+    let replicas = replicas(reader, object, what, member(object, "multicast_group_id").is_some());
+    let group = reader.number(object, "multicast_group_id", u64::from(u16::MAX)).map(|group| group as u32);
     let truncate = reader.number(object, "packet_length_bytes", u64::from(u16::MAX)).filter(|bytes| *bytes > 0);
     let Some(id) = id(reader, object, "clone_session_id", 32767, what) else { return };
     if entries.mirrors.iter().any(|mirror| mirror.id == id) {
         let span = reader.span(object);
         reader.error("entries-duplicate", span, format!("clone session {id} stands here for the second time"));
     }
-    entries.mirrors.push(Mirror { id, replicas, truncate: truncate.map(|bytes| bytes as u32) });
-}
-
-pub(crate) fn read_register(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
-    let what = "a register entry";
-    let Some(object) = reader.object(item, what) else { return };
-    reader.only_members(object, what, &["register", "index", "value"]);
-    let Some((name, span)) = reader.string(object, "register", what) else { return };
-    let registers = &reader.program.registers;
-    let candidates: Vec<_> = registers.iter().map(|(id, register)| (id, register.name.as_str())).collect();
-    let Some(id) = names::find(name, &candidates) else {
-        let known = names::listed(candidates.iter().map(|(_, name)| *name));
-        reader.error("unknown-register", span, format!("the program has no register `{name}`; it has {known}"));
-        return;
-    };
-    let register = &registers[id];
-    let index = reader.number(object, "index", register.size.saturating_sub(1));
-    let Some(given) = member(object, "value") else {
-        let span = reader.span(object);
-        reader.error("entries-format", span, format!("{what} needs a member `value`"));
-        return;
-    };
-    let value = value::read(reader, given, register.width, &format!("an element of `{}`", register.name));
-    if let (Some(index), Some(value)) = (index, value) {
-        entries.registers.push((id, index, value));
-    }
+    entries.mirrors.push(Mirror { id, replicas, group, truncate: truncate.map(|bytes| bytes as u32) });
 }

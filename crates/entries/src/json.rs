@@ -7,12 +7,27 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use source::{Diagnostic, Diagnostics, FileId, Span};
 
-use crate::{Entries, groups, names, table};
+use crate::{Entries, arrays, groups, names, profiles, table};
 
 /// Members that say how other tools load the file; they are not used here.
 const IGNORED: &[&str] = &["target", "p4info", "bmv2_json"];
 
-const SECTIONS: &[&str] = &["table_entries", "multicast_group_entries", "clone_session_entries", "register_entries"];
+/// How a section's elements are read.
+type Section = fn(&mut Reader<'_>, &Value<'_>, &mut Entries);
+
+/// The sections, in the order they are read: what others refer to comes first.
+const SECTIONS: &[(&str, Section)] = &[
+    ("action_profile_members", profiles::read_member),
+    ("action_profile_groups", profiles::read_group),
+    ("table_entries", table::read),
+    ("value_set_entries", arrays::read_value_set),
+    ("multicast_group_entries", groups::read_group),
+    ("clone_session_entries", groups::read_mirror),
+    ("register_entries", arrays::read_register),
+    ("meter_entries", arrays::read_meter),
+    ("queue_entries", arrays::read_queue),
+    ("crc_entries", arrays::read_crc),
+];
 
 /// What every reader needs: the program, the findings, and which file it is.
 pub(crate) struct Reader<'a> {
@@ -38,21 +53,14 @@ pub(crate) fn read(text: &str, file: FileId, program: &Program, diagnostics: &mu
         reader.error("entries-format", span, "an entries file is a JSON object with a member `table_entries`");
         return entries;
     };
-    let known: Vec<&str> = SECTIONS.iter().chain(IGNORED).copied().collect();
+    let known: Vec<&str> = SECTIONS.iter().map(|(name, _)| name).chain(IGNORED).copied().collect();
     reader.only_members(root, "an entries file", &known);
-    for item in reader.list(root, "table_entries") {
-        table::read(&mut reader, item, &mut entries);
+    for (name, section) in SECTIONS {
+        for item in reader.list(root, name) {
+            section(&mut reader, item, &mut entries);
+        }
     }
     table::refuse_duplicates(&mut reader, &entries);
-    for item in reader.list(root, "multicast_group_entries") {
-        groups::read_group(&mut reader, item, &mut entries);
-    }
-    for item in reader.list(root, "clone_session_entries") {
-        groups::read_mirror(&mut reader, item, &mut entries);
-    }
-    for item in reader.list(root, "register_entries") {
-        groups::read_register(&mut reader, item, &mut entries);
-    }
     entries
 }
 
@@ -66,6 +74,11 @@ impl<'a> Reader<'a> {
     /// Reports an error.
     pub fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic::error(code, span, message));
+    }
+
+    /// Reports that something is there already.
+    pub fn twice(&mut self, span: Span, message: impl Into<String>, earlier: Span) {
+        self.diagnostics.push(Diagnostic::error("entries-duplicate", span, message).also(earlier, "the earlier one"));
     }
 
     /// The value as an object, or a finding that says what it should be.

@@ -21,64 +21,54 @@
 //! mask"`, `range` `[low, high]` or `"low..high"`. A `lpm`, `ternary`, `range` or `optional` element that is left out
 //! matches everything. Where priorities are needed, a larger number wins.
 //!
+//! Whatever else a control plane can write has a section, too, in the terms of P4Runtime where it has them:
+//!
+//! ```json
+//! { "action_profile_members": [
+//!     { "action_profile": "MyIngress.ecmp", "member_id": 1, "action_name": "set_port", "action_params": { "port": 1 } } ],
+//!   "action_profile_groups": [
+//!     { "action_profile": "MyIngress.ecmp", "group_id": 7,
+//!       "members": [ { "member_id": 1, "weight": 2, "watch_port": 1 } ] } ],
+//!   "table_entries": [
+//!     { "table": "t", "match": { "hdr.h.a": 1 }, "group_id": 7 },
+//!     { "table": "t", "match": { "hdr.h.a": 2 }, "member_id": 1 },
+//!     { "table": "t", "match": { "hdr.h.a": 3 }, "one_shot": [ { "action_name": "drop", "weight": 1 } ] },
+//!     { "table": "u", "match": { "hdr.h.a": 1 }, "action_name": "drop", "idle_timeout_ns": 5000000000,
+//!       "meter_config": { "cir": 10, "cburst": 1, "pir": 20, "pburst": 2 } } ],
+//!   "value_set_entries": [ { "value_set": "MyParser.kinds", "match": { "kinds": 5 } } ],
+//!   "multicast_group_entries": [
+//!     { "multicast_group_id": 1, "replicas": [ { "egress_port": 2, "backup_ports": [3] } ] } ],
+//!   "clone_session_entries": [ { "clone_session_id": 6, "multicast_group_id": 1 } ],
+//!   "meter_entries": [ { "meter": "m", "index": 0, "cir": 10, "cburst": 1, "pir": 20, "pburst": 2 } ],
+//!   "queue_entries": [ { "port": 1, "priority": 0, "rate_pps": 100, "depth": 10 } ],
+//!   "crc_entries": [ { "algorithm": "crc16_custom", "polynomial": "0x1021", "initial": "0xffff", "final_xor": 0,
+//!                      "reflect_in": false, "reflect_out": false } ] }
+//! ```
+//!
+//! A meter entry without `index` is for all elements, a queue entry without `priority` for all queues of its port. A
+//! member is chosen only while its `watch_port` is up; `backup_ports` stand in for an `egress_port` that is down.
+//!
 //! This crate knows files and programs, not switches.
 
+mod arrays;
+mod data;
 mod groups;
 mod json;
 mod names;
+mod profiles;
 mod table;
 mod value;
 
-use bits::Bits;
-use ir::{Entry, Program, RegisterId, TableId};
-use source::{Diagnostics, FileId, SourceMap, Span};
+use ir::Program;
+use source::{Diagnostics, FileId, SourceMap};
+
+pub use data::*;
 
 /// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// Everything a file asks for, checked against the program.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entries {
-    /// Entries of tables, in the file's order.
-    pub tables: Vec<(TableId, Entry, Span)>,
-    /// New default actions: table, index into its actions, arguments.
-    pub defaults: Vec<(TableId, u32, Vec<Bits>, Span)>,
-    /// Multicast groups.
-    pub groups: Vec<Group>,
-    /// Mirror sessions, which `clone` copies packets to.
-    pub mirrors: Vec<Mirror>,
-    /// Register elements: register, index, value.
-    pub registers: Vec<(RegisterId, u64, Bits)>,
-}
-
-/// A multicast group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// What the program writes to `mcast_grp`; never 0.
-    pub id: u32,
-    /// The copies.
-    pub replicas: Vec<Replica>,
-}
-
-/// One copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Replica {
-    /// The port it goes to.
-    pub port: u32,
-    /// What the program sees as `egress_rid`.
-    pub instance: u32,
-}
-
-/// A mirror session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirror {
-    /// The session number that `clone` names.
-    pub id: u32,
-    /// The copies.
-    pub replicas: Vec<Replica>,
-    /// How many bytes of the packet are copied; `None` for all.
-    pub truncate: Option<u32>,
-}
+/// The most copies one group or session may make of a packet.
+pub const MAX_REPLICAS: usize = 1024;
 
 /// Reads the file `file` of `map` and checks it against `program`. `None` when there was an error; all of them are in
 /// `diagnostics` then.

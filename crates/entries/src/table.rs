@@ -3,21 +3,36 @@
 use std::collections::HashMap;
 
 use bits::Bits;
-use ir::{Entry, Key, KeyValue, LocId, MatchKind, Program, Table, TableId};
+use ir::{ActionId, Key, KeyValue, MatchKind, Program, Table, TableId};
 use jsonc_parser::ast::{Object, Value};
 use source::{Diagnostic, Span};
 
 use crate::json::{Reader, member};
-use crate::{Entries, names, value};
+use crate::{Call, Entries, TableEntry, Target, arrays, names, profiles, value};
 
-const MEMBERS: &[&str] = &["table", "match", "default_action", "action_name", "action_params", "priority"];
+const MEMBERS: &[&str] = &[
+    "table",
+    "match",
+    "default_action",
+    "action_name",
+    "action_params",
+    "priority",
+    "member_id",
+    "group_id",
+    "one_shot",
+    "idle_timeout_ns",
+    "meter_config",
+];
+
+/// What messages call an element of `table_entries`.
+pub(crate) const TABLE_ENTRY: &str = "a table entry";
 
 /// Reads one element of `table_entries`.
 pub(crate) fn read(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
-    let Some(object) = reader.object(item, "a table entry") else { return };
-    reader.only_members(object, "a table entry", MEMBERS);
+    let Some(object) = reader.object(item, TABLE_ENTRY) else { return };
+    reader.only_members(object, TABLE_ENTRY, MEMBERS);
     let program = reader.program;
-    let Some((table_name, table_span)) = reader.string(object, "table", "a table entry") else { return };
+    let Some((table_name, table_span)) = reader.string(object, "table", TABLE_ENTRY) else { return };
     let candidates: Vec<_> = program.tables.iter().map(|(id, table)| (id, table.name.as_str())).collect();
     let Some(table_id) = names::find(table_name, &candidates) else {
         let message = format!("the program has no table `{table_name}`");
@@ -29,27 +44,18 @@ pub(crate) fn read(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entr
         reader.diagnostics.push(diagnostic);
         return;
     };
-    let table = &program.tables[table_id];
     let span = reader.span(object);
-    let action = action(reader, object, table);
     match member(object, "default_action") {
-        Some(Value::BooleanLit(flag)) if flag.value => default(reader, object, table_id, action, span, entries),
+        Some(Value::BooleanLit(flag)) if flag.value => default(reader, object, table_id, span, entries),
         Some(other) if !matches!(other, Value::BooleanLit(_)) => {
             let span = reader.span(other);
             reader.error("entries-format", span, "`default_action` is `true` or `false`");
         }
-        _ => entry(reader, object, table_id, action, span, entries),
+        _ => entry(reader, object, table_id, span, entries),
     }
 }
 
-fn default(
-    reader: &mut Reader<'_>,
-    object: &Object<'_>,
-    id: TableId,
-    action: Option<(u32, Vec<Bits>)>,
-    span: Span,
-    entries: &mut Entries,
-) {
+fn default(reader: &mut Reader<'_>, object: &Object<'_>, id: TableId, span: Span, entries: &mut Entries) {
     let table = &reader.program.tables[id];
     if let Some(given) = member(object, "match") {
         let empty = matches!(given, Value::Object(object) if object.properties.is_empty());
@@ -61,27 +67,27 @@ fn default(
     if table.const_default {
         reader.error("const-table", span, format!("the default action of `{}` is const in the program", table.name));
     }
-    let Some((action, args)) = action else { return };
-    if table.actions[action as usize].table_only {
-        let name = &reader.program.actions[table.actions[action as usize].action].name;
+    let actions: Vec<ActionId> = table.actions.iter().map(|entry| entry.action).collect();
+    let Some(call) = action(reader, object, table, &actions, TABLE_ENTRY) else { return };
+    if table.actions.iter().any(|entry| entry.action == call.action && entry.table_only) {
+        let name = &reader.program.actions[call.action].name;
         reader.error("entries-action", span, format!("`{name}` is @tableonly: it cannot be the default action"));
     }
-    if let Some((_, _, _, first)) = entries.defaults.iter().find(|(table, ..)| *table == id) {
+    for name in ["priority", "member_id", "group_id", "one_shot", "idle_timeout_ns", "meter_config"] {
+        if let Some(given) = member(object, name) {
+            let span = reader.span(given);
+            reader.error("entries-format", span, format!("a default action has no `{name}`"));
+        }
+    }
+    if let Some((_, _, first)) = entries.defaults.iter().find(|(table, ..)| *table == id) {
         let message = format!("`{}` gets its default action for the second time", table.name);
         let diagnostic = Diagnostic::error("entries-duplicate", span, message).also(*first, "the first time");
         reader.diagnostics.push(diagnostic);
     }
-    entries.defaults.push((id, action, args, span));
+    entries.defaults.push((id, call, span));
 }
 
-fn entry(
-    reader: &mut Reader<'_>,
-    object: &Object<'_>,
-    id: TableId,
-    action: Option<(u32, Vec<Bits>)>,
-    span: Span,
-    entries: &mut Entries,
-) {
+fn entry(reader: &mut Reader<'_>, object: &Object<'_>, id: TableId, span: Span, entries: &mut Entries) {
     let program = reader.program;
     let table = &program.tables[id];
     if table.const_entries {
@@ -89,12 +95,49 @@ fn entry(
     }
     let keys = keys(reader, object, table, span);
     let priority = priority(reader, object, table, span);
-    let (Some(keys), Some((action, args)), Some(priority)) = (keys, action, priority) else { return };
-    if table.actions[action as usize].default_only {
-        let name = &program.actions[table.actions[action as usize].action].name;
+    let target = match table.profile {
+        Some(profile) => profiles::target(reader, object, table, profile, entries),
+        None => direct(reader, object, table, span),
+    };
+    let idle_timeout_ns = reader.number(object, "idle_timeout_ns", i64::MAX as u64).unwrap_or(0);
+    if idle_timeout_ns > 0 && !table.idle_timeout {
+        let message = format!("entries of `{}` do not age: the table does not say `support_timeout`", table.name);
+        reader.error("entries-timeout", span, message);
+    }
+    let meter = meter(reader, object, table);
+    let (Some(keys), Some(target), Some(priority)) = (keys, target, priority) else { return };
+    entries.tables.push(TableEntry { table: id, keys, priority, target, idle_timeout_ns, meter, span });
+}
+
+/// The action of an entry of a table without a profile.
+fn direct(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<Target> {
+    for name in ["member_id", "group_id", "one_shot"] {
+        if let Some(given) = member(object, name) {
+            let span = reader.span(given);
+            reader.error("entries-action", span, format!("`{}` has no action profile", table.name));
+            return None;
+        }
+    }
+    let actions: Vec<ActionId> = table.actions.iter().map(|entry| entry.action).collect();
+    let call = action(reader, object, table, &actions, TABLE_ENTRY)?;
+    if table.actions.iter().any(|entry| entry.action == call.action && entry.default_only) {
+        let name = &reader.program.actions[call.action].name;
         reader.error("entries-action", span, format!("`{name}` is @defaultonly: entries cannot use it"));
     }
-    entries.tables.push((id, Entry { keys, priority, action, args, loc: LocId::from_u32(0) }, span));
+    Some(Target::Action(call))
+}
+
+/// What the direct meter of an entry allows.
+fn meter(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option<crate::Rates> {
+    let what = "`meter_config`";
+    let given = member(object, "meter_config")?;
+    let object = reader.object(given, what)?;
+    reader.only_members(object, what, &["cir", "cburst", "pir", "pburst"]);
+    if table.meter.is_none() {
+        let span = reader.span(object);
+        reader.error("unknown-meter", span, format!("`{}` has no direct meter", table.name));
+    }
+    arrays::rates(reader, object, what)
 }
 
 /// `table` with its keys and actions, for people who got one of them wrong.
@@ -125,17 +168,29 @@ fn kind_name(kind: MatchKind) -> &'static str {
     }
 }
 
-fn action(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option<(u32, Vec<Bits>)> {
+/// The actions that entries of a table may use.
+pub(crate) fn actions_of(table: &Table) -> Vec<ActionId> {
+    table.actions.iter().filter(|entry| !entry.default_only).map(|entry| entry.action).collect()
+}
+
+/// The members `action_name` and `action_params` of `object`, which messages call `what`: one of these actions of a
+/// table.
+pub(crate) fn action(
+    reader: &mut Reader<'_>,
+    object: &Object<'_>,
+    table: &Table,
+    actions: &[ActionId],
+    what: &str,
+) -> Option<Call> {
     let program = reader.program;
-    let (name, span) = reader.string(object, "action_name", "a table entry")?;
-    let named = |entry: &ir::TableAction| program.actions[entry.action].name.as_str();
-    let candidates: Vec<_> = table.actions.iter().map(named).enumerate().collect();
-    let Some(index) = names::find(name, &candidates) else {
+    let (name, span) = reader.string(object, "action_name", what)?;
+    let candidates: Vec<_> = actions.iter().map(|action| (*action, program.actions[*action].name.as_str())).collect();
+    let Some(id) = names::find(name, &candidates) else {
         let message = format!("table `{}` has no action `{name}`", table.name);
         reader.diagnostics.push(Diagnostic::error("unknown-action", span, message).help(describe(program, table)));
         return None;
     };
-    let action = &program.actions[table.actions[index].action];
+    let action = &program.actions[id];
     let given = match member(object, "action_params") {
         Some(given) => Some(reader.object(given, "`action_params`")?),
         None => None,
@@ -161,7 +216,7 @@ fn action(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option
             }
         }
     }
-    (args.len() == action.params.len()).then_some((index as u32, args))
+    (args.len() == action.params.len()).then_some(Call { action: id, args })
 }
 
 /// Whether entries of the table need a priority.
@@ -189,22 +244,35 @@ fn priority(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: S
 }
 
 fn keys(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<Vec<KeyValue>> {
-    let program = reader.program;
+    let matched: Vec<&Key> = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).collect();
+    let described = describe(reader.program, table);
+    key_values(reader, object, &matched, &format!("table `{}`", table.name), &described, span)
+}
+
+/// The member `match` of `object`: a value for each of these keys, which `what` has. `described` is shown to people
+/// who got one wrong.
+pub(crate) fn key_values(
+    reader: &mut Reader<'_>,
+    object: &Object<'_>,
+    matched: &[&Key],
+    what: &str,
+    described: &str,
+    span: Span,
+) -> Option<Vec<KeyValue>> {
     let given = match member(object, "match") {
         Some(given) => Some(reader.object(given, "`match`")?),
         None => None,
     };
     let mut ok = true;
-    let matched = || table.keys.iter().filter(|key| key.kind != MatchKind::Selector);
-    let candidates: Vec<_> = matched().map(|key| key.name.as_str()).enumerate().collect();
-    let mut found: Vec<Option<&Value<'_>>> = vec![None; matched().count()];
+    let candidates: Vec<_> = matched.iter().map(|key| key.name.as_str()).enumerate().collect();
+    let mut found: Vec<Option<&Value<'_>>> = vec![None; matched.len()];
     for property in given.map_or(&[][..], |given| &given.properties) {
         let name = property.name.as_str();
         let at = reader.span(&property.name);
         match names::find(name, &candidates) {
             None => {
-                let message = format!("table `{}` has no key `{name}`", table.name);
-                reader.diagnostics.push(Diagnostic::error("unknown-key", at, message).help(describe(program, table)));
+                let message = format!("{what} has no key `{name}`");
+                reader.diagnostics.push(Diagnostic::error("unknown-key", at, message).help(described));
                 ok = false;
             }
             Some(index) if found[index].is_some() => {
@@ -215,13 +283,13 @@ fn keys(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: Span)
         }
     }
     let mut keys = Vec::new();
-    for (key, value) in matched().zip(found) {
+    for (key, value) in matched.iter().zip(found) {
         let value = match value {
             Some(value) => key_value(reader, key, value),
             None => anything(key).or_else(|| {
                 let message = format!("key `{}` is missing: an exact key has no wildcard", key.name);
                 let at = given.map_or(span, |given| reader.span(given));
-                reader.diagnostics.push(Diagnostic::error("missing-key", at, message).help(describe(program, table)));
+                reader.diagnostics.push(Diagnostic::error("missing-key", at, message).help(described));
                 None
             }),
         };
@@ -340,7 +408,8 @@ fn prefix_mask(length: u32, width: u32) -> Bits {
 /// Reports entries whose table, keys and priority are those of an earlier one, in the file or in the program.
 pub(crate) fn refuse_duplicates(reader: &mut Reader<'_>, entries: &Entries) {
     let mut seen: HashMap<(TableId, &[KeyValue], i32), Span> = HashMap::new();
-    for (table, entry, span) in &entries.tables {
+    for entry in &entries.tables {
+        let (table, span) = (&entry.table, &entry.span);
         if let Some(first) = seen.insert((*table, &entry.keys, entry.priority), *span) {
             let name = &reader.program.tables[*table].name;
             let message = format!("an entry of `{name}` with the same match stands earlier in the file");

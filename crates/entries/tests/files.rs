@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use bits::Bits;
 use ir::{
-    Action, ActionParam, Body, BodyId, BodyKind, Expr, Key, KeyValue, LocId, MatchKind, Program, Register, Slot,
-    SlotKind, Table, TableAction,
+    Action, ActionParam, Algorithm, Body, BodyId, BodyKind, Expr, Key, KeyValue, LocId, MatchKind, Meter, Profile,
+    Program, Register, Slot, SlotKind, Table, TableAction, Unit, ValueSet,
 };
 use source::{Diagnostics, Place, SourceMap};
 
@@ -81,6 +81,27 @@ fn program() -> Program {
     program.tables[fixed].const_default = true;
     program.tables[fixed].actions[0].default_only = true;
     program.registers.push(Register { name: "In.seen".into(), width: 32, size: 16, annotations: Vec::new() });
+    let profile = |name: &str, selector| Profile {
+        name: name.into(),
+        size: 16,
+        selector,
+        hash_width: 16,
+        annotations: Vec::new(),
+    };
+    let ecmp = program.profiles.push(profile("In.ecmp", Some(Algorithm::Crc16)));
+    let plain = program.profiles.push(profile("In.plain", None));
+    let spread = table(&mut program, "In.spread", &[("meta.net", 8, MatchKind::Exact)], &[drop, forward]);
+    program.tables[spread].profile = Some(ecmp);
+    let shared = table(&mut program, "In.shared", &[("meta.net", 8, MatchKind::Exact)], &[drop]);
+    program.tables[shared].profile = Some(plain);
+    let meter = |name: &str, size| Meter { name: name.into(), unit: Unit::Packets, size, annotations: Vec::new() };
+    program.meters.push(meter("In.limits", Some(4)));
+    let direct = program.meters.push(meter("In.each", None));
+    let aged = table(&mut program, "In.aged", &[("meta.net", 8, MatchKind::Exact)], &[drop]);
+    program.tables[aged].meter = Some(direct);
+    program.tables[aged].idle_timeout = true;
+    let fields = vec![("kind".into(), 8, MatchKind::Exact), ("flags".into(), 8, MatchKind::Ternary)];
+    program.value_sets.push(ValueSet { name: "P.kinds".into(), fields, size: 4, annotations: Vec::new() });
     program
 }
 
@@ -93,14 +114,32 @@ fn read(name: &str, text: &str) -> String {
     assert_eq!(entries.is_none(), diagnostics.has_errors(), "either entries or errors");
     let mut out = diagnostics.render(&map, false);
     let Some(entries) = entries else { return out };
-    for (table, entry, _) in &entries.tables {
+    for entry in &entries.tables {
         let keys: Vec<_> = entry.keys.iter().map(|key| format!("{key:?}")).collect();
-        let name = &program.tables[*table].name;
-        out += &format!("{name} [{}] priority {} -> ", keys.join(" "), entry.priority);
-        out += &format!("{} {:?}\n", entry.action, entry.args);
+        let name = &program.tables[entry.table].name;
+        out += &format!("{name} [{}] priority {} -> {:?}", keys.join(" "), entry.priority, entry.target);
+        out += &format!(" idle {} ns, {:?}\n", entry.idle_timeout_ns, entry.meter);
     }
-    for (table, action, args, _) in &entries.defaults {
-        out += &format!("{} default -> {action} {args:?}\n", program.tables[*table].name);
+    for (table, call, _) in &entries.defaults {
+        out += &format!("{} default -> {call:?}\n", program.tables[*table].name);
+    }
+    for member in &entries.members {
+        out += &format!("member {} -> {:?}\n", member.id, member.call);
+    }
+    for group in &entries.member_groups {
+        out += &format!("group {} -> {:?}\n", group.id, group.members);
+    }
+    for (set, member, _) in &entries.value_sets {
+        out += &format!("{} has {member:?}\n", program.value_sets[*set].name);
+    }
+    for (meter, index, rates) in &entries.meters {
+        out += &format!("{} {index:?} {rates:?}\n", program.meters[*meter].name);
+    }
+    for queue in &entries.queues {
+        out += &format!("{queue:?}\n");
+    }
+    for crc in &entries.crcs {
+        out += &format!("{crc:?}\n");
     }
     for group in &entries.groups {
         out += &format!("{group:?}\n");
@@ -146,19 +185,20 @@ fn left_out_elements_match_everything() {
         KeyValue::Range(zero(16), Bits::ones(16)),
         KeyValue::Any,
     ];
-    assert_eq!(entries.tables[0].1.keys, wanted);
+    assert_eq!(entries.tables[0].keys, wanted);
 }
 
 #[test]
 fn no_text_makes_the_reader_panic() {
-    let good = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/good.json")).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let good = ["good.json", "control_plane.json"].map(|name| std::fs::read(folder.join(name)).unwrap());
     let mut state = 7u64;
     let mut random = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) as usize
     };
-    for _ in 0..3000 {
-        let mut bytes = good.clone();
+    for round in 0..4000 {
+        let mut bytes = good[round % 2].clone();
         for _ in 0..1 + random() % 6 {
             let at = random() % bytes.len();
             match random() % 3 {

@@ -1,0 +1,59 @@
+//! Entries files at work: what a control plane writes shows in what leaves the switch.
+
+mod support;
+
+use std::path::Path;
+
+use support::{Directory, run, triplane};
+use wire::pcap::{Reader, Writer};
+
+const PROGRAM: &str = "crates/triplane/testdata/control_plane.p4";
+const ENTRIES: &str = "crates/triplane/testdata/control_plane.json";
+
+/// What leaves by port 1, and how many copies by port 2, when these packets come in on port 0 a second apart.
+fn sent(packets: &[[u8; 4]], entries: Option<&str>) -> (Vec<Vec<u8>>, usize) {
+    let directory = Directory::new();
+    let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
+    for (number, packet) in (0u64..).zip(packets) {
+        writer.write(number * 1_000_000_000, packet).expect("memory takes a frame");
+    }
+    let [input, one, two] = ["in.pcap", "one.pcap", "two.pcap"].map(|name| directory.path(name));
+    std::fs::write(&input, writer.into_inner()).expect("the capture can be written");
+    let ports = [format!("0={input}:"), format!("1=:{one}"), format!("2=:{two}")];
+    let mut arguments = vec!["run", PROGRAM, "--port", &ports[0], "--port", &ports[1], "--port", &ports[2]];
+    arguments.extend(entries.map(|entries| ["--entries", entries]).into_iter().flatten());
+    run(&mut triplane(&arguments)).ok();
+    let read = |path: &str| -> Vec<Vec<u8>> {
+        let bytes = std::fs::read(Path::new(path)).expect("the command wrote the file");
+        Reader::new(bytes.as_slice()).expect("a capture").map(|frame| frame.expect("a frame").data).collect()
+    };
+    (read(&one), read(&two).len())
+}
+
+#[test]
+fn files_fill_what_only_a_control_plane_can() {
+    let packets = [[1, 4, 0, 0], [1, 5, 0, 0], [2, 0, 0, 0], [3, 0, 0, 0], [5, 0, 0, 0], [9, 0, 0, 0]];
+    // A group by its selector, a one-shot group, a member with a red direct meter, a value set with a yellow meter,
+    // and a CRC-16 as CCITT defines it.
+    let wanted = [[1, 4, 17, 0], [1, 5, 34, 0], [2, 0, 51, 0], [3, 0, 34, 2], [5, 0, 1, 1], [9, 0, 0x70, 0xd9]];
+    let (one, copies) = sent(&packets, Some(ENTRIES));
+    assert_eq!(one, wanted.map(Vec::from));
+    assert_eq!(copies, packets.len(), "the mirror session copies to its multicast group");
+    let (one, copies) = sent(&packets[..5], None);
+    assert_eq!(one, packets[..5].iter().map(|packet| packet.to_vec()).collect::<Vec<_>>());
+    assert_eq!(copies, 0);
+}
+
+#[test]
+fn more_copies_than_a_group_may_have_are_refused_in_words() {
+    let directory = Directory::new();
+    let path = directory.path("entries.json");
+    for (count, code) in [(1024, 0), (1025, 1)] {
+        let replicas = vec![r#"{ "egress_port": 1 }"#; count].join(",");
+        let text =
+            format!(r#"{{ "multicast_group_entries": [ {{ "multicast_group_id": 1, "replicas": [{replicas}] }} ] }}"#);
+        std::fs::write(&path, text).expect("the file can be written");
+        let done = run(&mut triplane(&["trace", PROGRAM, "--entries", &path, "--port", "0", "--packet", "00000000"]));
+        assert_eq!(done.code, Some(code), "{done:?}");
+    }
+}
