@@ -29,6 +29,7 @@ mod bpf;
 mod error;
 mod frame;
 mod interface;
+pub mod load;
 pub mod namespace;
 mod pcap;
 mod port;

@@ -54,6 +54,19 @@ impl Offloads {
 }
 
 impl Namespace {
+    /// Turns an offload of an interface on, for as long as the interface lives. [`Offload::Receive`] lets a veth's other
+    /// end send to it without socket buffers.
+    ///
+    /// # Errors
+    /// If there is no such interface or it does not have the offload.
+    pub fn turn_on(&self, interface: &str, offload: Offload) -> Result<(), NamespaceError> {
+        let work = || -> io::Result<()> {
+            let socket = UdpSocket::bind("0.0.0.0:0")?;
+            Interface::new(socket.as_fd(), interface).ethtool(offload.commands().1, 1).map(drop)
+        };
+        self.enter(work)?.map_err(self.failed(format!("turning on an offload of {interface}")))
+    }
+
     /// Turns all offloads of an interface off until the returned value is dropped.
     ///
     /// # Errors

@@ -181,7 +181,9 @@ impl Binding {
             let bound = self.bind_to(&socket, queue, libc::XDP_SHARED_UMEM, with.owner.as_raw_fd());
             match bound {
                 Ok(()) => return Ok(self.bound(socket, Arc::clone(&with.memory), rings)),
-                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(NoXdp::QueueInUse { queue }.into()),
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    return Err(NoXdp::QueueInUse { queue }.into());
+                }
                 // Not with this memory, be it for zero copy or for several buffers.
                 Err(_) => {}
             }
@@ -228,7 +230,7 @@ impl Binding {
                 Err(error) => return Err(NoXdp::at("registering the frame memory")(error)),
             }
         }
-        Err(NoXdp::LockedMemory { kib: (self.chunks >> HALVINGS) as usize * self.chunk_len >> 10 })
+        Err(NoXdp::LockedMemory { kib: ((self.chunks >> HALVINGS) as usize * self.chunk_len) >> 10 })
     }
 
     fn socket(&self) -> Result<OwnedFd, NoXdp> {

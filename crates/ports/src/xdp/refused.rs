@@ -23,7 +23,9 @@ pub enum NoXdp {
         source: io::Error,
     },
     /// Another XDP program is attached.
-    #[error("another XDP program is attached to it (`ip link show` names it, `ip link set dev NAME xdp off` removes it)")]
+    #[error(
+        "another XDP program is attached to it (`ip link show` names it, `ip link set dev NAME xdp off` removes it)"
+    )]
     Occupied,
     /// Another AF_XDP socket has one of its queues.
     #[error("another program uses its receive queue {queue} through AF_XDP")]
@@ -40,7 +42,9 @@ pub enum NoXdp {
         kib: usize,
     },
     /// Long frames need multi-buffer support.
-    #[error("its MTU of {mtu} bytes needs packets of several buffers, which this kernel or its driver cannot receive ({source}); an MTU of at most 3818 bytes would do")]
+    #[error(
+        "its MTU of {mtu} bytes needs packets of several buffers, which this kernel or its driver cannot receive ({source}); an MTU of at most 3818 bytes would do"
+    )]
     Jumbo {
         /// The interface's MTU, in bytes.
         mtu: usize,

@@ -1,0 +1,20 @@
+//! Load: frames offered to an interface, and frames counted where they arrive.
+//!
+//! Measuring a switch takes a sender that is faster than the switch and a receiver that is not slower, on a machine
+//! whose cores the switch wants as well. So the two ends cost as little as the kernel allows:
+//!
+//! - [`Flood`] offers as much as there is: the kernel itself makes copies of a frame and sends them, without a socket
+//!   and without a system call for each (some ten million a second and core).
+//! - [`Pace`] offers a given rate through any [`Port`](crate::Port), in an order and with contents of its own: what a
+//!   search for the highest rate without loss takes.
+//! - [`Sink`] counts what arrives before the kernel makes a packet of it, and drops it.
+//!
+//! `Flood` and `Sink` need root (CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON). Like ports they leave nothing behind.
+
+mod flood;
+mod pace;
+mod sink;
+
+pub use flood::{Flood, Vary};
+pub use pace::Pace;
+pub use sink::{Arrived, Sink};
