@@ -9,7 +9,8 @@
 //!   short.
 //! - If there is none, a tuple is opened for the rule's own mask cut down to steps of a grid; if that is there and
 //!   its chain is long, to a finer grid; in the end to the mask itself.
-//! - From [`TUPLES_MOST`] tuples on, chains may become long instead: rules with a mask each are compared one by one.
+//! - From [`TUPLES_MOST`] tuples on, chains may become long instead: rules with a mask each are compared one by one, in
+//!   a tuple that has no bits if no other admits them.
 //!
 //! Tuples are asked in the order of the best rank that they have, until none can have a better rule than the one that
 //! was found. Ranges take part in hashing with the bits in front that all their values share, and are compared behind it.
@@ -27,7 +28,7 @@ use crate::prefetch::prefetch;
 use crate::simd::{Level, level};
 use crate::{BATCH, MISS, PackedLookup, for_words};
 
-/// From how many tuples on no new one is opened, if another admits a rule.
+/// From how many tuples on no new one is opened, but one for all rules that no other admits.
 pub const TUPLES_MOST: usize = 256;
 /// How long a chain is at most before a tuple is opened for a rule, for masks from coarse to the rule's own. Every
 /// key pays for a tuple, but few for a chain, so finer tuples, which hold fewer rules, have to save more.
@@ -210,6 +211,11 @@ impl TupleMerge {
                 }
             }
         }
+        if shortest.is_none() && self.tuples.len() >= TUPLES_MOST {
+            // One for all the rest, which admits every rule from now on.
+            self.tuples.push(Tuple::new(SmallVec::from_elem(0, self.rules.words())));
+            return self.tuples.len() - 1;
+        }
         for (grid, most) in CHAIN_MOST.iter().enumerate() {
             if let Some((chained, at)) = shortest
                 && (chained < *most || self.tuples.len() >= TUPLES_MOST)
@@ -236,43 +242,64 @@ impl TupleMerge {
 /// How many masks are tried for a new tuple, from coarse to the rule's own.
 const GRIDS: usize = 3;
 
+/// A rule's mask cut down for a tuple: prefixes to steps of a grid. Masks that are no prefixes stay, since those who
+/// write them mostly use one of them for many rules.
 fn relax(layout: &Layout, mask: &[u64], grid: usize) -> Words {
     let mut relaxed: Words = mask.into();
-    if grid + 1 < GRIDS {
-        let lengths: Vec<u32> = layout.fields().iter().map(|field| leading_ones(field, mask)).collect();
-        let longest = lengths.iter().copied().max().unwrap_or(0);
-        for (field, length) in layout.fields().iter().zip(&lengths) {
-            let length = cut(field.width, *length, longest, grid);
-            keep_prefix(field, &mut relaxed, length);
+    if grid + 1 == GRIDS {
+        return relaxed;
+    }
+    let lengths: SmallVec<[Option<u32>; 8]> = layout.fields().iter().map(|field| prefix_length(field, mask)).collect();
+    let shares = layout.fields().iter().zip(&lengths).filter(|(field, _)| field.width > NARROW);
+    let longest = shares.filter_map(|(field, length)| Some(share(field.width, (*length)?))).max().unwrap_or(0);
+    for (field, length) in layout.fields().iter().zip(lengths) {
+        if let Some(length) = length {
+            keep_prefix(field, &mut relaxed, cut(field.width, length, longest, grid));
         }
     }
     relaxed
 }
 
-fn cut(width: u32, length: u32, longest: u32, grid: usize) -> u32 {
-    if width <= 16 {
-        return if length == width { width } else { 0 };
-    }
-    let step = if grid == 0 { width / 4 } else { width / 8 };
-    let most = if grid == 0 { width / 4 * 3 } else { width };
-    if grid == 0 && length + width / 2 <= longest {
-        return 0;
-    }
-    (length / step * step).min(most)
+/// Fields of up to this many bits are in a tuple as a whole or not at all.
+const NARROW: u32 = 16;
+
+/// How much of a field a prefix fixes, in 64ths.
+fn share(width: u32, length: u32) -> u32 {
+    length * 64 / width.max(1)
 }
 
-/// How many of a field's first bits are in a mask without a gap.
-fn leading_ones(field: &Field, mask: &[u64]) -> u32 {
+/// The length that a prefix has in a tuple, given the longest share among the rule's.
+fn cut(width: u32, length: u32, longest: u32, grid: usize) -> u32 {
+    if width <= NARROW {
+        return if length == width { width } else { 0 };
+    }
+    if grid > 0 {
+        let step = width / 8;
+        return length / step * step;
+    }
+    // Beside a long prefix a short one tells little apart.
+    if share(width, length) + 32 <= longest {
+        return 0;
+    }
+    let step = width / 4;
+    (length / step * step).min(step * 3)
+}
+
+/// How many of a field's first bits are in a mask, if no others are.
+fn prefix_length(field: &Field, mask: &[u64]) -> Option<u32> {
     let mut length = 0;
+    let mut ended = false;
     for part in (0..field.words()).rev() {
         let bits = field.ones(part).count_ones();
         let word = (mask[field.word + part] >> field.shift & field.ones(part)) << (64 - bits);
-        length += word.leading_ones().min(bits);
-        if word.leading_ones() < bits {
-            break;
+        let ones = word.leading_ones();
+        if word.count_ones() != ones || (ended && ones > 0) {
+            return None;
         }
+        length += ones;
+        ended |= ones < bits;
     }
-    length
+    Some(length)
 }
 
 /// Takes a field's bits behind a prefix out of a mask.
@@ -338,5 +365,67 @@ impl Classifier for TupleMerge {
 
     fn memory_bytes(&self) -> usize {
         self.rules.memory_bytes() + self.tuples.iter().map(Tuple::memory_bytes).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classbench::{self, Family};
+    use crate::{FieldKind, SmallScan};
+
+    #[test]
+    fn masks_are_cut_to_steps() {
+        let layout = Layout::new([(32, FieldKind::Prefix), (16, FieldKind::Range), (100, FieldKind::Masked)]);
+        let relaxed = |masks: [u128; 3], grid| {
+            let mut mask = vec![0; layout.words()];
+            for (field, value) in masks.into_iter().enumerate() {
+                layout.put(&mut mask, field, &[value as u64, (value >> 64) as u64]);
+            }
+            relax(&layout, &mask, grid).to_vec()
+        };
+        let all = (1u128 << 100) - 1;
+        // Full, nearly full and gapped masks; then what each grid leaves.
+        assert_eq!(
+            relaxed([0xffff_ffff, 0xffff, all], 0),
+            [0xffff_ff00 | 0xffff << 32, all as u64 & !0 << 25, all as u64 >> 28]
+        );
+        assert_eq!(relaxed([0xffff_f800, 0xfff0, 0xff], 0), [0xffff_0000, 0xff, 0]);
+        assert_eq!(relaxed([0xffff_f800, 0xfff0, 0xff], 1), [0xffff_f000, 0xff, 0]);
+        assert_eq!(relaxed([0xffff_f800, 0xfff0, 0xff], 2), [0xffff_f800 | 0xfff0 << 32, 0xff, 0]);
+        assert_eq!(relaxed([0xff00_00ff, 0, 0], 0), [0xff00_00ff, 0, 0]);
+    }
+
+    /// What the code is compiled for must not change what it says.
+    #[test]
+    fn every_level_says_the_same() {
+        let mut levels = vec![Level::Baseline];
+        #[cfg(target_arch = "x86_64")]
+        match level() {
+            Level::Baseline => {}
+            Level::Avx2 => levels.push(Level::Avx2),
+            Level::Avx512 => levels.extend([Level::Avx2, Level::Avx512]),
+        }
+        let layout = classbench::layout();
+        let rules = classbench::rules(Family::Ipc, 2000, 3);
+        let mut keys: Vec<u64> = Vec::new();
+        classbench::headers(&rules, 1001, 4).iter().for_each(|header| keys.extend(header.key()));
+        let mut merge = TupleMerge::new(&layout);
+        let mut scan = SmallScan::new(2);
+        for (rule, handle) in rules.iter().zip(0u32..) {
+            merge.insert(&rule.pattern(&layout), u64::from(9999 - handle), handle);
+            scan.insert(&rule.pattern(&layout), u64::from(9999 - handle), handle);
+        }
+        let one_by_one: Vec<u32> = keys.chunks(2).map(|key| merge.lookup(key).unwrap_or(MISS)).collect();
+        for level in levels {
+            let mut found = vec![0; 1001];
+            merge.level = level;
+            merge.lookup_batch(&keys, &mut found);
+            assert_eq!(found, one_by_one, "merged tuples, {level:?}");
+            found.fill(0);
+            scan.set_level(level);
+            scan.lookup_batch(&keys, &mut found);
+            assert_eq!(found, one_by_one, "scan, {level:?}");
+        }
     }
 }

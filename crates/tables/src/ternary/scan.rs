@@ -30,6 +30,11 @@ impl SmallScan {
         SmallScan { rules: Rules::new(words), order: Vec::new(), blocks: Vec::new(), level: level() }
     }
 
+    #[cfg(test)]
+    pub(super) fn set_level(&mut self, level: Level) {
+        self.level = level;
+    }
+
     fn rebuild(&mut self) {
         let words = self.rules.words();
         let stride = 2 * words * BLOCK;
