@@ -70,6 +70,10 @@ impl Loader {
     pub fn typed(&mut self) -> Option<p4::typed::Program> {
         let ast =
             p4::parse(&mut self.map, &self.name, &self.text, &self.options, &p4::DiskLoader, &mut self.diagnostics);
+        // What a missing file declares would only be missed again, name by name.
+        if self.diagnostics.iter().any(|finding| finding.code == "include-not-found") {
+            return None;
+        }
         let typed = p4::check(&ast, &self.map, &mut self.diagnostics);
         if self.diagnostics.has_errors() { None } else { typed }
     }

@@ -255,6 +255,15 @@ fn programs_that_are_none_are_refused_in_one_sentence() {
 }
 
 #[test]
+fn a_missing_include_is_the_only_mistake_told() {
+    let directory = Directory::new();
+    let text = "#include \"types.p4\"\nmac_t first() { return LAST; }\n";
+    let done = command(&["check", &directory.write("includes.p4", text)]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("include-not-found") && done.stderr.contains("1 mistake"), "{done:?}");
+}
+
+#[test]
 fn the_command_line_is_checked_before_anything_runs() {
     for arguments in [
         &["run", ROUTER][..],
