@@ -91,7 +91,7 @@ impl Forwarder {
             let start_ns = *start.get_or_insert(time_ns);
             // Captures whose times go back do not turn the switch's clock back.
             let arrival = now.max(Time::from_ns(time_ns.saturating_sub(start_ns)));
-            while let Some(event) = self.switch.next_event().filter(|event| *event < arrival) {
+            while let Some(event) = self.next_departure().filter(|event| *event < arrival) {
                 self.step_offline(event, start_ns);
             }
             now = arrival;
@@ -101,7 +101,7 @@ impl Forwarder {
             self.step_offline(now, start_ns);
         }
         let start_ns = start.unwrap_or(0);
-        while let Some(event) = self.switch.next_event() {
+        while let Some(event) = self.next_departure() {
             now = now.max(event);
             self.step_offline(now, start_ns);
         }
@@ -115,9 +115,15 @@ impl Forwarder {
         self.send();
     }
 
+    /// The switch's next event while packets wait in queues. Without them nothing more can leave, although entries that
+    /// age give a switch events for ever.
+    fn next_departure(&self) -> Option<Time> {
+        self.switch.next_event().filter(|_| self.switch.waiting() > 0)
+    }
+
     /// Lets what waits in queues leave, when nothing can come in any more.
     fn drain(&mut self, mut now: Time) {
-        while let Some(event) = self.switch.next_event() {
+        while let Some(event) = self.next_departure() {
             now = now.max(event);
             self.switch.step(now, &mut self.input, &mut self.output);
             self.send();

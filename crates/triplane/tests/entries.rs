@@ -10,12 +10,14 @@ use wire::pcap::{Reader, Writer};
 const PROGRAM: &str = "crates/triplane/testdata/control_plane.p4";
 const ENTRIES: &str = "crates/triplane/testdata/control_plane.json";
 
-/// What leaves by port 1, and how many copies by port 2, when these packets come in on port 0 a second apart.
+/// What leaves by port 1, and how many copies by port 2, when these packets come in on port 0, one by one.
 fn sent(packets: &[[u8; 4]], entries: Option<&str>) -> (Vec<Vec<u8>>, usize) {
     let directory = Directory::new();
     let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
     for (number, packet) in (0u64..).zip(packets) {
-        writer.write(number * 1_000_000_000, packet).expect("memory takes a frame");
+        // The last comes ten years later: entries that age must not make anybody wait for them.
+        let years = if number + 1 == packets.len() as u64 { 315_000_000 } else { 0 };
+        writer.write((number + years) * 1_000_000_000, packet).expect("memory takes a frame");
     }
     let [input, one, two] = ["in.pcap", "one.pcap", "two.pcap"].map(|name| directory.path(name));
     std::fs::write(&input, writer.into_inner()).expect("the capture can be written");

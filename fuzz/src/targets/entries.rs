@@ -60,18 +60,21 @@ impl EntriesFile {
     /// What the reader let through, a switch takes; only a full table may refuse.
     fn apply(&self, entries: &::entries::Entries) {
         let mut switch = v1model::Switch::new(self.program.clone(), v1model::Config::with_ports(4)).expect("a router");
-        for (table, entry, _) in &entries.tables {
-            let action = self.program.tables[*table].actions[entry.action as usize].action;
-            let written = engine::TableEntry::new(entry.keys.clone(), entry.priority, action, entry.args.clone());
-            match switch.objects_mut().insert(*table, written) {
+        let call = |call: &::entries::Call| engine::ActionCall { action: call.action, args: call.args.clone() };
+        for entry in &entries.tables {
+            let ::entries::Target::Action(action) = &entry.target else {
+                panic!("no table of the router has an action profile, and yet an entry names {:?}", entry.target)
+            };
+            let call = call(action);
+            let written = engine::TableEntry::new(entry.keys.clone(), entry.priority, call.action, call.args);
+            match switch.objects_mut().insert(entry.table, written) {
                 Ok(()) | Err(engine::EntryError::Full(_)) => {}
                 Err(error) => panic!("the reader let an entry through that the switch refuses: {error}"),
             }
         }
-        for (table, action, args, _) in &entries.defaults {
-            let action = self.program.tables[*table].actions[*action as usize].action;
-            let call = engine::ActionCall { action, args: args.clone() };
-            switch.objects_mut().set_default_action(*table, call).expect("the reader let the default action through");
+        for (table, action, _) in &entries.defaults {
+            let result = switch.objects_mut().set_default_action(*table, call(action));
+            result.expect("the reader let the default action through");
         }
         let replicas = |replicas: &[::entries::Replica]| {
             replicas.iter().map(|replica| ::switch::Replica::new(replica.port, replica.instance as u16)).collect()
@@ -83,7 +86,7 @@ impl EntriesFile {
         for mirror in &entries.mirrors {
             let session = ::switch::MirrorSession {
                 replicas: replicas(&mirror.replicas),
-                group: None,
+                group: mirror.group,
                 max_bytes: mirror.truncate,
             };
             assert!(
