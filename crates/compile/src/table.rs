@@ -154,7 +154,8 @@ impl<'a> Lowering<'a> {
             actions,
         };
         table.entries = self.entries(decl, &table.keys);
-        for property in &decl.properties {
+        // The checker has given the program's own entries their priorities.
+        for property in decl.properties.iter().filter(|property| &*property.name != "priority_delta") {
             let outer = self.at(property.span);
             let val = self.value(&property.value);
             if let Val::Object(object) = &val {
