@@ -40,7 +40,9 @@ fn between(one: &PortSpec, other: &PortSpec) -> Option<String> {
 
 fn interface(kind: &PortKind) -> Option<&str> {
     match kind {
-        PortKind::AfPacket { interface } | PortKind::Tap { interface } => Some(interface),
+        PortKind::AfPacket { interface } | PortKind::Xdp { interface, .. } | PortKind::Tap { interface } => {
+            Some(interface)
+        }
         _ => None,
     }
 }

@@ -30,6 +30,8 @@ Exit codes: 0 well; 1 a mistake in a program, entries file or packet;
 const RUN_AFTER_HELP: &str = "\
 Ports:
   --port 1=eth1                a network interface (needs CAP_NET_RAW)
+  --port 1=xdp:eth1            the same, faster, and taken away from the kernel's
+                               own stack (needs CAP_NET_ADMIN and CAP_BPF too)
   --port 1=tap:p4tap           a TAP device made for this run
   --port 1=in.pcap:out.pcap    from one capture into another; either side
                                may be left out: 1=in.pcap: or 1=:out.pcap
@@ -138,7 +140,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// A port: NUMBER=INTERFACE, NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be left out).
+    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE, NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be
+    /// left out).
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
 

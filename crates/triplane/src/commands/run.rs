@@ -39,8 +39,11 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         loader.apply(path, &mut switch, output)?;
     }
     let mut drivers = Vec::new();
-    for spec in &specs {
-        drivers.push((PortId(u32::from(spec.number)), spec.open()?));
+    for (spec, driver) in specs.iter().zip(PortSpec::open_all(&specs)?) {
+        if let Some(note) = driver.note() {
+            output.note(&format!("port {}: {note}", spec.number));
+        }
+        drivers.push((PortId(u32::from(spec.number)), driver));
     }
     let mut forwarder = Forwarder::new(switch, drivers);
     let offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
