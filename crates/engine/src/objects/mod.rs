@@ -29,7 +29,7 @@ pub use profile::GroupMember;
 pub use table::Installed;
 
 pub(crate) use array::{Cells, Registers};
-pub use records::{RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
+pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
 
 pub(crate) use profile::choose;
 pub(crate) use random::Random;

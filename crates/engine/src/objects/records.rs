@@ -94,6 +94,9 @@ impl Records {
     }
 }
 
+/// What a lookup gives: the record of what is to run, and the colour that the table's direct meter gave the packet.
+pub type Applied<'a> = (&'a [u64], Option<(MeterId, Colour)>);
+
 impl Objects {
     /// The words of the key of a table, selectors included: what [`Objects::apply_words`] takes.
     pub fn key_words(table: &ir::Table) -> crate::tables::KeyWords {
@@ -110,7 +113,7 @@ impl Objects {
         key: &[u64],
         bytes: u64,
         now_ns: u64,
-    ) -> Option<(&[u64], Option<(MeterId, Colour)>)> {
+    ) -> Option<Applied<'_>> {
         let state = &self.tables[id];
         let found = match state.backend.lookup_words(&key[..state.words.matched.min(key.len())]) {
             Some(found) => found,
