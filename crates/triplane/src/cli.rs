@@ -49,7 +49,11 @@ Entries (JSON, as in the public P4 tutorials' sN-runtime.json):
       { \"table\": \"MyIngress.ipv4_lpm\", \"default_action\": true,
         \"action_name\": \"MyIngress.drop\" } ] }
   exact, optional: value    lpm: [value, length]    ternary: [value, mask]
-  range: [low, high]        a larger \"priority\" wins";
+  range: [low, high]        a larger \"priority\" wins
+
+Besides tables it fills action profiles and selectors, value sets, multicast
+groups, mirror sessions, registers, meters, queues (rates and depths) and
+custom CRCs: docs/v1model.md has every section.";
 
 /// Runs P4_16 programs on Linux: check them, run them on real interfaces or packet captures, and see what happens to
 /// a packet step by step.
@@ -145,7 +149,7 @@ pub struct RunArgs {
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
 
-    /// Table entries, multicast groups and mirror sessions, as JSON.
+    /// Table entries and whatever else a control plane writes, as JSON.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Option<PathBuf>,
 
@@ -263,7 +267,7 @@ pub struct TraceArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// Table entries, multicast groups and mirror sessions, as JSON.
+    /// Table entries and whatever else a control plane writes, as JSON.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Option<PathBuf>,
 
