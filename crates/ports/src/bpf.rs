@@ -5,7 +5,7 @@
 //! immediate takes two of them. Source: Documentation/bpf/standardization/instruction-set.rst in the Linux tree; the
 //! layouts of the requests are those of `union bpf_attr` in `include/uapi/linux/bpf.h`.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -55,6 +55,14 @@ pub(crate) mod code {
     pub(crate) const MOVE_REGISTER: u8 = 0xbf;
     /// `destination = *(u32 *)(source + offset)`
     pub(crate) const LOAD_U32: u8 = 0x61;
+    /// `destination = *(u16 *)(source + offset)`
+    pub(crate) const LOAD_U16: u8 = 0x69;
+    /// `*(u16 *)(destination + offset) = source`
+    pub(crate) const STORE_U16: u8 = 0x6b;
+    /// `*(u64 *)(destination + offset) = immediate`
+    pub(crate) const STORE_IMMEDIATE_U64: u8 = 0x7a;
+    /// `if destination != immediate goto offset`
+    pub(crate) const JUMP_NOT_EQUAL: u8 = 0x55;
     /// `destination = *(u64 *)(source + offset)`
     pub(crate) const LOAD_U64: u8 = 0x79;
     /// `*(u32 *)(destination + offset) = source`
@@ -166,6 +174,18 @@ fn possible_cpus() -> usize {
 
 /// Loads an XDP program.
 pub(crate) fn load_xdp(program: &[u64], flags: u32) -> io::Result<OwnedFd> {
+    load(program, flags, 0, c"Apache-2.0")
+}
+
+/// Loads an XDP program for one interface only, whose driver it may ask about a packet (`BPF_F_XDP_DEV_BOUND_ONLY`, Linux
+/// 6.3). The kernel lends the functions for that to programs that are offered under the GPL as well, which the few
+/// instructions of this crate are.
+pub(crate) fn load_xdp_for(interface: c_int, program: &[u64], flags: u32) -> io::Result<OwnedFd> {
+    const DEVICE_BOUND: u32 = 1 << 6;
+    load(program, flags | DEVICE_BOUND, interface, c"Dual MIT/GPL")
+}
+
+fn load(program: &[u64], flags: u32, interface: c_int, license: &CStr) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Load {
         kind: u32,
@@ -187,14 +207,14 @@ pub(crate) fn load_xdp(program: &[u64], flags: u32) -> io::Result<OwnedFd> {
         kind: PROG_TYPE_XDP,
         instructions: program.len() as u32,
         program: program.as_ptr() as u64,
-        license: c"Apache-2.0".as_ptr() as u64,
+        license: license.as_ptr() as u64,
         log_level: 0,
         log_len: 0,
         log: 0,
         kernel: 0,
         flags,
         name,
-        interface: 0,
+        interface: interface as u32,
         attach: ATTACH_XDP,
     };
     // SAFETY: the layout is the command's; the program has as many instructions as said, the licence is terminated by

@@ -26,6 +26,7 @@
 
 mod af_packet;
 mod bpf;
+mod btf;
 mod error;
 mod frame;
 mod interface;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use live::{Hosts, PATIENCE, Wire, noise, tcp};
-use ports::namespace::{Namespace, Offload};
+use ports::namespace::{Namespace, NamespaceError, Offload};
 use ports::{AfPacketPort, Frame, NoXdp, Port, PortError, PortSpec, Received, XdpPort, XdpSettings, wait};
 
 /// The first argument of a process that opens ports for another one.
@@ -33,6 +33,7 @@ fn main() {
         ("every queue is received from", queues),
         ("a split port receives all in its parts", split),
         ("tags in the frame are kept", vlan),
+        ("a tcp stream between vlan interfaces arrives intact", vlan_tcp),
         ("a full ring counts what it lost", overrun),
         ("frames beyond the mtu are dropped and counted", too_long),
         ("a removed interface is one clear error", removed),
@@ -326,6 +327,31 @@ fn vlan(router: &Namespace) {
         to.receive(&mut batch, 64).unwrap();
     }
     wire.stop();
+}
+
+/// VLAN interfaces leave their tags beside the frame, for the card to put them in.
+fn vlan_tcp(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    if !open("r1").keeps_tags() {
+        return skip::optional("this kernel does not tell XDP programs about VLAN tags");
+    }
+    for (host, number) in [(&hosts.h1, 1), (&hosts.h2, 2)] {
+        match host.add_vlan("eth0", "eth0.5", 5) {
+            Err(NamespaceError::System { source, .. }) if source.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                return skip::optional("this kernel has no VLAN interfaces");
+            }
+            result => result.unwrap(),
+        }
+        host.add_address("eth0.5", IpAddr::from([10, 5, 0, number]), 24).unwrap();
+        host.set_up("eth0.5").unwrap();
+    }
+    let wire = native_wire(true);
+    tcp(&hosts, "10.5.0.2:4000".parse().unwrap(), 1 << 20);
+    let carried = wire.stop();
+    let tagged = carried.frames.iter().filter(|frame| frame[12..16] == [0x81, 0, 0, 5]).count();
+    assert!(tagged > 700, "{tagged} tagged frames of {}", carried.frames.len());
+    assert_eq!(carried.frames.iter().map(Vec::len).max(), Some(1518), "a full frame and its tag");
+    assert!(carried.stats[0].rx_checksums_completed > 0);
 }
 
 fn overrun(router: &Namespace) {

@@ -19,9 +19,10 @@
 //! - *Unfinished checksums* of local stacks (behind a veth or TAP) are recognised and finished, see [`partial`].
 //! - *Over-long segments*: a veth stops its other end from making them while a program is attached. Before the stack
 //!   (generic mode) they do arrive, and are cut to the MTU.
-//! - *VLAN tags* that a stack or a card keeps beside the frame are lost: frames of VLAN interfaces on the other end of
-//!   a veth arrive untagged, unless that end does its tagging itself (`ethtool -K IF tx-vlan-hw-insert off`; for a card
-//!   `rxvlan off`). AF_PACKET has no such gap. Tags that are in the frame stay.
+//! - *VLAN tags* that a stack or a card keeps beside the frame: the program asks the driver and puts them back, where it
+//!   can ([`XdpPort::keeps_tags`]: veth since Linux 6.8, some cards). Elsewhere they are lost, unless the sender does
+//!   its tagging itself (`ethtool -K IF tx-vlan-hw-insert off`, for a card's own reception `rxvlan off`). AF_PACKET has
+//!   no such gap. Tags that are in the frame stay in any case.
 //! - *Frames of several buffers* (MTU over 3,818 bytes) are put together on the heap; a kernel that has no
 //!   multi-buffer AF_XDP refuses the port.
 
@@ -114,6 +115,11 @@ impl XdpPort {
     /// Whether the program runs in the interface's driver, and not before the kernel's stack.
     pub fn is_native(&self) -> bool {
         self.is_native
+    }
+
+    /// Whether VLAN tags that arrive beside a frame, as a card or a stack behind a veth may keep them, are put into it.
+    pub fn keeps_tags(&self) -> bool {
+        self.redirect.keeps_tags
     }
 
     /// Whether the device itself reads and writes the frame memory.

@@ -7,6 +7,14 @@
 //! r0 = bpf_redirect_map(r1, r2, r3)
 //! exit
 //! ```
+//!
+//! Before that, in the driver, it puts a VLAN tag that is kept beside the frame back into it, where the driver tells
+//! (Linux 6.8 on a veth):
+//!
+//! ```text
+//! if bpf_xdp_metadata_rx_vlan_tag(context, &protocol, &tag) == 0:
+//!     make room for four bytes in front; move the two addresses there; write protocol and tag behind them
+//! ```
 
 use std::ffi::c_int;
 use std::io;
@@ -26,6 +34,8 @@ const RX_QUEUE_INDEX: i16 = 16;
 /// kernel detaches what no descriptor holds any more.
 pub(super) struct Redirect {
     pub(super) attach: Attach,
+    /// Whether VLAN tags beside frames are put into them.
+    pub(super) keeps_tags: bool,
     sockets: OwnedFd,
     /// Held open: what it stands for lasts as long as it does.
     _link: OwnedFd,
@@ -45,17 +55,28 @@ impl Redirect {
             result => result,
         };
         let loaded = loaded.map_err(NoXdp::at("loading the XDP program"))?;
-        let attached = |attach| {
+        let attached = |loaded: &OwnedFd, attach, keeps_tags| {
             let link = again_while_busy(|| bpf::attach_xdp(loaded.as_fd(), index, attach))?;
-            Ok::<_, io::Error>((attach, link))
+            Ok::<_, io::Error>((attach, keeps_tags, link))
         };
-        let first = if generic { attached(Attach::Generic) } else { attached(Attach::Native) };
-        let result = match first {
-            Err(error) if error.raw_os_error() != Some(libc::EBUSY) => attached(Attach::Generic),
-            result => result,
+        let tagging = if generic { None } else { tagging_program(index, &program) };
+        let is_final = |result: &io::Result<_>| match result {
+            Ok(_) => true,
+            Err(error) => matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)),
         };
+        // From the best to the least; what is in the way of one is in the way of all.
+        let mut result = Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        if let Some(tagging) = &tagging {
+            result = attached(tagging, Attach::Native, true);
+        }
+        if !is_final(&result) && !generic {
+            result = attached(&loaded, Attach::Native, false);
+        }
+        if !is_final(&result) {
+            result = attached(&loaded, Attach::Generic, false);
+        }
         match result {
-            Ok((attach, link)) => Ok(Redirect { attach, sockets, _link: link }),
+            Ok((attach, keeps_tags, link)) => Ok(Redirect { attach, keeps_tags, sockets, _link: link }),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) => Err(NoXdp::Occupied),
             Err(error) => Err(NoXdp::at("attaching the XDP program")(error)),
         }
@@ -79,6 +100,51 @@ fn program(sockets: &OwnedFd) -> Vec<u64> {
         instruction(code::CALL, 0, 0, 0, REDIRECT_MAP),
         instruction(code::EXIT, 0, 0, 0, 0),
     ]
+}
+
+/// The program that looks for a tag beside the frame and goes on with `rest`, which it hands the context in r1. None
+/// where the kernel or the driver does not tell.
+fn tagging_program(index: c_int, rest: &[u64]) -> Option<OwnedFd> {
+    /// Source register 2 of a call: the number is that of a function of the kernel's.
+    const KERNEL_FUNCTION: u8 = 2;
+    const ADJUST_HEAD: i32 = 44;
+    let ask = crate::btf::function("bpf_xdp_metadata_rx_vlan_tag")?;
+    let mut program = vec![
+        instruction(code::MOVE_REGISTER, 6, 1, 0, 0),
+        instruction(code::STORE_IMMEDIATE_U64, 10, 0, -8, 0),
+        instruction(code::STORE_IMMEDIATE_U64, 10, 0, -16, 0),
+        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
+        instruction(code::ADD, 2, 0, 0, -8),
+        instruction(code::MOVE_REGISTER, 3, 10, 0, 0),
+        instruction(code::ADD, 3, 0, 0, -16),
+        instruction(code::CALL, 0, KERNEL_FUNCTION, 0, ask),
+        instruction(code::JUMP_NOT_EQUAL, 0, 0, 20, 0),
+        instruction(code::MOVE_REGISTER, 1, 6, 0, 0),
+        instruction(code::MOVE, 2, 0, 0, -4),
+        instruction(code::CALL, 0, 0, 0, ADJUST_HEAD),
+        instruction(code::JUMP_NOT_EQUAL, 0, 0, 16, 0),
+        // if data + 16 > data_end: goto rest
+        instruction(code::LOAD_U32, 2, 6, 0, 0),
+        instruction(code::LOAD_U32, 3, 6, 4, 0),
+        instruction(code::MOVE_REGISTER, 4, 2, 0, 0),
+        instruction(code::ADD, 4, 0, 0, 16),
+        instruction(code::JUMP_GREATER_REGISTER, 4, 3, 11, 0),
+        instruction(code::LOAD_U32, 1, 2, 4, 0),
+        instruction(code::STORE_U32, 2, 1, 0, 0),
+        instruction(code::LOAD_U32, 1, 2, 8, 0),
+        instruction(code::STORE_U32, 2, 1, 4, 0),
+        instruction(code::LOAD_U32, 1, 2, 12, 0),
+        instruction(code::STORE_U32, 2, 1, 8, 0),
+        // The protocol is in network byte order already.
+        instruction(code::LOAD_U16, 1, 10, -8, 0),
+        instruction(code::STORE_U16, 2, 1, 12, 0),
+        instruction(code::LOAD_U16, 1, 10, -16, 0),
+        instruction(code::TO_BIG_ENDIAN, 1, 0, 0, 16),
+        instruction(code::STORE_U16, 2, 1, 14, 0),
+        instruction(code::MOVE_REGISTER, 1, 6, 0, 0),
+    ];
+    program.extend(rest);
+    bpf::load_xdp_for(index, &program, bpf::HAS_FRAGS).ok()
 }
 
 /// Tries until the answer is another than `EBUSY`, for up to half a second: the kernel takes what an ended program left
