@@ -77,9 +77,6 @@ impl Diagnostic {
     }
 }
 
-/// How many errors are kept; what follows is counted only, so that no input can fill the memory with findings.
-const MAX_KEPT: usize = 200;
-
 /// The findings of one run, in the order they were made.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
@@ -90,6 +87,9 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
+    /// How many errors are kept; what follows is counted only, so that no input can fill the memory with findings.
+    pub const MAX_KEPT: usize = 200;
+
     /// An empty collection.
     pub fn new() -> Self {
         Self::default()
@@ -115,7 +115,7 @@ impl Diagnostics {
             return;
         }
         self.errors += usize::from(diagnostic.severity == Severity::Error);
-        if self.list.len() >= MAX_KEPT {
+        if self.list.len() >= Self::MAX_KEPT {
             self.dropped += 1;
             // An error is worth more than a warning.
             let warning = self.list.iter().rposition(|kept| kept.severity == Severity::Warning);

@@ -131,6 +131,11 @@ impl Checker<'_> {
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
+        // Findings beyond the ones that are kept are only counted: a search through all names for each would make the
+        // time of a hopeless program quadratic.
+        if self.diagnostics.error_count() > source::Diagnostics::MAX_KEPT {
+            return None;
+        }
         let locals = self.scopes.iter().flat_map(|scope| scope.names.keys());
         let globals = self.globals.iter().filter(|(_, binding)| binding.index < self.visible).map(|(name, _)| name);
         nearest(name, locals.chain(globals).map(|name| &**name))
@@ -195,8 +200,9 @@ pub(super) fn nearest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>)
     let length = name.chars().count();
     let limit = (length / 3).max(1);
     let is_plausible = |candidate: &str| {
-        length.max(candidate.chars().count()) > 2 && candidate.chars().any(|c| name.contains(c))
-            || candidate.eq_ignore_ascii_case(name)
+        let other = candidate.chars().count();
+        let is_close = length.max(other) > 2 && length.abs_diff(other) <= limit;
+        is_close && candidate.chars().any(|c| name.contains(c)) || candidate.eq_ignore_ascii_case(name)
     };
     candidates
         .filter(|candidate| *candidate != name && is_plausible(candidate))
