@@ -16,9 +16,10 @@ const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
 const LINK_CREATE: c_int = 28;
 
-const PROG_TYPE_XDP: u32 = 6;
-/// The attach type `BPF_XDP`.
-const ATTACH_XDP: u32 = 37;
+/// Program types and where their programs are attached: before the stack (`BPF_PROG_TYPE_XDP`, `BPF_XDP`), and behind
+/// it (`BPF_PROG_TYPE_SCHED_CLS`, `BPF_TCX_EGRESS`).
+const XDP: (u32, u32) = (6, 37);
+const EGRESS: (u32, u32) = (3, 47);
 
 /// The map types used here.
 #[derive(Clone, Copy)]
@@ -174,7 +175,7 @@ fn possible_cpus() -> usize {
 
 /// Loads an XDP program.
 pub(crate) fn load_xdp(program: &[u64], flags: u32) -> io::Result<OwnedFd> {
-    load(program, flags, 0, c"Apache-2.0")
+    load(XDP, program, flags, 0, c"Apache-2.0")
 }
 
 /// Loads an XDP program for one interface only, whose driver it may ask about a packet (`BPF_F_XDP_DEV_BOUND_ONLY`, Linux
@@ -182,10 +183,21 @@ pub(crate) fn load_xdp(program: &[u64], flags: u32) -> io::Result<OwnedFd> {
 /// instructions of this crate are.
 pub(crate) fn load_xdp_for(interface: c_int, program: &[u64], flags: u32) -> io::Result<OwnedFd> {
     const DEVICE_BOUND: u32 = 1 << 6;
-    load(program, flags | DEVICE_BOUND, interface, c"Dual MIT/GPL")
+    load(XDP, program, flags | DEVICE_BOUND, interface, c"Dual MIT/GPL")
 }
 
-fn load(program: &[u64], flags: u32, interface: c_int, license: &CStr) -> io::Result<OwnedFd> {
+/// Loads a program for what leaves the stack.
+pub(crate) fn load_egress(program: &[u64]) -> io::Result<OwnedFd> {
+    load(EGRESS, program, 0, 0, c"Apache-2.0")
+}
+
+fn load(
+    (kind, attach): (u32, u32),
+    program: &[u64],
+    flags: u32,
+    interface: c_int,
+    license: &CStr,
+) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Load {
         kind: u32,
@@ -204,7 +216,7 @@ fn load(program: &[u64], flags: u32, interface: c_int, license: &CStr) -> io::Re
     let mut name = [0; 16];
     name[..8].copy_from_slice(b"triplane");
     let mut load = Load {
-        kind: PROG_TYPE_XDP,
+        kind,
         instructions: program.len() as u32,
         program: program.as_ptr() as u64,
         license: license.as_ptr() as u64,
@@ -215,25 +227,38 @@ fn load(program: &[u64], flags: u32, interface: c_int, license: &CStr) -> io::Re
         flags,
         name,
         interface: interface as u32,
-        attach: ATTACH_XDP,
+        attach,
     };
     // SAFETY: the layout is the command's; the program has as many instructions as said, the licence is terminated by
     // zero, and both live through the call.
     unsafe { bpf(PROG_LOAD, &mut load) }.map(owned)
 }
 
-/// Attaches a program to an interface, for as long as the returned descriptor is open: it goes with the process,
+/// Attaches an XDP program to an interface, for as long as the returned descriptor is open: it goes with the process,
 /// however that ends. An interface with a program of somebody else's answers `EBUSY`.
 pub(crate) fn attach_xdp(program: BorrowedFd<'_>, interface: c_int, how: Attach) -> io::Result<OwnedFd> {
+    attach(program, interface, XDP.1, how as u32)
+}
+
+/// Attaches a program behind the stack (Linux 6.6), likewise.
+pub(crate) fn attach_egress(program: BorrowedFd<'_>, interface: c_int) -> io::Result<OwnedFd> {
+    attach(program, interface, EGRESS.1, 0)
+}
+
+fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Link {
         program: u32,
         interface: u32,
         attach: u32,
         flags: u32,
+        /// Of an attachment behind the stack: its place among others.
+        relative: u32,
+        padding: u32,
+        revision: u64,
     }
     let program = program.as_raw_fd() as u32;
-    let mut link = Link { program, interface: interface as u32, attach: ATTACH_XDP, flags: how as u32 };
+    let mut link = Link { program, interface: interface as u32, attach, flags, relative: 0, padding: 0, revision: 0 };
     // SAFETY: the layout is the command's, and it holds no address.
     unsafe { bpf(LINK_CREATE, &mut link) }.map(owned)
 }

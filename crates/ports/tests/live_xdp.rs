@@ -33,6 +33,7 @@ fn main() {
         ("every queue is received from", queues),
         ("a split port receives all in its parts", split),
         ("tags in the frame are kept", vlan),
+        ("tags beside the frame are put into it", vlan_beside),
         ("a tcp stream between vlan interfaces arrives intact", vlan_tcp),
         ("a full ring counts what it lost", overrun),
         ("frames beyond the mtu are dropped and counted", too_long),
@@ -327,6 +328,37 @@ fn vlan(router: &Namespace) {
         to.receive(&mut batch, 64).unwrap();
     }
     wire.stop();
+}
+
+fn vlan_beside(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    know_each_other(&hosts);
+    let mut port = open("r1");
+    if !port.keeps_tags() {
+        return skip::optional("this kernel does not tell XDP programs about VLAN tags");
+    }
+    let receive = |port: &mut XdpPort, wanted: &dyn Fn(&Frame) -> bool| {
+        let mut batch: Vec<Frame> = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < deadline, "it did not come, but {batch:02x?}");
+            port.receive_frames(&mut batch, 64).unwrap();
+            if let Some(at) = batch.iter().position(wanted) {
+                return batch.swap_remove(at);
+            }
+        }
+    };
+    let tagging = hosts.h1.tag_sent("eth0", 0x123).unwrap();
+    send_flows(&hosts, 1);
+    let tagged = receive(&mut port, &|frame| frame.len() == 86);
+    let expected = [&[8, 0, 0, 0, 0, 2, 8, 0, 0, 0, 0, 1][..], &[0x81, 0, 0x01, 0x23], &[8, 0, 0x45]].concat();
+    assert_eq!(tagged[..19], expected);
+    assert_eq!((tagged[27], &tagged[46..]), (17, &[0; 40][..]));
+    assert!(port.stats().rx_checksums_completed > 0, "behind a tag as well");
+    drop(tagging);
+    send_flows(&hosts, 1);
+    let plain = receive(&mut port, &|frame| flows_in(std::slice::from_ref(frame)).len() == 1);
+    assert!(plain[..] == [&tagged[..12], &tagged[16..18], &plain[14..]].concat());
 }
 
 /// VLAN interfaces leave their tags beside the frame, for the card to put them in.

@@ -27,6 +27,7 @@ mod netlink;
 mod network;
 mod offloads;
 mod ping;
+mod tagging;
 mod user;
 
 use std::fs::File;
@@ -39,6 +40,7 @@ use std::thread::JoinHandle;
 pub use network::{veth, veth_with_queues};
 pub use offloads::{Offload, Offloads};
 pub use ping::Answer;
+pub use tagging::Tagging;
 
 /// Why a namespace, or something in it, cannot be had.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,41 @@
+//! VLAN tags without VLAN interfaces: a kernel need not have those, and what they send is worth testing against.
+
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::{Namespace, NamespaceError};
+use crate::bpf::{self, code, instruction};
+use crate::interface::Interface;
+
+/// An interface whose stack tags what it sends, as long as this lives.
+pub struct Tagging {
+    /// Held open: what it stands for lasts as long as it does.
+    _link: OwnedFd,
+}
+
+impl Namespace {
+    /// Gives all that the stack sends through an interface a VLAN tag (IEEE 802.1Q) with this identifier. It stands
+    /// beside the frame, for the card to put in, as tags of VLAN interfaces do. Packet sockets that bypass the queueing
+    /// discipline, as those of [`AfPacketPort`](crate::AfPacketPort) do, are not the stack.
+    ///
+    /// # Errors
+    /// If there is no such interface, the process is not root outside user namespaces, or the kernel is older than 6.6.
+    pub fn tag_sent(&self, interface: &str, id: u16) -> Result<Tagging, NamespaceError> {
+        const SKB_VLAN_PUSH: i32 = 18;
+        const PASS: i32 = 0;
+        let protocol = i32::from(0x8100u16.to_be());
+        let work = || {
+            let socket = UdpSocket::bind("0.0.0.0:0")?;
+            let index = Interface::new(socket.as_fd(), interface).index()?;
+            let program = bpf::load_egress(&[
+                instruction(code::MOVE, 2, 0, 0, protocol),
+                instruction(code::MOVE, 3, 0, 0, i32::from(id)),
+                instruction(code::CALL, 0, 0, 0, SKB_VLAN_PUSH),
+                instruction(code::MOVE, 0, 0, 0, PASS),
+                instruction(code::EXIT, 0, 0, 0, 0),
+            ])?;
+            Ok(Tagging { _link: bpf::attach_egress(program.as_fd(), index)? })
+        };
+        self.enter(work)?.map_err(self.failed(format!("tagging what leaves {interface}")))
+    }
+}

@@ -1,0 +1,115 @@
+//! What is offered arrives, is counted, and looks as it was asked for.
+
+mod live;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use live::{Hosts, PATIENCE, Wire};
+use ports::load::{Arrived, Flood, Pace, Sink, Vary};
+use ports::namespace::Namespace;
+use ports::{AfPacketPort, Frame, Port, XdpPort, XdpSettings};
+
+fn main() {
+    live::run_as_root(&[
+        ("a flood reaches a sink whole", flood),
+        ("the field of a flood counts", varied),
+        ("paced frames reach a sink through a wire", paced),
+        ("a sink leaves with its value", sink_ends),
+        ("what cannot be opened is named", missing),
+    ]);
+}
+
+fn frame(len: usize) -> Vec<u8> {
+    let mut frame = vec![2; len];
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    frame
+}
+
+fn sink_at(host: &Namespace) -> Sink {
+    host.enter(|| Sink::open("eth0")).unwrap().unwrap()
+}
+
+/// Waits until so many frames have arrived, and says what has.
+fn arrived(sink: &Sink, frames: u64) -> Arrived {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let arrived = sink.arrived().unwrap();
+        if arrived.frames >= frames || Instant::now() > deadline {
+            return arrived;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn flood(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let sink = sink_at(&hosts.h1);
+    // The link's own end may lose some when the receiving core is late; a little at a time it does not.
+    let flood = Flood::new("r1", &frame(100), None).unwrap();
+    for _ in 0..10 {
+        flood.send(100).unwrap();
+    }
+    let arrived = arrived(&sink, 1000);
+    assert!(arrived.frames >= 1000, "{arrived:?}");
+    assert!(arrived.bytes >= 100_000, "{arrived:?}");
+}
+
+fn varied(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let mut port = XdpPort::open("r1", XdpSettings::default()).unwrap();
+    let vary = Vary { offset: 14, first: 0xa00_0000, count: 64 };
+    let send = || Flood::new("eth0", &frame(60), Some(vary)).unwrap().send(256).unwrap();
+    hosts.h1.enter(send).unwrap();
+    let mut batch: Vec<Frame> = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    while batch.len() < 256 {
+        assert!(Instant::now() < deadline, "{} frames", batch.len());
+        port.receive_frames(&mut batch, 64).unwrap();
+        batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
+    }
+    let values: BTreeSet<u32> =
+        batch.iter().map(|frame| u32::from_be_bytes([frame[14], frame[15], frame[16], frame[17]])).collect();
+    assert!(values.iter().copied().eq(0xa00_0000..0xa00_0040), "{values:x?}");
+    assert!(batch.iter().all(|received| received.len() == 60 && received[18..] == frame(60)[18..]));
+    // A field beyond the frame leaves it as it is.
+    let beyond = Vary { offset: 58, ..vary };
+    hosts.h1.enter(|| Flood::new("eth0", &frame(60), Some(beyond)).unwrap().send(10).unwrap()).unwrap();
+    batch.clear();
+    while batch.len() < 10 {
+        assert!(Instant::now() < deadline);
+        port.receive_frames(&mut batch, 64).unwrap();
+        batch.retain(|frame| frame[12..14] == [0x88, 0xb5]);
+    }
+    assert!(batch.iter().all(|received| received[..] == frame(60)));
+}
+
+fn paced(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let sink = sink_at(&hosts.h2);
+    let before = sink.arrived().unwrap().frames;
+    let wire = Wire::start(false);
+    let port: Box<dyn Port> = Box::new(hosts.h1.enter(|| AfPacketPort::open("eth0")).unwrap().unwrap());
+    let mut pace = Pace::new(port, vec![frame(60), frame(61)]);
+    let sent = pace.run(5000.0, Duration::from_millis(400), &AtomicBool::new(false)).unwrap();
+    assert!(sent > 0 && sent <= 2000, "{sent} frames in 0.4 s at 5000 a second");
+    assert!(arrived(&sink, before + sent).frames >= before + sent);
+    assert_eq!(pace.run(0.0, PATIENCE, &AtomicBool::new(true)).unwrap(), 0, "stopped before it began");
+    wire.stop();
+}
+
+fn sink_ends(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let sink = sink_at(&hosts.h1);
+    assert!(hosts.h1.enter(|| Sink::open("eth0").is_err()).unwrap(), "one at a time");
+    drop(sink);
+    sink_at(&hosts.h1);
+}
+
+fn missing(_: &Namespace) {
+    let error = Flood::new("nothere0", &frame(60), None).err().unwrap().to_string();
+    assert!(error.contains("no network interface `nothere0`"), "{error}");
+    let error = Sink::open("nothere0").err().unwrap().to_string();
+    assert!(error.contains("no network interface `nothere0`"), "{error}");
+}
