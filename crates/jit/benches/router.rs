@@ -82,7 +82,7 @@ fn measure(prefix_count: usize) {
             prefixes.push(prefix);
         }
     }
-    let packets = (0..4096).map(|_| {
+    let traffic = (0..4096).map(|_| {
         let number = random(&mut state);
         let mut packet = vec![0u8; 64];
         packet[0..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
@@ -96,7 +96,7 @@ fn measure(prefix_count: usize) {
         packet[24..26].copy_from_slice(&sum.to_be_bytes());
         packet
     });
-    let mut load = Load::new(packets.collect(), 0);
+    let mut load = Load::new(traffic.collect(), 0);
     let compiled = compile(&program);
 
     // What is compared does the same.
@@ -115,11 +115,11 @@ fn measure(prefix_count: usize) {
 
     let (mut fast, mut hand, mut slow) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        fast.push(compiled_ns(&compiled, &mut objects, &mut load, 1_000_000));
-        hand.push(by_hand_ns(&mut load, 1_000_000, |buffer, start| {
+        fast.push(compiled_ns(&compiled, &mut objects, &mut load, packets()));
+        hand.push(by_hand_ns(&mut load, packets(), |buffer, start| {
             (start, route(buffer, start, &routes, &hops).unwrap_or(511))
         }));
-        slow.push(interpreted_ns(&program, &mut objects, &load, 50_000));
+        slow.push(interpreted_ns(&program, &mut objects, &load, packets() / 20));
     }
     report(&format!("router, {prefix_count} prefixes"), median(fast), median(hand), median(slow));
 }

@@ -107,17 +107,19 @@ impl Packet {
     ///
     /// # Panics
     /// If `start` is beyond the data.
+    #[inline]
     pub fn restart(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
         self.primed = false;
         let old = std::mem::replace(&mut self.data, data);
         let packet = &mut self.data[start..];
-        self.frame[word::PACKET] = packet.as_mut_ptr() as u64;
-        self.frame[word::LENGTH] = packet.len() as u64;
+        let control: &mut [u64; word::COUNT] = self.frame.first_chunk_mut().expect("frames begin with control words");
+        control[word::PACKET] = packet.as_mut_ptr() as u64;
+        control[word::LENGTH] = packet.len() as u64;
+        control[word::CURSOR] = 0;
+        control[word::ERROR] = self.shape.no_error;
+        control[word::OUT] = out::EMITTED;
+        control[word::ASKED] = 0;
         self.start = start;
-        self.frame[word::CURSOR] = 0;
-        self.frame[word::ERROR] = self.shape.no_error;
-        self.frame[word::OUT] = out::EMITTED;
-        self.frame[word::ASKED] = 0;
         if !self.requests.is_empty() {
             self.requests.clear();
         }
@@ -131,23 +133,30 @@ impl Packet {
         let (begin, end) = shape.layout.inputs;
         self.frame[begin as usize..end as usize].fill(0);
         if !shape.kept_headers.is_empty() {
-            let (first, count) = shape.layout.masks;
-            self.frame[first as usize..(first + count) as usize].fill(0);
-            for header in &shape.kept_headers {
-                let layout = shape.layout.header(*header);
-                let home = layout.home as usize / 8;
-                let words = shape.layout.ty(&shape.program, *header).home_bytes as usize / 8;
-                self.frame[home..home + words].fill(0);
-                self.frame[layout.place as usize] = self.frame.as_ptr() as u64 + u64::from(layout.home);
-                if let Some(width) = layout.width {
-                    self.frame[width as usize] = 0;
-                }
-                if let Valid::Word(at) = layout.valid {
-                    self.frame[at as usize] = 0;
-                }
-            }
+            self.clear_kept_headers();
         }
         old
+    }
+
+    /// Makes the headers that a fresh unit takes from the frame invalid and zero.
+    #[cold]
+    fn clear_kept_headers(&mut self) {
+        let shape = self.shape.clone();
+        let (first, count) = shape.layout.masks;
+        self.frame[first as usize..(first + count) as usize].fill(0);
+        for header in &shape.kept_headers {
+            let layout = shape.layout.header(*header);
+            let home = layout.home as usize / 8;
+            let words = shape.layout.ty(&shape.program, *header).home_bytes as usize / 8;
+            self.frame[home..home + words].fill(0);
+            self.frame[layout.place as usize] = self.frame.as_ptr() as u64 + u64::from(layout.home);
+            if let Some(width) = layout.width {
+                self.frame[width as usize] = 0;
+            }
+            if let Valid::Word(at) = layout.valid {
+                self.frame[at as usize] = 0;
+            }
+        }
     }
 
     /// The value of a slot.

@@ -89,6 +89,11 @@ pub fn median(mut rounds: Vec<f64>) -> f64 {
 
 pub const ROUNDS: usize = 9;
 
+/// How many packets a round has: `BENCH_PACKETS`, or a million.
+pub fn packets() -> usize {
+    std::env::var("BENCH_PACKETS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000_000)
+}
+
 /// Runs a load through machine code; returns ns a packet. Packets are renewed before each, as on both sides.
 pub fn compiled_ns(compiled: &Compiled, objects: &mut Objects, load: &mut Load, packets: usize) -> f64 {
     let mut packet: Packet = compiled.packet(Vec::new());

@@ -11,6 +11,9 @@ use super::body::Ways;
 use super::value::{Num, Word, words_of};
 use crate::code;
 
+/// Up to so many comparisons choose an action; more actions are jumped to through a table.
+const MAX_COMPARED: usize = 5;
+
 impl Emit<'_, '_> {
     /// The key's words on the stack, and how many they are.
     fn key(&mut self, id: TableId) -> (Value, usize) {
@@ -53,6 +56,16 @@ impl Emit<'_, '_> {
             [(only, _)] => {
                 let none = self.w_cmp(IntCC::Equal, index, Word::Known(RECORD_NO_ACTION));
                 self.branch(none, done, *only);
+            }
+            // A few comparisons are predicted better than a jump through a table.
+            [rest @ .., (last, _)] if rest.len() < MAX_COMPARED && table.profile.is_none() => {
+                for (at, (block, _)) in rest.iter().enumerate() {
+                    let next = self.b.create_block();
+                    let this = self.w_cmp(IntCC::Equal, index, Word::Known(at as u64));
+                    self.branch(this, *block, next);
+                    self.b.switch_to_block(next);
+                }
+                self.b.ins().jump(*last, &[]);
             }
             all => {
                 let mut switch = Switch::new();
