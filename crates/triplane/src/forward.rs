@@ -7,6 +7,8 @@ use ports::{Port, PortError, PortStats, Received};
 use switch::{Device, Frame, PortId, Time};
 use v1model::Switch;
 
+use crate::messages::Messages;
+
 /// Frames taken from one port before the next one has its turn.
 const BATCH: usize = 64;
 
@@ -28,13 +30,32 @@ pub struct Forwarder {
     input: Vec<Frame>,
     output: Vec<Frame>,
     batch: Vec<Received>,
+    messages: Messages,
 }
 
 impl Forwarder {
     /// A switch and drivers for its ports.
     pub fn new(switch: Switch, ports: Vec<(PortId, Box<dyn Port>)>) -> Self {
         let ports = ports.into_iter().map(|(id, driver)| Attached { id, driver, failed: None }).collect();
-        Forwarder { switch, ports, input: Vec::new(), output: Vec::new(), batch: Vec::new() }
+        let messages = Messages::default();
+        Forwarder { switch, ports, input: Vec::new(), output: Vec::new(), batch: Vec::new(), messages }
+    }
+
+    /// Where what the switch tells the control plane goes; it is counted in any case.
+    #[must_use]
+    pub fn with_messages(mut self, messages: Messages) -> Self {
+        self.messages = messages;
+        self
+    }
+
+    /// What the switch told the control plane.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// What the switch told the control plane, to finish.
+    pub fn messages_mut(&mut self) -> &mut Messages {
+        &mut self.messages
     }
 
     /// The switch.
@@ -157,6 +178,9 @@ impl Forwarder {
     }
 
     fn send(&mut self) {
+        for notification in self.switch.take_notifications() {
+            self.messages.take(self.switch.program(), &notification);
+        }
         for frame in std::mem::take(&mut self.output) {
             let Some(at) = self.ports.iter().position(|port| port.id == frame.port) else { continue };
             if self.ports[at].failed.is_none()

@@ -8,6 +8,7 @@ mod commands;
 mod demo;
 mod forward;
 mod load;
+mod messages;
 mod output;
 mod types;
 

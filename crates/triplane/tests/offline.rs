@@ -255,6 +255,20 @@ fn programs_that_are_none_are_refused_in_one_sentence() {
 }
 
 #[test]
+fn digests_reach_the_summary_and_the_file_of_messages() {
+    let directory = Directory::new();
+    let frame = hex("0102 0304 0506 0708 0910 1112 1314 1516");
+    let (input, messages) = (directory.write("in.pcap", capture(&[frame])), directory.path("messages.jsonl"));
+    let port = format!("0={input}:");
+    let done = command(&["run", "testdata/stf/digest.p4", "--port", &port, "--messages", &messages]).ok();
+    assert!(done.stdout.contains("messages to the control plane: digests `learn_t`"), "{}", done.stdout);
+    let line = std::fs::read_to_string(&messages).expect("the file of messages");
+    let message: serde_json::Value = serde_json::from_str(line.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&message["digest"], &message["time_ns"]), (&"learn_t".into(), &0.into()), "{message}");
+    assert!(message["fields"].as_object().is_some_and(|fields| !fields.is_empty()), "{message}");
+}
+
+#[test]
 fn a_missing_include_is_the_only_mistake_told() {
     let directory = Directory::new();
     let text = "#include \"types.p4\"\nmac_t first() { return LAST; }\n";

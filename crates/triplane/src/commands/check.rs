@@ -22,7 +22,8 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         entries::parse(&loader.map, file, program, &mut loader.diagnostics);
     }
     if args.json {
-        let findings: Vec<_> = loader.diagnostics.in_order().into_iter().map(|finding| to_json(finding, &loader.map)).collect();
+        let findings: Vec<_> =
+            loader.diagnostics.in_order().into_iter().map(|finding| to_json(finding, &loader.map)).collect();
         output.print(&format!("{:#}\n", json!({ "findings": findings, "dropped": loader.diagnostics.dropped() })))?;
     } else {
         output.diagnostics(&loader.map, &loader.diagnostics);

@@ -13,6 +13,7 @@ use v1model::{Config, Switch};
 use crate::cli::RunArgs;
 use crate::forward::Forwarder;
 use crate::load::Loader;
+use crate::messages::Messages;
 use crate::output::{Failure, Output};
 
 /// Runs.
@@ -45,7 +46,11 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         }
         drivers.push((PortId(u32::from(spec.number)), driver));
     }
-    let mut forwarder = Forwarder::new(switch, drivers);
+    let messages = match &args.messages {
+        Some(path) => Messages::to_file(path)?,
+        None => Messages::default(),
+    };
+    let mut forwarder = Forwarder::new(switch, drivers).with_messages(messages);
     let offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
     let start = Instant::now();
     if offline {
@@ -58,6 +63,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     }
     let seconds = start.elapsed().as_secs_f64();
     output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
+    forwarder.messages_mut().finish()?;
     report_failures(&forwarder, output)
 }
 
@@ -89,6 +95,9 @@ pub fn summary(forwarder: &Forwarder, seconds: f64, offline: bool) -> String {
         for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
             text.push_str(&format!("port {id} ({name}): {count} {what}\n"));
         }
+    }
+    for (what, count) in forwarder.messages().counts() {
+        text.push_str(&format!("{count} messages to the control plane: {what}\n"));
     }
     let received = total(forwarder, "rx");
     if !offline && seconds > 0.0 {
@@ -130,7 +139,12 @@ fn json_summary(forwarder: &Forwarder, seconds: f64) -> String {
         })
         .collect();
     let registry = forwarder.switch().registry().to_json();
-    format!("{:#}\n", json!({ "seconds": seconds, "ports": ports, "drops": drops, "counters": registry }))
+    let messages: serde_json::Map<_, _> =
+        forwarder.messages().counts().map(|(what, count)| (what.to_owned(), count.into())).collect();
+    let summary = json!({
+        "seconds": seconds, "ports": ports, "drops": drops, "messages": messages, "counters": registry,
+    });
+    format!("{summary:#}\n")
 }
 
 /// Ports that went away make the run a failure, told after its summary.

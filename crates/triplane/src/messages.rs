@@ -1,0 +1,86 @@
+//! What the switch tells the control plane: counted for the summary, and written down for who wants to read it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use ir::Program;
+use serde_json::{Map, Value, json};
+use switch::Notification;
+
+use crate::output::Failure;
+
+/// Messages of a run.
+#[derive(Default)]
+pub struct Messages {
+    counts: BTreeMap<String, u64>,
+    file: Option<BufWriter<File>>,
+    /// Why the file took no more.
+    failed: Option<std::io::Error>,
+}
+
+impl Messages {
+    /// Writes every message to a file, a JSON object a line.
+    pub fn to_file(path: &Path) -> Result<Messages, Failure> {
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Messages { file: Some(BufWriter::new(file)), ..Messages::default() })
+    }
+
+    /// Takes one.
+    pub fn take(&mut self, program: &Program, notification: &Notification) {
+        let (what, message) = describe(program, notification);
+        *self.counts.entry(what).or_default() += 1;
+        if let Some(file) = &mut self.file
+            && let Err(error) = writeln!(file, "{message}")
+        {
+            self.failed = Some(error);
+            self.file = None;
+        }
+    }
+
+    /// Writes what is left.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
+        Ok(self.file.as_mut().map_or(Ok(()), Write::flush)?)
+    }
+
+    /// Kinds of message and how many there were.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.counts.iter().map(|(what, count)| (what.as_str(), *count))
+    }
+}
+
+/// A message's kind in words, and the message.
+fn describe(program: &Program, notification: &Notification) -> (String, Value) {
+    match notification {
+        Notification::Digest { digest, values, time } => {
+            let digest = &program.digests[*digest];
+            let fields: Map<String, Value> = digest
+                .fields
+                .iter()
+                .zip(values)
+                .map(|((name, _), value)| (name.clone(), Value::from(format!("{value:#x}"))))
+                .collect();
+            let message = json!({ "time_ns": time.as_ns(), "digest": digest.name, "fields": fields });
+            (format!("digests `{}`", digest.name), message)
+        }
+        Notification::PacketIn { port, data, time } => {
+            let bytes: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+            let message = json!({ "time_ns": time.as_ns(), "packet_in": bytes, "port": port.0 });
+            ("packets to the CPU port".to_owned(), message)
+        }
+        Notification::IdleTimeout { table, entry, time } => {
+            let table = &program.tables[*table];
+            let named = table.keys.iter().filter(|key| key.kind != ir::MatchKind::Selector).zip(&entry.keys);
+            let keys: Map<String, Value> =
+                named.map(|(key, value)| (key.name.clone(), Value::from(value.to_string()))).collect();
+            let message = json!({ "time_ns": time.as_ns(), "idle_entry_of": table.name, "match": keys,
+                "priority": entry.priority });
+            (format!("idle entries of `{}`", table.name), message)
+        }
+    }
+}
