@@ -7,7 +7,7 @@
 
 use std::ffi::{CStr, c_int};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const MAP_CREATE: c_int = 0;
 const MAP_LOOKUP: c_int = 1;
@@ -16,10 +16,17 @@ const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
 const LINK_CREATE: c_int = 28;
 
-/// Program types and where their programs are attached: before the stack (`BPF_PROG_TYPE_XDP`, `BPF_XDP`), and behind
-/// it (`BPF_PROG_TYPE_SCHED_CLS`, `BPF_TCX_EGRESS`).
+/// A program type and where programs of it are attached: `BPF_PROG_TYPE_XDP`, `BPF_XDP`.
 const XDP: (u32, u32) = (6, 37);
-const EGRESS: (u32, u32) = (3, 47);
+
+/// Which side of the kernel's stack a program of type `BPF_PROG_TYPE_SCHED_CLS` stands on.
+#[derive(Clone, Copy)]
+pub(crate) enum Side {
+    /// Where packets come in (`BPF_TCX_INGRESS`).
+    Ingress = 46,
+    /// Where packets go out (`BPF_TCX_EGRESS`).
+    Egress = 47,
+}
 
 /// The map types used here.
 #[derive(Clone, Copy)]
@@ -76,8 +83,6 @@ pub(crate) mod code {
     pub(crate) const ADD: u8 = 0x07;
     /// `destination += source`
     pub(crate) const ADD_REGISTER: u8 = 0x0f;
-    /// `destination -= source`
-    pub(crate) const SUBTRACT_REGISTER: u8 = 0x1f;
     /// `destination &= immediate`
     pub(crate) const AND: u8 = 0x57;
     /// `if destination > source goto offset` (unsigned)
@@ -186,9 +191,12 @@ pub(crate) fn load_xdp_for(interface: c_int, program: &[u64], flags: u32) -> io:
     load(XDP, program, flags | DEVICE_BOUND, interface, c"Dual MIT/GPL")
 }
 
-/// Loads a program for what leaves the stack.
-pub(crate) fn load_egress(program: &[u64]) -> io::Result<OwnedFd> {
-    load(EGRESS, program, 0, 0, c"Apache-2.0")
+/// Loads a program for packets at the stack, and attaches it as [`attach_xdp`] does (Linux 6.6). It runs besides those of
+/// others.
+pub(crate) fn attach_at_stack(program: &[u64], interface: c_int, side: Side) -> io::Result<OwnedFd> {
+    const SCHED_CLS: u32 = 3;
+    let program = load((SCHED_CLS, side as u32), program, 0, 0, c"Apache-2.0")?;
+    attach(program.as_fd(), interface, side as u32, 0)
 }
 
 fn load(
@@ -240,11 +248,6 @@ pub(crate) fn attach_xdp(program: BorrowedFd<'_>, interface: c_int, how: Attach)
     attach(program, interface, XDP.1, how as u32)
 }
 
-/// Attaches a program behind the stack (Linux 6.6), likewise.
-pub(crate) fn attach_egress(program: BorrowedFd<'_>, interface: c_int) -> io::Result<OwnedFd> {
-    attach(program, interface, EGRESS.1, 0)
-}
-
 fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Link {
@@ -252,7 +255,7 @@ fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) ->
         interface: u32,
         attach: u32,
         flags: u32,
-        /// Of an attachment behind the stack: its place among others.
+        /// At the stack: the program's place among others.
         relative: u32,
         padding: u32,
         revision: u64,

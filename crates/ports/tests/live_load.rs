@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use live::{Hosts, PATIENCE, Wire};
 use ports::load::{Arrived, Flood, Pace, Sink, Vary};
-use ports::namespace::Namespace;
+use ports::namespace::{Namespace, Offload};
 use ports::{AfPacketPort, Frame, Port, XdpPort, XdpSettings};
 
 fn main() {
@@ -45,6 +45,7 @@ fn arrived(sink: &Sink, frames: u64) -> Arrived {
 
 fn flood(router: &Namespace) {
     let hosts = Hosts::new(router);
+    hosts.h1.turn_on("eth0", Offload::Receive).unwrap();
     let sink = sink_at(&hosts.h1);
     // The link's own end may lose some when the receiving core is late; a little at a time it does not.
     let flood = Flood::new("r1", &frame(100), None).unwrap();
@@ -101,10 +102,17 @@ fn paced(router: &Namespace) {
 
 fn sink_ends(router: &Namespace) {
     let hosts = Hosts::new(router);
-    let sink = sink_at(&hosts.h1);
-    assert!(hosts.h1.enter(|| Sink::open("eth0").is_err()).unwrap(), "one at a time");
+    let (sink, mut peer) = (sink_at(&hosts.h1), AfPacketPort::open("r1").unwrap());
+    let mut send = || {
+        peer.send(&frame(60)).unwrap();
+        peer.flush().unwrap();
+    };
+    send();
+    assert_eq!(arrived(&sink, 1), Arrived { frames: 1, bytes: 60 });
     drop(sink);
-    sink_at(&hosts.h1);
+    let sink = sink_at(&hosts.h1);
+    send();
+    assert_eq!(arrived(&sink, 1).frames, 1);
 }
 
 fn missing(_: &Namespace) {

@@ -44,8 +44,7 @@ impl Flood {
     /// # Errors
     /// If there is no such interface, this process may not load BPF programs, or the kernel is older than 5.18.
     pub fn new(interface: &str, frame: &[u8], vary: Option<Vary>) -> Result<Flood, PortError> {
-        let failed =
-            |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin,cap_perfmon", source);
+        let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
         let count = bpf::create_map(MapKind::PerCpuArray, 8, 1).map_err(failed("making a BPF map"))?;
@@ -60,9 +59,7 @@ impl Flood {
     /// If the kernel does not do it, or a signal comes.
     pub fn send(&self, frames: u32) -> Result<(), PortError> {
         let result = bpf::run_live(self.program.as_fd(), &self.frame, frames);
-        result.map_err(|source| {
-            PortError::system("offering frames", &self.interface, "cap_bpf,cap_net_admin,cap_perfmon", source)
-        })
+        result.map_err(|source| PortError::system("offering frames", &self.interface, "cap_bpf,cap_net_admin", source))
     }
 }
 

@@ -7,9 +7,9 @@
 //!   and without a system call for each (some ten million a second and core).
 //! - [`Pace`] offers a given rate through any [`Port`](crate::Port), in an order and with contents of its own: what a
 //!   search for the highest rate without loss takes.
-//! - [`Sink`] counts what arrives before the kernel makes a packet of it, and drops it.
+//! - [`Sink`] counts what arrives before the kernel's stack looks at it, and drops it.
 //!
-//! `Flood` and `Sink` need root (CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON). Like ports they leave nothing behind.
+//! `Flood` and `Sink` need root (CAP_NET_ADMIN and CAP_BPF). Like ports they leave nothing behind.
 
 mod flood;
 mod pace;

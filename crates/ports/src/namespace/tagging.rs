@@ -27,14 +27,14 @@ impl Namespace {
         let work = || {
             let socket = UdpSocket::bind("0.0.0.0:0")?;
             let index = Interface::new(socket.as_fd(), interface).index()?;
-            let program = bpf::load_egress(&[
+            let program = [
                 instruction(code::MOVE, 2, 0, 0, protocol),
                 instruction(code::MOVE, 3, 0, 0, i32::from(id)),
                 instruction(code::CALL, 0, 0, 0, SKB_VLAN_PUSH),
                 instruction(code::MOVE, 0, 0, 0, PASS),
                 instruction(code::EXIT, 0, 0, 0, 0),
-            ])?;
-            Ok(Tagging { _link: bpf::attach_egress(program.as_fd(), index)? })
+            ];
+            Ok(Tagging { _link: bpf::attach_at_stack(&program, index, bpf::Side::Egress)? })
         };
         self.enter(work)?.map_err(self.failed(format!("tagging what leaves {interface}")))
     }
