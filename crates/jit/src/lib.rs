@@ -58,6 +58,12 @@ pub enum Step {
     Measure,
     /// Ends the unit if a slot has this value.
     StopIf(SlotId, u64),
+    /// Ends the unit unless a slot has this value.
+    StopUnless(SlotId, u64),
+    /// Copies a slot to another (the first), zero-extended or cut to its width.
+    Copy(SlotId, SlotId),
+    /// Sets a slot to a number, cut to its width.
+    Set(SlotId, u64),
     /// Ends the unit if anything is asked for.
     StopIfAsked,
 }

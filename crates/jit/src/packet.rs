@@ -338,15 +338,21 @@ impl Packet {
     /// headers that field lists do not keep.
     pub fn take_output(&mut self) -> Vec<u8> {
         match self.out_start() {
-            Some(0) if self.shape.kept_headers.is_empty() => {
-                self.primed = false;
-                self.frame[word::OUT] = out::EMITTED;
-                (self.start, self.frame[word::LENGTH], self.frame[word::CURSOR]) = (0, 0, 0);
-                std::mem::take(&mut self.data)
-            }
+            Some(0) if self.shape.kept_headers.is_empty() => self.take_data(),
             None if self.frame[word::OUT] == out::REPLACED => std::mem::take(&mut self.replaced),
             _ => self.finish(),
         }
+    }
+
+    /// Takes the buffer back, whatever is in it. The packet has to be restarted before it can be used again.
+    #[inline]
+    pub fn take_data(&mut self) -> Vec<u8> {
+        self.primed = false;
+        self.frame[word::OUT] = out::EMITTED;
+        self.frame[word::LENGTH] = 0;
+        self.frame[word::CURSOR] = 0;
+        self.start = 0;
+        std::mem::take(&mut self.data)
     }
 
     /// Where the packet that leaves lies, if it is in one piece: the bytes.

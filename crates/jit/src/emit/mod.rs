@@ -167,6 +167,22 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let equal = self.equal(&slot, &number);
                 self.stop_if(equal);
             }
+            Step::StopUnless(slot, number) => {
+                let slot = self.slot(*slot);
+                let number = value::Num::number(*number, slot.width);
+                let equal = self.equal(&slot, &number);
+                let differs = self.w_xor(equal, value::Word::Known(1));
+                self.stop_if(differs);
+            }
+            Step::Copy(to, from) => {
+                let value = self.slot(*from);
+                let value = self.resize(&value, self.program.slots[*to].width);
+                self.set_slot(*to, &value);
+            }
+            Step::Set(slot, number) => {
+                let value = value::Num::number(*number, self.program.slots[*slot].width);
+                self.set_slot(*slot, &value);
+            }
             Step::StopIfAsked => {
                 let asked = self.b.ins().load(types::I64, self.flags.frame, self.frame, word::ASKED as i32 * 8);
                 self.stop_if(value::Word::Value(asked));
@@ -179,6 +195,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         let (stop, on) = (self.b.create_block(), self.b.create_block());
         let condition = self.value(condition);
         self.b.ins().brif(condition, stop, &[], on, &[]);
+        self.b.set_cold_block(stop);
         self.b.switch_to_block(stop);
         self.end_unit(code::STOPPED, 0);
         self.b.switch_to_block(on);

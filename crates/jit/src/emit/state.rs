@@ -140,7 +140,10 @@ fn mentioned(program: &Program, steps: &[Step]) -> (BTreeSet<SlotId>, BTreeSet<H
                 }
                 Use::Apply(_) => {}
             }),
-            Step::ErrorTo(slot) | Step::StopIf(slot, _) => _ = slots.insert(*slot),
+            Step::Copy(to, from) => slots.extend([*to, *from]),
+            Step::ErrorTo(slot) | Step::StopIf(slot, _) | Step::StopUnless(slot, _) | Step::Set(slot, _) => {
+                slots.insert(*slot);
+            }
             Step::Measure | Step::StopIfAsked => {}
         }
     }
