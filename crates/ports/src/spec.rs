@@ -14,9 +14,9 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// One port of the switch and what stands behind it.
 ///
 /// ```text
-/// 1=eth1                the interface eth1, through AF_PACKET
+/// 1=eth1                the interface eth1, through AF_PACKET: the machine's own stack still sees what arrives
 /// 1=af_packet:eth1      the same, said in full
-/// 1=xdp:eth1            the interface eth1, through AF_XDP; AF_PACKET where that cannot be had
+/// 1=xdp:eth1            the interface eth1, through AF_XDP: faster, and nobody else sees it; AF_PACKET where it cannot be had
 /// 1=xdp:eth1,copy       the same, with settings: copy, generic, busy_poll=MICROSECONDS
 /// 1=tap:p4tap           a TAP device made for this run
 /// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap

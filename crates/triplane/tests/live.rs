@@ -112,6 +112,26 @@ fn much_tcp_passes_both_ways() {
 }
 
 #[test]
+fn af_xdp_ports_carry_tcp_and_a_second_router_says_why_it_has_none() {
+    let Some(network) = network(&["iperf3"], false) else { return };
+    let ports = ["1=xdp:p1", "2=xdp:p2"];
+    let mut router = network.router_on(ports, &["--json"]);
+    router.wait_for("Ctrl-C ends");
+    for direction in [&[][..], &["--reverse"]] {
+        let report = iperf3(&network, &[&["--bytes", "16M"], direction].concat());
+        let sent = report["end"]["sum_sent"]["bytes"].as_u64().unwrap_or(0);
+        assert!(sent >= 16 << 20, "{report:#}");
+    }
+    // The interfaces are the first one's; the second takes what is left, and tells.
+    let mut second = network.router_on(ports, &[]);
+    second.wait_for("port 1: `p1` is used through AF_PACKET and not AF_XDP: another XDP program is attached");
+    second.wait_for("Ctrl-C ends");
+    interrupt(second);
+    let summary = interrupt(router).json();
+    assert_eq!(summary["ports"][0]["rx_unusable"], 0, "{summary:#}");
+}
+
+#[test]
 fn udp_passes_whole_and_in_fragments() {
     let Some(network) = network(&["iperf3"], false) else { return };
     let router = network.router(&[]);

@@ -78,13 +78,18 @@ impl Network {
 
     /// Starts the router on its two ports, with more arguments for `triplane run`.
     pub fn router(&self, more: &[&str]) -> Running {
-        let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
-        let arguments = ["run", "examples/router/router.p4", "--entries", "examples/router/entries.json"];
-        let ports = ["--port", "1=p1", "--port", "2=p2"];
-        let whole: Vec<&str> = [&[binary.as_str()], &arguments[..], &ports[..], more].concat();
-        let mut running = Running::start(&mut self.command("router", &whole));
+        let mut running = self.router_on(["1=p1", "2=p2"], more);
         running.wait_for("Ctrl-C ends");
         running
+    }
+
+    /// Starts the router on ports of other kinds. It may not run yet.
+    pub fn router_on(&self, [one, two]: [&str; 2], more: &[&str]) -> Running {
+        let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
+        let arguments = ["run", "examples/router/router.p4", "--entries", "examples/router/entries.json"];
+        let ports = ["--port", one, "--port", two];
+        let whole: Vec<&str> = [&[binary.as_str()], &arguments[..], &ports[..], more].concat();
+        Running::start(&mut self.command("router", &whole))
     }
 
     fn namespace(&self, name: &str) -> String {
