@@ -25,6 +25,7 @@ fn main() {
         ("a tcp stream arrives intact in both directions", tcp_v4),
         ("a tcp stream over ipv6 arrives intact", tcp_v6),
         ("a tcp stream through generic mode arrives intact", tcp_generic),
+        ("a tcp stream through busy polling ports arrives intact", tcp_busy_poll),
         ("a tcp stream from af_xdp to af_packet arrives intact", tcp_mixed),
         ("frames of every size arrive as they were sent", sizes),
         ("forwarding between ports of one memory copies nothing", in_place),
@@ -93,6 +94,14 @@ fn tcp_generic(router: &Namespace) {
     let [one, _] = carried.stats;
     assert!(one.rx_segmented > 0 && one.rx_unusable == 0, "{one:?}");
     assert!(carried.frames.iter().all(|frame| frame.len() <= 1514));
+}
+
+fn tcp_busy_poll(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let wire = wire_of(XdpSettings { busy_poll_us: Some(20), copy: true, ..XdpSettings::default() }, false);
+    tcp(&hosts, "10.0.0.2:4000".parse().unwrap(), 2 << 20);
+    let [one, _] = wire.stop().stats;
+    assert!(one.rx_packets > 0 && one.rx_unusable == 0, "{one:?}");
 }
 
 fn tcp_mixed(router: &Namespace) {
