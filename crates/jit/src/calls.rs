@@ -134,7 +134,7 @@ mod functions {
             let host = unsafe { host(frame) };
             let found = host.objects.register(RegisterId::from_u32(register as u32), index);
             match found {
-                Ok(found) => unsafe { give(out, &found) },
+                Ok(found) => unsafe { give(out, found) },
                 Err(_) => unsafe { give(out, &Bits::zero(width as u32)) },
             }
         }

@@ -147,10 +147,10 @@ impl Layout {
         let types: Vec<TypeLayout> = program.header_types.values().map(TypeLayout::new).collect();
         let mut computed = vec![false; program.stacks.len()];
         let mut note = |header: &HeaderRef| {
-            if let HeaderRef::Element(stack, index) = header {
-                if !matches!(**index, Expr::Const(_)) {
-                    computed[stack.as_u32() as usize] = true;
-                }
+            if let HeaderRef::Element(stack, index) = header
+                && !matches!(**index, Expr::Const(_))
+            {
+                computed[stack.as_u32() as usize] = true;
             }
         };
         walk::headers(program, &mut note);

@@ -79,7 +79,7 @@ impl Text {
     fn condition(&self, dice: &mut Dice, depth: u32) -> String {
         match dice.below(4) {
             0 => format!("valid(h{})", dice.below(self.headers.len() as u64)),
-            1 if self.stack > 0 => format!("valid(s[meta.i])"),
+            1 if self.stack > 0 => "valid(s[meta.i])".to_owned(),
             _ => {
                 let (field, width) = self.field(dice);
                 let op = ["==", "!=", "<", "<="][dice.below(4) as usize];

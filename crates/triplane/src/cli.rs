@@ -161,6 +161,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
 
+    /// Run on the interpreter, not as machine code.
+    #[arg(long)]
+    pub interpret: bool,
+
     /// Write digests, packets to the CPU port and idle entries to a file, a JSON object a line.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub messages: Option<PathBuf>,

@@ -93,17 +93,17 @@ impl Emit<'_, '_> {
             }
             return;
         }
-        if width <= 64 {
-            if let Some((start, bytes)) = window(bit, width, available) {
-                let below = (start + bytes) * 8 - (bit + width);
-                let ones = if width == 64 { u64::MAX } else { (1 << width) - 1 };
-                let old = self.load_bytes(at, start, bytes);
-                let kept = self.w_and(Word::Value(old), Word::Known(!(ones << below)));
-                let placed = self.w_shl(num.low(), below);
-                let new = self.w_or(kept, placed);
-                let new = self.value(new);
-                return self.store_bytes(at, start, bytes, new);
-            }
+        if width <= 64
+            && let Some((start, bytes)) = window(bit, width, available)
+        {
+            let below = (start + bytes) * 8 - (bit + width);
+            let ones = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+            let old = self.load_bytes(at, start, bytes);
+            let kept = self.w_and(Word::Value(old), Word::Known(!(ones << below)));
+            let placed = self.w_shl(num.low(), below);
+            let new = self.w_or(kept, placed);
+            let new = self.value(new);
+            return self.store_bytes(at, start, bytes, new);
         }
         // Cut at byte boundaries, so that whole bytes are written without being read.
         let head = match bit % 8 {

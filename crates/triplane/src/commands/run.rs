@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use ports::{PortKind, PortSpec};
 use serde_json::json;
 use switch::PortId;
-use v1model::{Config, Switch};
+use v1model::{Config, Executor, Switch};
 
 use crate::cli::RunArgs;
 use crate::forward::Forwarder;
@@ -33,6 +33,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let config = Config {
         ports: specs.iter().map(|spec| PortId(u32::from(spec.number))).collect(),
         seed: args.seed,
+        executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
     let mut switch = Switch::new(program.clone(), config).map_err(|error| Failure::Input(error.to_string()))?;

@@ -36,6 +36,8 @@ pub struct Account {
     summary: String,
     packets: u64,
     elapsed: Duration,
+    /// Whether the router ran as machine code.
+    compiled: bool,
 }
 
 impl Account {
@@ -70,6 +72,7 @@ impl Account {
             summary: crate::commands::run::summary(forwarder, 0.0, true),
             packets: [1, 2].iter().filter_map(|port| registry.get(&format!("port.{port}.rx.packets"))).sum(),
             elapsed,
+            compiled: forwarder.switch().is_compiled(),
         })
     }
 
@@ -140,9 +143,10 @@ impl Account {
         }
         let rate = self.packets as f64 / self.elapsed.as_secs_f64().max(1e-9);
         text += &format!("\n  {} packets in {:.1} s: {rate:.0} a second", self.packets, self.elapsed.as_secs_f64());
+        let executor = if self.compiled { "machine code" } else { "the interpreter" };
         text += &match self.mode {
-            Mode::Live => " (the interpreter, AF_PACKET ports, the hosts' own work on the same cores)\n".to_owned(),
-            Mode::Offline(_) => " (the interpreter, from file to file)\n".to_owned(),
+            Mode::Live => format!(" ({executor}, AF_PACKET ports, the hosts' own work on the same cores)\n"),
+            Mode::Offline(_) => format!(" ({executor}, from file to file)\n"),
         };
         text += &heading("Next");
         text += &format!("  triplane check {PROGRAM_NAME}\n");
