@@ -11,6 +11,9 @@ use crate::supervise::{Failure, run_once};
 /// How long an input is worked on.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Cuts an input into pieces.
+type Split = fn(&[u8]) -> Vec<&[u8]>;
+
 /// The smallest input found that fails as `failure` does.
 pub fn shrink(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> Result<Vec<u8>> {
     let mut best = input.to_vec();
@@ -20,7 +23,7 @@ pub fn shrink(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> 
         Ok(run_once(target, scratch)?.is_some_and(|found| found.kind == failure.kind))
     };
     // Lines first, then tokens, then bytes: large pieces go while there are few of them to try.
-    let splits: [fn(&[u8]) -> Vec<&[u8]>; 3] = [
+    let splits: [Split; 3] = [
         |data| data.split_inclusive(|byte| *byte == b'\n').collect(),
         crate::mutate::split,
         |data| data.chunks(1).collect(),
