@@ -39,7 +39,7 @@ pub enum Outcome {
     Stopped(usize),
 }
 
-type Code = unsafe extern "C" fn(*mut u64) -> u64;
+pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
 
 /// More IR than this is not compiled.
 const MAX_NODES: usize = 400_000;
@@ -221,17 +221,35 @@ impl Compiled {
         // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
         // and are borrowed exclusively here.
         let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
-        let blame = frame[word::BLAME] as u32;
-        let step = frame[word::STEP] as usize;
-        match ending {
-            code::RETURN => Outcome::Done(Ending::Return),
-            code::EXIT => Outcome::Done(Ending::Exit),
-            code::REJECT => Outcome::Done(Ending::Reject),
-            code::OUT_OF_FUEL => Outcome::Failed(step, Ending::OutOfFuel(LocId::from_u32(blame))),
-            code::ASSERT_FAILED => Outcome::Failed(step, Ending::AssertFailed(LocId::from_u32(blame))),
-            code::PENDING => Outcome::Failed(step, Ending::Pending(TableId::from_u32(blame))),
-            _ => Outcome::Stopped(step),
-        }
+        outcome(frame, ending)
+    }
+
+    pub(crate) fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    pub(crate) fn is_fresh(&self, unit: usize) -> bool {
+        self.fresh[unit]
+    }
+
+    pub(crate) fn code(&self, unit: usize) -> Code {
+        self.units[unit]
+    }
+}
+
+/// How a unit ended, by its result and what it left in the frame.
+#[inline]
+pub(crate) fn outcome(frame: &[u64], ending: u64) -> Outcome {
+    let step = || frame[word::STEP] as usize;
+    let blame = || frame[word::BLAME] as u32;
+    match ending {
+        code::RETURN => Outcome::Done(Ending::Return),
+        code::EXIT => Outcome::Done(Ending::Exit),
+        code::REJECT => Outcome::Done(Ending::Reject),
+        code::OUT_OF_FUEL => Outcome::Failed(step(), Ending::OutOfFuel(LocId::from_u32(blame()))),
+        code::ASSERT_FAILED => Outcome::Failed(step(), Ending::AssertFailed(LocId::from_u32(blame()))),
+        code::PENDING => Outcome::Failed(step(), Ending::Pending(TableId::from_u32(blame()))),
+        _ => Outcome::Stopped(step()),
     }
 }
 

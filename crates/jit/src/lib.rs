@@ -24,6 +24,7 @@
 //!
 //! The crate knows no architecture. It is one of two with `unsafe`: the generated code and what it calls.
 
+mod batch;
 mod calls;
 mod compiled;
 mod emit;
@@ -31,6 +32,7 @@ mod layout;
 mod packet;
 mod walk;
 
+pub use batch::Turn;
 pub use compiled::{Compiled, Outcome, Speed};
 pub use packet::{Packet, Preserved};
 

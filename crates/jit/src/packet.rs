@@ -140,7 +140,7 @@ impl Packet {
 
     /// Makes the headers that a fresh unit takes from the frame invalid and zero.
     #[cold]
-    fn clear_kept_headers(&mut self) {
+    pub(crate) fn clear_kept_headers(&mut self) {
         let shape = self.shape.clone();
         let (first, count) = shape.layout.masks;
         self.frame[first as usize..(first + count) as usize].fill(0);
