@@ -6,7 +6,7 @@ use ir::{LocId, SlotId};
 use crate::calls::Host;
 use crate::compiled::{Compiled, Outcome, outcome};
 use crate::layout::word;
-use crate::packet::{Packet, Shape, out};
+use crate::packet::{Packet, Shape, out, zero_words};
 
 /// A packet of a batch, before and after code runs on it.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Compiled {
             if !packet.colours.is_empty() {
                 packet.colours.fill(Colour::Green);
             }
-            packet.frame[inputs_begin as usize..inputs_end as usize].fill(0);
+            zero_words(&mut packet.frame[inputs_begin as usize..inputs_end as usize]);
             if !shape.kept_headers.is_empty() {
                 packet.clear_kept_headers();
             }

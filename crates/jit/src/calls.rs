@@ -294,6 +294,12 @@ mod functions {
                 stay = *at;
                 moving = rest;
             }
+            // In front of the payload there may be room, and runs that all move one way do not run into each other.
+            let total: u64 = moving.iter().map(|[_, length]| length).sum();
+            if total <= stay - host.buffer as u64 && unsafe { slide(moving, stay - total, host.buffer as u64..end) } {
+                unsafe { frame.add(word::OUT).write(stay - total) };
+                return;
+            }
             host.moved.clear();
             for [at, length] in moving {
                 let run = unsafe { std::slice::from_raw_parts(*at as *const u8, *length as usize) };
@@ -336,6 +342,61 @@ mod functions {
             let (a, b) = unsafe { (std::slice::from_raw_parts(a, bytes), std::slice::from_raw_parts(b, bytes)) };
             u64::from(Bits::read(a, 0, bits as u32) == Bits::read(b, 0, bits as u32))
         }
+    }
+
+    /// Copies a few bytes between places that may overlap.
+    ///
+    /// # Safety
+    /// Both are memory of that length.
+    #[inline]
+    unsafe fn copy_few(from: *const u8, to: *mut u8, length: usize) {
+        unsafe {
+            if (8..=16).contains(&length) {
+                let first = from.cast::<u64>().read_unaligned();
+                let last = from.add(length - 8).cast::<u64>().read_unaligned();
+                to.cast::<u64>().write_unaligned(first);
+                to.add(length - 8).cast::<u64>().write_unaligned(last);
+            } else {
+                std::ptr::copy(from, to, length);
+            }
+        }
+    }
+
+    /// Puts runs one behind the other from `start` on, if none of those in the buffer would be written over before it is
+    /// copied: they lie in order and all move towards the same end. False, and nothing done, if not.
+    ///
+    /// # Safety
+    /// The runs are memory, and `start` is in the buffer with room for them behind it.
+    unsafe fn slide(runs: &[[u64; 2]], start: u64, buffer: std::ops::Range<u64>) -> bool {
+        let (mut to, mut last) = (start, 0);
+        let (mut down, mut up) = (true, true);
+        for [at, length] in runs {
+            if buffer.contains(at) && *length > 0 {
+                if *at < last {
+                    return false;
+                }
+                last = at + length;
+                down &= to <= *at;
+                up &= to >= *at;
+            } else if *length > 0 {
+                // A run from elsewhere is written when its turn has come, over what has been copied already.
+                up &= runs.len() == 1;
+            }
+            to += length;
+        }
+        if down {
+            let mut to = start;
+            for [at, length] in runs {
+                unsafe { copy_few(*at as *const u8, to as *mut u8, *length as usize) };
+                to += length;
+            }
+        } else if up {
+            for [at, length] in runs.iter().rev() {
+                to -= length;
+                unsafe { copy_few(*at as *const u8, to as *mut u8, *length as usize) };
+            }
+        }
+        down || up
     }
 
     /// # Safety

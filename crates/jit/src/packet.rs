@@ -49,6 +49,16 @@ pub struct Packet {
     pub(crate) primed: bool,
 }
 
+/// Zeros words one by one: code loads them at once, and a load waits for a store that is wider than itself and was
+/// written over in part.
+#[inline]
+pub(crate) fn zero_words(words: &mut [u64]) {
+    for word in words {
+        // SAFETY: the address is that of a reference; volatile keeps the stores from being joined.
+        unsafe { std::ptr::write_volatile(word, 0) };
+    }
+}
+
 /// A value of a field list.
 #[derive(Clone, Debug)]
 enum KeptValue {
@@ -131,7 +141,7 @@ impl Packet {
         }
         let shape = &*self.shape;
         let (begin, end) = shape.layout.inputs;
-        self.frame[begin as usize..end as usize].fill(0);
+        zero_words(&mut self.frame[begin as usize..end as usize]);
         if !shape.kept_headers.is_empty() {
             self.clear_kept_headers();
         }
