@@ -39,12 +39,18 @@ pub fn record_places(widths: &[u32]) -> Vec<(usize, u32)> {
 }
 
 /// The records of one table: the default action's, then one for each handle.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Records {
     stride: usize,
     words: Vec<u64>,
-    /// What a profile gave last.
+    /// What a profile gave last: memory that is lent for the length of one action, and no state.
     chosen: Vec<u64>,
+}
+
+impl std::fmt::Debug for Records {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Records").field("words", &self.words).finish_non_exhaustive()
+    }
 }
 
 /// Words of a record with arguments of these widths.
