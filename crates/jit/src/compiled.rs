@@ -202,6 +202,25 @@ impl Compiled {
         assert!(Arc::ptr_eq(&self.shape, packet.shape()), "the packet was made by this program");
         assert!(packet.primed || self.fresh[unit], "a fresh unit comes first");
         packet.primed = true;
+        let base = packet.data.as_mut_ptr();
+        // SAFETY: the packet is its data from `start` on, which is borrowed exclusively here.
+        unsafe { self.run_at(unit, packet, base, objects, now) }
+    }
+
+    /// Runs a unit on a packet that lies in the buffer at `base`.
+    ///
+    /// # Safety
+    /// `packet` is this program's and its frame says where the packet lies: in a buffer that begins at `base`, which
+    /// nobody else touches meanwhile.
+    #[inline]
+    pub(crate) unsafe fn run_at(
+        &self,
+        unit: usize,
+        packet: &mut Packet,
+        base: *mut u8,
+        objects: &mut Objects,
+        now: Now,
+    ) -> Outcome {
         let mut host = Host {
             program: &self.shape.program,
             layout: &self.shape.layout,
@@ -210,7 +229,7 @@ impl Compiled {
             colours: &mut packet.colours,
             emitted: &mut packet.emitted,
             replaced: &mut packet.replaced,
-            buffer: packet.data.as_mut_ptr(),
+            buffer: base,
             now_ns: now.ns,
             covered: &mut packet.covered,
             moved: &mut packet.moved,
@@ -219,7 +238,7 @@ impl Compiled {
         frame[word::HOST] = &raw mut host as u64;
         // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame, to
         // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
-        // and are borrowed exclusively here.
+        // and are borrowed exclusively here, by what the caller promises.
         let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
         outcome(frame, ending)
     }

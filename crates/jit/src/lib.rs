@@ -29,11 +29,13 @@ mod calls;
 mod compiled;
 mod emit;
 mod layout;
+mod lent;
 mod packet;
 mod walk;
 
 pub use batch::Turn;
 pub use compiled::{Compiled, Outcome, Speed};
+pub use lent::Lent;
 pub use packet::{Packet, Preserved};
 
 use ir::{BodyId, SlotId};

@@ -32,7 +32,7 @@ pub(crate) struct Shape {
 /// keeps a copy.
 #[derive(Debug)]
 pub struct Packet {
-    shape: Arc<Shape>,
+    pub(crate) shape: Arc<Shape>,
     pub(crate) frame: Box<[u64]>,
     /// The buffer; the packet is what begins at `start`.
     pub(crate) data: Vec<u8>,
@@ -410,37 +410,7 @@ impl Packet {
 impl Clone for Packet {
     /// A copy with all state; its headers lie in its own data and frame.
     fn clone(&self) -> Self {
-        let mut copy = Packet {
-            shape: self.shape.clone(),
-            frame: self.frame.clone(),
-            data: self.data.clone(),
-            start: self.start,
-            requests: self.requests.clone(),
-            colours: self.colours.clone(),
-            emitted: self.emitted.clone(),
-            replaced: self.replaced.clone(),
-            covered: BitString::new(),
-            moved: Vec::new(),
-            primed: self.primed,
-        };
-        let (old_data, new_data) = (self.data.as_ptr() as u64, copy.data.as_mut_ptr() as u64);
-        let (old_frame, new_frame) = (self.frame.as_ptr() as u64, copy.frame.as_ptr() as u64);
-        let in_data = |address: u64| address >= old_data && address <= old_data + self.data.len() as u64;
-        copy.frame[word::PACKET] = new_data + self.start as u64;
-        if ![out::EMITTED, out::REPLACED].contains(&self.frame[word::OUT]) {
-            copy.frame[word::OUT] = self.frame[word::OUT] - old_data + new_data;
-        }
-        for header in self.shape.program.headers.keys() {
-            let at = self.shape.layout.header(header).place as usize;
-            let place = self.frame[at];
-            let homes = old_frame..old_frame + self.frame.len() as u64 * 8;
-            copy.frame[at] = match homes.contains(&place) {
-                true => place - old_frame + new_frame,
-                false if in_data(place) => place - old_data + new_data,
-                // Left behind by a packet before this one: the next unit sets it anew.
-                false => new_frame + u64::from(self.shape.layout.header(header).home),
-            };
-        }
-        copy
+        let from = (self.data.as_ptr() as u64, self.data.len() as u64);
+        self.duplicate(self.data.clone(), self.start, from)
     }
 }
