@@ -16,7 +16,7 @@ use crate::calls::{self, Host};
 use crate::emit::{Emit, Facts, State};
 use crate::layout::{Layout, word};
 use crate::packet::{Packet, Shape};
-use crate::{Plan, Unsupported, code};
+use crate::{Plan, Probe, Unsupported, code};
 
 /// What the code generator strives for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,6 +134,18 @@ impl Compiled {
     /// # Errors
     /// If the program is too large, or no code can be made on this machine.
     pub fn new(program: &Arc<Program>, plan: &Plan, speed: Speed) -> Result<Compiled, Unsupported> {
+        Self::make(program, plan, speed, None)
+    }
+
+    /// The same as code that calls `probe` whenever a part of it has ended.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    pub fn probed(program: &Arc<Program>, plan: &Plan, speed: Speed, probe: Probe) -> Result<Compiled, Unsupported> {
+        Self::make(program, plan, speed, Some(probe))
+    }
+
+    fn make(program: &Arc<Program>, plan: &Plan, speed: Speed, probe: Option<Probe>) -> Result<Compiled, Unsupported> {
         let actions = program.tables.values().map(|table| table.actions.len()).max().unwrap_or(0);
         if nodes(program) > MAX_NODES || actions as u64 >= RECORD_NO_ACTION {
             return Err(Unsupported::TooLarge);
@@ -158,7 +170,8 @@ impl Compiled {
                 context.func.signature = signature;
                 let state = State::new(program, &facts, plan, index);
                 let b = FunctionBuilder::new(&mut context.func, &mut builder);
-                Emit::new(b, program, &layout, &facts, &state, &mut module, &ids).unit(&unit.steps);
+                let emit = Emit::new(b, program, &layout, &facts, &state, &mut module, &ids);
+                emit.with_probe(probe).unit(index, &unit.steps);
                 define(&mut module, id, &mut context)?;
                 names.push(id);
             }

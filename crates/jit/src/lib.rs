@@ -31,12 +31,14 @@ mod emit;
 mod layout;
 mod lent;
 mod packet;
+mod probe;
 mod walk;
 
 pub use batch::Turn;
 pub use compiled::{Compiled, Outcome, Speed};
 pub use lent::Lent;
 pub use packet::{Packet, Preserved};
+pub use probe::{Part, Probe};
 
 use ir::{BodyId, SlotId};
 

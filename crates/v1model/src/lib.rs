@@ -9,4 +9,5 @@ mod lower_object;
 mod lower_packet;
 mod switch;
 
+pub use jit::{Part, Probe};
 pub use switch::{CPU_PORT, Config, DROP_PORT, Executor, LoadError, Switch};

@@ -11,6 +11,7 @@ mod expr;
 mod header;
 mod memory;
 mod parse;
+mod probe;
 mod state;
 mod table;
 mod value;
@@ -69,6 +70,8 @@ pub(crate) struct Emit<'a, 'f> {
     finish: Block,
     /// The step that is being generated.
     step: usize,
+    /// Whom the code tells where it is.
+    probed: Option<probe::Probed>,
 }
 
 impl<'a, 'f> Emit<'a, 'f> {
@@ -129,16 +132,19 @@ impl<'a, 'f> Emit<'a, 'f> {
             run: None,
             finish,
             step: 0,
+            probed: None,
         }
     }
 
     /// Generates the whole function.
-    pub(crate) fn unit(mut self, steps: &[Step]) {
+    pub(crate) fn unit(mut self, number: usize, steps: &[Step]) {
+        self.probe(crate::Part::Before(number));
         self.enter();
         for (index, step) in steps.iter().enumerate() {
             self.step = index;
             self.one_step(step);
         }
+        self.probe_rest();
         self.store_step(steps.len());
         let finish = self.finish;
         self.b.ins().jump(finish, &[]);
@@ -153,7 +159,10 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     fn one_step(&mut self, step: &Step) {
         match step {
-            Step::Run(body) => self.top_body(*body),
+            Step::Run(body) => {
+                self.probe_body(Some(*body));
+                self.top_body(*body);
+            }
             Step::ErrorTo(slot) => {
                 let error = self.b.use_var(self.error);
                 let error = value::Num { width: 64, words: vec![value::Word::Value(error)] };
@@ -162,12 +171,14 @@ impl<'a, 'f> Emit<'a, 'f> {
             }
             Step::Measure => self.measure(),
             Step::StopIf(slot, number) => {
+                self.probe_body(None);
                 let slot = self.slot(*slot);
                 let number = value::Num::number(*number, slot.width);
                 let equal = self.equal(&slot, &number);
                 self.stop_if(equal);
             }
             Step::StopUnless(slot, number) => {
+                self.probe_body(None);
                 let slot = self.slot(*slot);
                 let number = value::Num::number(*number, slot.width);
                 let equal = self.equal(&slot, &number);
@@ -184,6 +195,7 @@ impl<'a, 'f> Emit<'a, 'f> {
                 self.set_slot(*slot, &value);
             }
             Step::StopIfAsked => {
+                self.probe_body(None);
                 let asked = self.b.ins().load(types::I64, self.flags.frame, self.frame, word::ASKED as i32 * 8);
                 self.stop_if(value::Word::Value(asked));
             }

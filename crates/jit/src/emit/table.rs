@@ -34,6 +34,8 @@ impl Emit<'_, '_> {
 
     pub(super) fn apply(&mut self, id: TableId, hit: Option<SlotId>, action: Option<SlotId>, ways: Ways) {
         let table = &self.program.tables[id];
+        self.probe_rest();
+        let inner = self.probe_ways(ways);
         let (key, words) = self.key(id);
         let (number, words) = (self.number(u64::from(id.as_u32())), self.number(words as u64));
         let record = self.call("apply", &[self.frame, number, key, words]).expect("it has a result");
@@ -80,9 +82,11 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(block);
             self.arguments(action, record);
             let body = self.program.actions[action].body;
-            self.blocks(body, Ways { back: done, ..ways });
+            self.blocks(body, Ways { back: done, ..inner });
         }
+        self.probe_exit(id, inner, ways);
         self.b.switch_to_block(done);
+        self.probe(crate::Part::Table(id));
         if let Some(slot) = hit {
             let hit = self.w_shr(head, RECORD_HIT.trailing_zeros());
             let hit = self.w_and(hit, Word::Known(1));

@@ -178,7 +178,13 @@ pub fn run(
     let bodies = roles(program);
     let plan = plan(&bodies, fused);
     let speed = if seed.is_multiple_of(4) { Speed::Compile } else { Speed::Run };
-    let compiled = match Compiled::new(program, &plan, speed) {
+    // Code that tells where it is does the same.
+    extern "C" fn probe(_: u64) {}
+    let compiled = match seed % 3 {
+        0 => Compiled::probed(program, &plan, speed, probe),
+        _ => Compiled::new(program, &plan, speed),
+    };
+    let compiled = match compiled {
         Ok(compiled) => compiled,
         Err(unsupported) => return Some(unsupported.to_string()),
     };

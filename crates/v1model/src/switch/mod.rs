@@ -24,6 +24,7 @@
 mod config;
 mod egress;
 mod idle;
+mod in_place;
 mod ingress;
 mod layout;
 mod numbers;
@@ -59,7 +60,9 @@ pub struct Switch {
     config: Config,
     objects: Objects,
     /// The program as machine code.
-    machine: Option<Machine>,
+    machine: Option<Arc<Machine>>,
+    /// The state of packets that are run where they lie.
+    in_place: Option<in_place::InPlace>,
     groups: MulticastGroups,
     mirrors: MirrorSessions,
     queues: EgressQueues<Box<Packet>>,
@@ -86,15 +89,28 @@ impl Switch {
     /// # Errors
     /// If the program is not a v1model program, or a port number cannot be.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
+        Self::make(program, config, None)
+    }
+
+    /// The same, but machine code calls `probe` whenever a part of it has ended, so that it can be measured.
+    ///
+    /// # Errors
+    /// As [`Switch::new`].
+    pub fn probed(program: Arc<Program>, config: Config, probe: jit::Probe) -> Result<Switch, LoadError> {
+        Self::make(program, config, Some(probe))
+    }
+
+    fn make(program: Arc<Program>, config: Config, probe: Option<jit::Probe>) -> Result<Switch, LoadError> {
         let layout = Layout::new(&program)?;
         let machine = match config.executor {
             Executor::Interpreter => None,
             Executor::Jit => {
-                let made = Machine::new(&program, &layout, config.drop_port);
+                let made = Machine::new(&program, &layout, config.drop_port, probe);
                 Some(made.map_err(|unsupported| LoadError::Program(unsupported.to_string()))?)
             }
-            Executor::Auto => Machine::new(&program, &layout, config.drop_port).ok(),
+            Executor::Auto => Machine::new(&program, &layout, config.drop_port, probe).ok(),
         };
+        let machine = machine.map(Arc::new);
         let mut registry = Registry::default();
         let mut ids = config.ports.clone();
         ids.extend(config.cpu_port.filter(|cpu| !config.ports.contains(cpu)));
@@ -106,6 +122,7 @@ impl Switch {
         Ok(Switch {
             idle: Idle::new(&program),
             objects,
+            in_place: machine.as_deref().map(in_place::InPlace::new),
             machine,
             layout,
             groups: MulticastGroups::default(),
@@ -262,6 +279,12 @@ impl Switch {
         }
     }
 
+    /// Does everything a frame causes now.
+    fn take(&mut self, now: Time, frame: Frame, output: &mut Vec<Frame>) {
+        self.receive(now, frame, &mut ());
+        self.drive(now, output, &mut ());
+    }
+
     /// Counts a frame in and queues its first pass, or drops it.
     fn receive<R: Recorder>(&mut self, now: Time, frame: Frame, recorder: &mut R) {
         let Frame { port, data } = frame;
@@ -325,8 +348,7 @@ impl Device for Switch {
         self.sweep_idle(now);
         self.drive(now, output, &mut ());
         for frame in input.drain(..) {
-            self.receive(now, frame, &mut ());
-            self.drive(now, output, &mut ());
+            self.take(now, frame, output);
         }
     }
 

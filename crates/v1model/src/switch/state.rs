@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{PacketState, Preserved, Requested};
 use ir::{Kept, LocId, Op, Program, Request, SlotId};
-use jit::{Compiled, Plan, Speed, Step, Unit, Unsupported};
+use jit::{Compiled, Lent, Plan, Probe, Speed, Step, Unit, Unsupported};
 
 use super::layout::Layout;
 
@@ -21,26 +21,53 @@ pub(super) enum KeptValues {
     Compiled(jit::Preserved),
 }
 
-impl State {
-    pub fn interpreted(&self) -> Option<&PacketState> {
-        match self {
-            State::Interpreted(state) => Some(state),
-            State::Compiled(_) => None,
+/// Something with slots: a packet's state, wherever it is.
+pub(super) trait Slots {
+    /// The low 64 bits of a slot.
+    fn number(&self, slot: SlotId) -> u64;
+    fn set_slot_to(&mut self, slot: SlotId, value: u64);
+
+    /// Sets a slot if the program has it.
+    fn set(&mut self, slot: Option<SlotId>, value: u64) {
+        if let Some(slot) = slot {
+            self.set_slot_to(slot, value);
         }
     }
+}
 
-    /// The low 64 bits of a slot.
-    pub fn number(&self, slot: SlotId) -> u64 {
+impl Slots for State {
+    fn number(&self, slot: SlotId) -> u64 {
         match self {
             State::Interpreted(state) => state.slot(slot).low_u64(),
             State::Compiled(packet) => packet.slot_word(slot),
         }
     }
 
-    pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
+    fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         match self {
             State::Interpreted(state) => state.set_slot_to(slot, value),
             State::Compiled(packet) => packet.set_slot_to(slot, value),
+        }
+    }
+}
+
+impl Slots for Lent<'_> {
+    #[inline]
+    fn number(&self, slot: SlotId) -> u64 {
+        self.slot_word(slot)
+    }
+
+    #[inline]
+    fn set_slot_to(&mut self, slot: SlotId, value: u64) {
+        Lent::set_slot_to(self, slot, value);
+    }
+}
+
+impl State {
+    pub fn interpreted(&self) -> Option<&PacketState> {
+        match self {
+            State::Interpreted(state) => Some(state),
+            State::Compiled(_) => None,
         }
     }
 
@@ -124,7 +151,12 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub fn new(program: &Arc<Program>, layout: &Layout, drop_port: u32) -> Result<Machine, Unsupported> {
+    pub fn new(
+        program: &Arc<Program>,
+        layout: &Layout,
+        drop_port: u32,
+        probe: Option<Probe>,
+    ) -> Result<Machine, Unsupported> {
         let (blocks, standard) = (layout.blocks, layout.standard);
         let mut parse = vec![Step::Run(blocks.parser)];
         parse.extend(standard.parser_error.map(Step::ErrorTo));
@@ -147,6 +179,10 @@ impl Machine {
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
         let keeps_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
-        Ok(Machine { compiled: Compiled::new(program, &plan, Speed::Run)?, keeps_original })
+        let compiled = match probe {
+            Some(probe) => Compiled::probed(program, &plan, Speed::Run, probe)?,
+            None => Compiled::new(program, &plan, Speed::Run)?,
+        };
+        Ok(Machine { compiled, keeps_original })
     }
 }

@@ -1,6 +1,6 @@
 //! Traces: the account of one frame.
 
-use switch::trace::{Trace, Tracer};
+use switch::trace::{Recorder, Trace, Tracer};
 use switch::{Frame, Time};
 
 use super::Switch;
@@ -20,5 +20,25 @@ impl Switch {
         // Packets that wait belong to this trace no more.
         self.trace_number += 1;
         tracer.finish()
+    }
+
+    /// Takes frames like [`switch::Device::step`] and tells a recorder of its own what happens to them; they are
+    /// interpreted.
+    pub fn step_recorded<R: Recorder>(
+        &mut self,
+        now: Time,
+        input: &mut Vec<Frame>,
+        output: &mut Vec<Frame>,
+        recorder: &mut R,
+    ) {
+        self.objects.advance_clock(now.as_ns());
+        self.sweep_idle(now);
+        self.drive(now, output, &mut ());
+        self.trace_number += 1;
+        for frame in input.drain(..) {
+            self.receive(now, frame, recorder);
+            self.drive(now, output, recorder);
+        }
+        self.trace_number += 1;
     }
 }
