@@ -87,6 +87,12 @@ impl Lent<'_> {
         self.len - self.start
     }
 
+    /// How many bytes the buffer has.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.len
+    }
+
     /// The parser's error, an index into [`ir::Program::errors`].
     #[inline]
     pub fn parser_error(&self) -> u32 {

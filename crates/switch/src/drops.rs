@@ -64,6 +64,12 @@ reasons! {
     NoEgressPort, "tx.no-such-port", "on sending: the switch has no such port";
     /// The packet is to leave by a port that is down.
     EgressPortDown, "tx.port-down", "on sending: the port is down";
+    /// The device behind the port had no room for it.
+    PortFull, "tx.device-full", "on sending: the device's queue is full";
+    /// The device behind the port does not send frames of this length.
+    PortLength, "tx.device-length", "on sending: too long for the device, or too short for a frame";
+    /// The device behind the port has no link, or is gone.
+    PortLost, "tx.device-down", "on sending: the device is down or gone";
     /// A block of the program ran for too long.
     OutOfFuel, "program-limit", "for running too long without an end";
     /// A table whose entries are elsewhere has not answered.
@@ -115,9 +121,14 @@ impl Drops {
 
     /// Counts a packet. `site` is the number of a place in the program, 0 for none.
     pub fn count(&mut self, registry: &mut Registry, reason: DropReason, site: u32) {
-        registry.add(self.reasons[reason as usize], 1);
+        self.count_many(registry, reason, site, 1);
+    }
+
+    /// Counts packets that were dropped alike.
+    pub fn count_many(&mut self, registry: &mut Registry, reason: DropReason, site: u32, packets: u64) {
+        registry.add(self.reasons[reason as usize], packets);
         if let Some(stat) = self.sites.get(&(reason, site)) {
-            return registry.add(*stat, 1);
+            return registry.add(*stat, packets);
         }
         // A number that means no place, which a program can write itself, counts as none: the map stays bounded.
         let site = if self.places.contains_key(&site) { site } else { 0 };
@@ -126,7 +137,7 @@ impl Drops {
             None => format!("drop.{}.at.unknown", reason.name()),
         };
         let stat = *self.sites.entry((reason, site)).or_insert_with(|| registry.register(name));
-        registry.add(stat, 1);
+        registry.add(stat, packets);
     }
 
     /// The place with this number, and the body it is in.

@@ -19,6 +19,7 @@
 
 mod drops;
 mod frame;
+mod lent;
 mod mirror;
 mod multicast;
 mod notification;
@@ -30,6 +31,7 @@ pub mod trace;
 
 pub use drops::{DropReason, DropSite, Drops};
 pub use frame::{Device, Frame, PortId};
+pub use lent::{Departed, Lend, Roomy};
 pub use mirror::{MirrorSession, MirrorSessions};
 pub use multicast::{MAX_REPLICAS, MulticastGroup, MulticastGroups, Replica};
 pub use notification::Notification;

@@ -94,9 +94,14 @@ impl Ports {
 
     /// Counts a frame that came in; nothing for ports that are not there.
     pub fn count_rx(&self, registry: &mut Registry, id: PortId, bytes: usize) {
+        self.count_many_rx(registry, id, 1, bytes as u64);
+    }
+
+    /// Counts frames that came in, with all their bytes; nothing for ports that are not there.
+    pub fn count_many_rx(&self, registry: &mut Registry, id: PortId, frames: u64, bytes: u64) {
         if let Some(Port { rx: (packets, total), .. }) = self.find(id) {
-            registry.add(*packets, 1);
-            registry.add(*total, bytes as u64);
+            registry.add(*packets, frames);
+            registry.add(*total, bytes);
         }
     }
 
@@ -105,6 +110,14 @@ impl Ports {
         if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
             registry.add(*packets, 1);
             registry.add(*total, bytes as u64);
+        }
+    }
+
+    /// Takes back that frames left, with all their bytes: their driver could not send them.
+    pub fn take_back_tx(&self, registry: &mut Registry, id: PortId, frames: u64, bytes: u64) {
+        if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
+            registry.take_back(*packets, frames);
+            registry.take_back(*total, bytes);
         }
     }
 

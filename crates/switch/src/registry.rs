@@ -42,6 +42,12 @@ impl Registry {
         *value = value.saturating_add(amount);
     }
 
+    /// Takes back what was added to a number; it does not go below 0.
+    pub fn take_back(&mut self, stat: Stat, amount: u64) {
+        let value = &mut self.values[stat.0 as usize];
+        *value = value.saturating_sub(amount);
+    }
+
     /// Sets a number, for what goes up and down.
     pub fn set(&mut self, stat: Stat, value: u64) {
         self.values[stat.0 as usize] = value;

@@ -1,11 +1,11 @@
 //! Egress and deparser, and what happens at their end.
 
 use switch::trace::{Outcome, PassKind, Recorder};
-use switch::{DropReason, Frame, Notification, Time};
+use switch::{DropReason, Frame, Notification, PortId, Time};
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
-use super::state::{State, unit};
+use super::state::{Slots, State, unit};
 
 impl Switch {
     /// Egress, checksum computation, deparser, and what follows from them.
@@ -17,18 +17,33 @@ impl Switch {
         recorder: &mut R,
     ) {
         let now = leaving.at;
-        let standard = self.layout.standard;
-        self.prepare(&mut packet, leaving);
+        // Headers added or removed by ingress change the length that egress sees.
+        let length = packet.state.data().len() + self.header_bytes(&packet.state);
+        self.prepare(&mut packet.state, length.saturating_sub(packet.parsed_bytes), leaving);
         recorder.egress(packet.pass, leaving.port.0);
         let compiled = matches!(packet.state, State::Compiled(_));
         let ran = match compiled {
             true => self.run_unit(unit::EGRESS, &mut packet, now),
             false => self.run("egress", self.layout.blocks.egress, &mut packet, now, recorder).map(|()| false),
         };
-        let deparsed = match ran {
-            Ok(deparsed) => deparsed,
-            Err(failure) => return self.drop_failed(packet, failure, recorder),
-        };
+        match ran {
+            Ok(deparsed) => self.after_egress(packet, leaving, deparsed, output, recorder),
+            Err(failure) => self.drop_failed(packet, failure, recorder),
+        }
+    }
+
+    /// What follows from egress; machine code may have gone on to the deparser.
+    pub(super) fn after_egress<R: Recorder>(
+        &mut self,
+        mut packet: Box<Packet>,
+        leaving: Leaving,
+        deparsed: bool,
+        output: &mut Vec<Frame>,
+        recorder: &mut R,
+    ) {
+        let now = leaving.at;
+        let standard = self.layout.standard;
+        let compiled = matches!(packet.state, State::Compiled(_));
         // Machine code goes on to the deparser by itself if nothing is asked for and the packet is not dropped.
         if deparsed {
             let mut data = packet.state.finish();
@@ -61,22 +76,19 @@ impl Switch {
     }
 
     /// Sets what the switch tells egress.
-    fn prepare(&self, packet: &mut Packet, leaving: Leaving) {
+    pub(super) fn prepare(&self, state: &mut impl Slots, length: usize, leaving: Leaving) {
         let standard = self.layout.standard;
-        // Headers added or removed by ingress change the length that egress sees.
-        let state = &mut packet.state;
-        let length = (state.data().len() + self.header_bytes(state)).saturating_sub(packet.parsed_bytes);
-        self.set(state, standard.packet_length, length as u64);
-        self.set(state, standard.egress_global_timestamp, leaving.at.as_us());
+        state.set(standard.packet_length, length as u64);
+        state.set(standard.egress_global_timestamp, leaving.at.as_us());
         if let (Some(enqueued), Some(waited)) = (standard.enq_timestamp, standard.deq_timedelta) {
             let enqueued = state.number(enqueued);
             state.set_slot_to(waited, leaving.at.as_us().wrapping_sub(enqueued));
         }
-        self.set(state, standard.deq_qdepth, leaving.depth as u64);
+        state.set(standard.deq_qdepth, leaving.depth as u64);
         state.set_slot_to(standard.egress_port, u64::from(leaving.port.0));
         // Whatever ingress chose is done with; only egress itself can drop now.
         state.set_slot_to(standard.egress_spec, u64::from(self.config.drop_port == 0));
-        self.set(state, standard.drop_site, 0);
+        state.set(standard.drop_site, 0);
     }
 
     /// A copy with the headers as they are now goes to the mirror session and through egress, with no metadata but
@@ -97,7 +109,7 @@ impl Switch {
         copy.passes += 1;
         self.clear_metadata(&mut copy);
         self.keep(packet, &mut copy, keep);
-        self.set(&mut copy.state, self.layout.standard.instance_type, Instance::EgressClone as u64);
+        copy.state.set(self.layout.standard.instance_type, Instance::EgressClone as u64);
         self.mirror(copy, session, now, recorder);
     }
 
@@ -120,10 +132,23 @@ impl Switch {
         let bytes = data.len();
         let mut again = self.renewed(&packet, data, PassKind::Recirculated, recorder);
         self.keep(&packet, &mut again, keep);
-        self.set(&mut again.state, self.layout.standard.instance_type, Instance::Recirculated as u64);
+        again.state.set(self.layout.standard.instance_type, Instance::Recirculated as u64);
         recorder.end(packet.pass, || Outcome::Recirculated { bytes });
         self.recycle(packet);
         self.work.push_back(Work::Ingress(again, now));
+    }
+
+    /// Why a packet of this length cannot leave by a port, if it cannot.
+    pub(super) fn obstacle(&self, port: PortId, length: usize) -> Option<DropReason> {
+        if !self.ports.contains(port) {
+            Some(DropReason::NoEgressPort)
+        } else if !self.ports.is_up(port) {
+            Some(DropReason::EgressPortDown)
+        } else if length > self.config.max_frame {
+            Some(DropReason::TooLong)
+        } else {
+            None
+        }
     }
 
     /// Sends a packet, to a port or to the control plane.
@@ -136,16 +161,7 @@ impl Switch {
         recorder: &mut R,
     ) {
         let port = leaving.port;
-        let reason = if !self.ports.contains(port) {
-            Some(DropReason::NoEgressPort)
-        } else if !self.ports.is_up(port) {
-            Some(DropReason::EgressPortDown)
-        } else if data.len() > self.config.max_frame {
-            Some(DropReason::TooLong)
-        } else {
-            None
-        };
-        if let Some(reason) = reason {
+        if let Some(reason) = self.obstacle(port, data.len()) {
             return self.drop_packet(packet, reason, recorder);
         }
         self.ports.count_tx(&mut self.registry, port, data.len());
@@ -162,7 +178,7 @@ impl Switch {
     }
 
     /// Gives a packet to the control plane.
-    fn hand_up(&mut self, data: Vec<u8>, time: Time) {
+    pub(super) fn hand_up(&mut self, data: Vec<u8>, time: Time) {
         if let Some(port) = self.config.cpu_port {
             self.registry.add(self.stats.packets_in, 1);
             self.notify(Notification::PacketIn { port, data, time });

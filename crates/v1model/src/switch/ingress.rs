@@ -8,7 +8,7 @@ use switch::{DropReason, Notification, PRIORITIES, PortId, Replica, Time};
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
-use super::state::{State, unit};
+use super::state::{Slots, State, unit};
 
 /// What ingress or egress asked for, by the rule that the last of each kind counts.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct Asked {
 pub(super) type Failure = (DropReason, u32);
 
 /// What an ending means for the packet.
-fn judge(ending: Ending, in_ingress: bool) -> Result<(), Failure> {
+pub(super) fn judge(ending: Ending, in_ingress: bool) -> Result<(), Failure> {
     match ending {
         Ending::Return | Ending::Exit | Ending::Reject => Ok(()),
         Ending::AssertFailed(loc) => {
@@ -90,8 +90,8 @@ impl Switch {
         let standard = self.layout.standard;
         let length = packet.state.data().len() as u64;
         packet.state.set_slot_to(standard.ingress_port, u64::from(packet.ingress_port.0));
-        self.set(&mut packet.state, standard.packet_length, length);
-        self.set(&mut packet.state, standard.ingress_global_timestamp, now.as_us());
+        packet.state.set(standard.packet_length, length);
+        packet.state.set(standard.ingress_global_timestamp, now.as_us());
 
         let done = match packet.state {
             State::Interpreted(_) => self.blocks_of_ingress(&mut packet, now, recorder),
@@ -105,9 +105,15 @@ impl Switch {
                 result
             }
         };
-        if let Err(failure) = done {
-            return self.drop_failed(packet, failure, recorder);
+        match done {
+            Ok(()) => self.after_ingress(packet, now, recorder),
+            Err(failure) => self.drop_failed(packet, failure, recorder),
         }
+    }
+
+    /// What follows from ingress.
+    pub(super) fn after_ingress<R: Recorder>(&mut self, mut packet: Box<Packet>, now: Time, recorder: &mut R) {
+        let standard = self.layout.standard;
         let asked = self.asked(&mut packet, now);
         if let Some((session, keep)) = asked.clone {
             self.clone_as_it_came(&packet, session, keep, now, recorder);
@@ -117,14 +123,14 @@ impl Switch {
         }
         let group = standard.mcast_grp.map_or(0, |slot| packet.state.number(slot) as u32);
         if group != 0 {
-            self.set(&mut packet.state, standard.instance_type, Instance::Replicated as u64);
+            packet.state.set(standard.instance_type, Instance::Replicated as u64);
             return self.multicast(packet, group, now, recorder);
         }
         let port = packet.state.number(standard.egress_spec) as u32;
         if port == self.config.drop_port {
             return self.drop_by_program(packet, DropReason::IngressProgram, recorder);
         }
-        self.set(&mut packet.state, standard.instance_type, Instance::Normal as u64);
+        packet.state.set(standard.instance_type, Instance::Normal as u64);
         self.enqueue(packet, PortId(port), now, recorder);
     }
 
@@ -143,12 +149,15 @@ impl Switch {
 
     /// Counts a parser error, and notes what machine code measured behind the parser.
     fn note_parsed(&mut self, packet: &mut Packet) {
-        let error = packet.state.parser_error();
-        if self.program.errors.get(error as usize).is_some_and(|name| name != "NoError") {
-            self.registry.add(self.stats.parser_errors, 1);
-        }
+        self.count_parser_error(packet.state.parser_error());
         if let State::Compiled(state) = &packet.state {
             packet.parsed_bytes = state.measured_bytes();
+        }
+    }
+
+    pub(super) fn count_parser_error(&mut self, error: u32) {
+        if error != self.layout.no_error && (error as usize) < self.program.errors.len() {
+            self.registry.add(self.stats.parser_errors, 1);
         }
     }
 
@@ -162,7 +171,7 @@ impl Switch {
         let result = self.run("parser", self.layout.blocks.parser, packet, now, recorder);
         self.note_parsed(packet);
         let error = packet.state.parser_error();
-        self.set(&mut packet.state, self.layout.standard.parser_error, u64::from(error));
+        packet.state.set(self.layout.standard.parser_error, u64::from(error));
         packet.parsed_bytes = self.header_bytes(&packet.state);
         if let Some(state) = packet.state.interpreted() {
             recorder.parsed(packet.pass, &self.program, state);
@@ -191,7 +200,7 @@ impl Switch {
         }
         self.clear_metadata(&mut copy);
         self.keep(packet, &mut copy, keep);
-        self.set(&mut copy.state, self.layout.standard.instance_type, Instance::IngressClone as u64);
+        copy.state.set(self.layout.standard.instance_type, Instance::IngressClone as u64);
         self.mirror(copy, session, now, recorder);
     }
 
@@ -236,7 +245,7 @@ impl Switch {
         }
         if let [replica] = replicas.as_slice() {
             let port = replica.choose(|port| self.ports.is_up(port));
-            self.set(&mut packet.state, self.layout.standard.egress_rid, u64::from(replica.rid));
+            packet.state.set(self.layout.standard.egress_rid, u64::from(replica.rid));
             return self.enqueue(packet, port, now, recorder);
         }
         recorder.end(packet.pass, || Outcome::Replicated { group: None, copies: replicas.len() });
@@ -251,7 +260,7 @@ impl Switch {
         let data = packet.as_it_came().to_vec();
         let mut again = self.renewed(&packet, data, PassKind::Resubmitted, recorder);
         self.keep(&packet, &mut again, keep);
-        self.set(&mut again.state, self.layout.standard.instance_type, Instance::Resubmitted as u64);
+        again.state.set(self.layout.standard.instance_type, Instance::Resubmitted as u64);
         recorder.end(packet.pass, || Outcome::Resubmitted);
         self.recycle(packet);
         self.work.push_back(Work::Ingress(again, now));
@@ -280,7 +289,7 @@ impl Switch {
                 continue;
             }
             let mut copy = self.copied(&packet, PassKind::Replica { rid: replica.rid }, recorder);
-            self.set(&mut copy.state, self.layout.standard.egress_rid, u64::from(replica.rid));
+            copy.state.set(self.layout.standard.egress_rid, u64::from(replica.rid));
             let port = replica.choose(|port| self.ports.is_up(port));
             self.enqueue(copy, port, now, recorder);
         }
@@ -293,8 +302,8 @@ impl Switch {
         let priority = standard.priority.map_or(0, |slot| packet.state.number(slot) as usize);
         let priority = priority.min(PRIORITIES - 1);
         let depth = self.queues.depth(port, priority);
-        self.set(&mut packet.state, standard.enq_timestamp, now.as_us());
-        self.set(&mut packet.state, standard.enq_qdepth, depth as u64);
+        packet.state.set(standard.enq_timestamp, now.as_us());
+        packet.state.set(standard.enq_qdepth, depth as u64);
         if self.queues.is_open(port, priority) {
             self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
             self.work.push_back(Work::Egress(packet, Leaving { port, at: now, depth: 0 }));

@@ -90,6 +90,8 @@ pub(super) struct Layout {
     pub metadata: Vec<SlotId>,
     /// Headers that live from block to block.
     pub headers: Vec<ir::HeaderId>,
+    /// The number of `error.NoError`.
+    pub no_error: u32,
 }
 
 impl Layout {
@@ -135,6 +137,7 @@ impl Layout {
             standard,
             metadata: metadata.map(|(id, _)| id).collect(),
             headers: headers.map(|(id, _)| id).collect(),
+            no_error: program.errors.iter().position(|name| name == "NoError").map_or(u32::MAX, |at| at as u32),
         })
     }
 }

@@ -6,7 +6,7 @@ use switch::{DropReason, PortId, Time};
 
 use super::Switch;
 use super::ingress::Failure;
-use super::state::State;
+use super::state::{Slots, State};
 
 /// How many packets are kept for use again.
 const MAX_SPARE: usize = 1024;
@@ -192,12 +192,5 @@ impl Switch {
     /// Bytes that the packet's headers take now.
     pub(super) fn header_bytes(&self, state: &State) -> usize {
         state.header_bytes(&self.layout)
-    }
-
-    /// Sets a field of the standard metadata, if the program has it.
-    pub(super) fn set(&self, state: &mut State, slot: Option<ir::SlotId>, value: u64) {
-        if let Some(slot) = slot {
-            state.set_slot_to(slot, value);
-        }
     }
 }

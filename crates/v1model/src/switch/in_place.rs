@@ -1,0 +1,217 @@
+//! Packets run where they lie: the common case without a copy, an allocation or a queue.
+//!
+//! A packet that is parsed, gets one port from ingress whose queues hold nothing up, passes egress and is deparsed never
+//! leaves the memory of the driver it came in by. Wherever it turns out to be less common (something is asked for, it is
+//! multicast, has to wait, outgrew its room) a copy of it with all its state goes on from there as any other packet of the
+//! switch. So which way a packet goes shows in nothing but time.
+
+use engine::Now;
+use jit::{Lent, Outcome};
+use switch::{Departed, Device, DropReason, Frame, Lend, PRIORITIES, PortId, Time};
+
+use super::Switch;
+use super::ingress::judge;
+use super::packet::{Instance, Leaving, Packet};
+use super::state::{Machine, Slots, State, unit};
+
+/// What is lent to one packet after the other.
+#[derive(Debug)]
+pub(super) struct InPlace {
+    packet: jit::Packet,
+    /// The packet as it came in, for programs that may ask for it.
+    original: Vec<u8>,
+    /// What left otherwise than in place.
+    made: Vec<Frame>,
+}
+
+impl InPlace {
+    pub fn new(machine: &Machine) -> InPlace {
+        InPlace { packet: machine.compiled.packet(Vec::new()), original: Vec::new(), made: Vec::new() }
+    }
+}
+
+/// What became of a packet.
+enum Fate {
+    /// It leaves by this port from where it lies; it begins here.
+    Leaves(PortId, usize),
+    /// It was dropped, or given to the control plane.
+    Gone,
+    /// Whatever came of it is in [`InPlace::made`] or waits.
+    Elsewhere,
+}
+
+/// What one batch received in place.
+#[derive(Default)]
+struct Tally {
+    frames: u64,
+    bytes: u64,
+}
+
+impl Switch {
+    /// Takes frames that came in by a port, in order, as [`Device::step`] does, but where they lie. Appends what leaves now
+    /// to `output`, in the order it leaves: frames of the batch, changed in place, and others. Frames of the batch that
+    /// are not named there are done with, and hold anything.
+    pub fn step_in_place<L: Lend>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Departed>) {
+        let (Some(machine), Some(mut lent)) = (self.machine.clone(), self.in_place.take()) else {
+            return self.step_copied(now, port, batch, output);
+        };
+        self.step(now, &mut Vec::new(), &mut lent.made);
+        output.extend(lent.made.drain(..).map(Departed::Made));
+        // Passes are only counted where there can be more than two.
+        let direct = self.ports.is_up(port) && self.config.max_work >= 2;
+        let lengths = self.config.min_frame..=self.config.max_frame;
+        let mut tally = Tally::default();
+        for (number, frame) in batch.iter_mut().enumerate() {
+            let (room, start) = frame.room();
+            let length = room.len() - start;
+            if !direct || !lengths.contains(&length) {
+                let data = room[start..].to_vec();
+                self.take(now, Frame { port, data }, &mut lent.made);
+                output.extend(lent.made.drain(..).map(Departed::Made));
+                continue;
+            }
+            tally.frames += 1;
+            tally.bytes += length as u64;
+            if machine.keeps_original {
+                lent.original.clear();
+                lent.original.extend_from_slice(&room[start..]);
+            }
+            let InPlace { packet, original, made } = &mut lent;
+            let work = |lent: &mut Lent<'_>| self.pass(lent, now, port, original, made);
+            match machine.compiled.lend(packet, room, start, work) {
+                Fate::Leaves(port, at) => {
+                    frame.set_start(at);
+                    output.push(Departed::Lent { number, port });
+                }
+                Fate::Gone => {}
+                Fate::Elsewhere => output.extend(made.drain(..).map(Departed::Made)),
+            }
+        }
+        self.ports.count_many_rx(&mut self.registry, port, tally.frames, tally.bytes);
+        self.in_place = Some(lent);
+    }
+
+    /// The same without machine code: every frame is copied.
+    fn step_copied<L: Lend>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Departed>) {
+        let mut made = Vec::new();
+        let frames = batch.iter_mut().map(|frame| {
+            let (room, start) = frame.room();
+            Frame { port, data: room[start..].to_vec() }
+        });
+        self.step(now, &mut frames.collect(), &mut made);
+        output.extend(made.into_iter().map(Departed::Made));
+    }
+
+    /// The whole way of one packet.
+    fn pass(
+        &mut self,
+        lent: &mut Lent<'_>,
+        now: Time,
+        came_by: PortId,
+        original: &[u8],
+        made: &mut Vec<Frame>,
+    ) -> Fate {
+        let standard = self.layout.standard;
+        let clock = Now { ns: now.as_ns() };
+        lent.set_slot_to(standard.ingress_port, u64::from(came_by.0));
+        lent.set(standard.packet_length, lent.length() as u64);
+        lent.set(standard.ingress_global_timestamp, now.as_us());
+        let outcome = self.run_lent(unit::INGRESS, lent, clock);
+        self.count_parser_error(lent.parser_error());
+        if let Some(fate) = self.failed(outcome, true) {
+            return fate;
+        }
+        let is_plain = !lent.has_requests() && standard.mcast_grp.is_none_or(|slot| lent.number(slot) == 0);
+        let spec = lent.number(standard.egress_spec) as u32;
+        if is_plain && spec == self.config.drop_port {
+            return self.dropped_by_program(lent, DropReason::IngressProgram);
+        }
+        let port = PortId(spec);
+        let priority = standard.priority.map_or(0, |slot| lent.number(slot) as usize).min(PRIORITIES - 1);
+        if !is_plain || !self.queues.is_open(port, priority) {
+            let packet = self.detached(lent, came_by, original);
+            self.work_left = self.config.max_work - 1;
+            self.after_ingress(packet, now, &mut ());
+            self.drive(now, made, &mut ());
+            return Fate::Elsewhere;
+        }
+        lent.set(standard.instance_type, Instance::Normal as u64);
+        lent.set(standard.enq_timestamp, now.as_us());
+        lent.set(standard.enq_qdepth, 0);
+        self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
+        let leaving = Leaving { port, at: now, depth: 0 };
+        let length = (lent.length() + lent.header_bytes()).saturating_sub(lent.measured_bytes());
+        self.prepare(lent, length, leaving);
+        let outcome = self.run_lent(unit::EGRESS, lent, clock);
+        if let Some(fate) = self.failed(outcome, false) {
+            return fate;
+        }
+        if let Outcome::Stopped(_) = outcome {
+            if !lent.has_requests() {
+                return self.dropped_by_program(lent, DropReason::EgressProgram);
+            }
+            let packet = self.detached(lent, came_by, original);
+            self.work_left = self.config.max_work - 2;
+            self.after_egress(packet, leaving, false, made, &mut ());
+            self.drive(now, made, &mut ());
+            return Fate::Elsewhere;
+        }
+        self.leave(lent, leaving, made)
+    }
+
+    /// A deparsed packet leaves.
+    fn leave(&mut self, lent: &Lent<'_>, leaving: Leaving, made: &mut Vec<Frame>) -> Fate {
+        let port = leaving.port;
+        let start = lent.output_start();
+        let copy = if start.is_none() || self.config.cpu_port == Some(port) { Some(lent.output_copy()) } else { None };
+        let length = copy.as_ref().map_or_else(|| lent.room() - start.unwrap_or(0), Vec::len);
+        if let Some(reason) = self.obstacle(port, length) {
+            self.drops.count(&mut self.registry, reason, 0);
+            return Fate::Gone;
+        }
+        self.ports.count_tx(&mut self.registry, port, length);
+        match (start, copy) {
+            (_, Some(data)) if self.config.cpu_port == Some(port) => {
+                self.hand_up(data, leaving.at);
+                Fate::Gone
+            }
+            (Some(start), _) => Fate::Leaves(port, start),
+            (None, data) => {
+                made.push(Frame { port, data: data.unwrap_or_default() });
+                Fate::Elsewhere
+            }
+        }
+    }
+
+    fn run_lent(&mut self, unit: usize, lent: &mut Lent<'_>, now: Now) -> Outcome {
+        lent.run(unit, &mut self.objects, now)
+    }
+
+    /// Drops a packet that did not come to the end of a unit.
+    fn failed(&mut self, outcome: Outcome, in_ingress: bool) -> Option<Fate> {
+        let (Outcome::Done(ending) | Outcome::Failed(_, ending)) = outcome else { return None };
+        let (reason, site) = judge(ending, in_ingress).err()?;
+        self.drops.count(&mut self.registry, reason, site);
+        Some(Fate::Gone)
+    }
+
+    fn dropped_by_program(&mut self, lent: &Lent<'_>, reason: DropReason) -> Fate {
+        let site = self.layout.standard.drop_site.map_or(0, |slot| lent.number(slot) as u32);
+        self.drops.count(&mut self.registry, reason, site);
+        Fate::Gone
+    }
+
+    /// A packet of the switch's own that goes on where the lent one stands.
+    fn detached(&self, lent: &Lent<'_>, ingress_port: PortId, original: &[u8]) -> Box<Packet> {
+        Box::new(Packet {
+            state: State::Compiled(Box::new(lent.detach())),
+            original: original.to_vec(),
+            ingress_port,
+            passes: 0,
+            max_bytes: u32::MAX,
+            parsed_bytes: lent.measured_bytes(),
+            trace: 0,
+            pass: 0,
+        })
+    }
+}
