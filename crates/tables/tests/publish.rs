@@ -117,7 +117,7 @@ fn a_change_is_seen_only_after_its_publication() {
     writer.change(Change::Put(7, 1));
     writer.change(Change::Put(8, 1));
     assert_eq!(reader.pin().exact.len(), 0);
-    assert_eq!(writer.pending().exact.len(), 2);
+    assert_eq!(writer.latest().exact.len(), 2);
     writer.publish();
     assert_eq!(reader.pin().exact.len(), 2);
     writer.publish();
