@@ -2,23 +2,20 @@
 
 use ir::{Algorithm, Expr, Key, Unit};
 use jsonc_parser::ast::{Object, Value};
+use source::names;
 
 use crate::json::{Reader, member};
 use crate::table::key_values;
-use crate::{Crc, Entries, Queue, Rates, names, value};
+use crate::{Crc, Entries, Queue, Rates, value};
 
 pub(crate) fn read_register(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a register entry";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["register", "index", "value"]);
-    let Some((name, span)) = reader.string(object, "register", what) else { return };
+    let Some(name) = reader.string(object, "register", what) else { return };
     let registers = &reader.program.registers;
     let candidates: Vec<_> = registers.iter().map(|(id, register)| (id, register.name.as_str())).collect();
-    let Some(id) = names::find(name, &candidates) else {
-        let known = names::listed(candidates.iter().map(|(_, name)| *name));
-        reader.error("unknown-register", span, format!("the program has no register `{name}`; it has {known}"));
-        return;
-    };
+    let Some(id) = reader.named("unknown-register", "register", name, &candidates) else { return };
     let register = &registers[id];
     let index = match member(object, "index") {
         Some(_) => index(reader, object, register.size, &register.name),
@@ -72,18 +69,15 @@ pub(crate) fn read_meter(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
     let what = "a meter entry";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["meter", "index", "cir", "cburst", "pir", "pburst"]);
-    let Some((name, span)) = reader.string(object, "meter", what) else { return };
+    let Some(name) = reader.string(object, "meter", what) else { return };
     let meters = &reader.program.meters;
     let candidates: Vec<_> = meters.iter().map(|(id, meter)| (id, meter.name.as_str())).collect();
-    let Some(id) = names::find(name, &candidates) else {
-        let known = names::listed(candidates.iter().map(|(_, name)| *name));
-        return reader.error("unknown-meter", span, format!("the program has no meter `{name}`; it has {known}"));
-    };
+    let Some(id) = reader.named("unknown-meter", "meter", name, &candidates) else { return };
     let meter = &meters[id];
     let Some(size) = meter.size else {
         let message =
             format!("`{}` is a direct meter: its rates stand with the entries, as `meter_config`", meter.name);
-        return reader.error("entries-format", span, message);
+        return reader.error("entries-format", name.1, message);
     };
     let unit = if meter.unit == Unit::Bytes { "bytes" } else { "packets" };
     let element = match member(object, "index") {
@@ -101,17 +95,10 @@ pub(crate) fn read_value_set(reader: &mut Reader<'_>, item: &Value<'_>, entries:
     let what = "a member of a value set";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["value_set", "match"]);
-    let Some((name, span)) = reader.string(object, "value_set", what) else { return };
+    let Some(name) = reader.string(object, "value_set", what) else { return };
     let sets = &reader.program.value_sets;
     let candidates: Vec<_> = sets.iter().map(|(id, set)| (id, set.name.as_str())).collect();
-    let Some(id) = names::find(name, &candidates) else {
-        let known = names::listed(candidates.iter().map(|(_, name)| *name));
-        return reader.error(
-            "unknown-value-set",
-            span,
-            format!("the program has no value set `{name}`; it has {known}"),
-        );
-    };
+    let Some(id) = reader.named("unknown-value-set", "value set", name, &candidates) else { return };
     let set = &sets[id];
     let key = |(name, width, kind): &(String, u32, ir::MatchKind)| Key {
         name: name.clone(),

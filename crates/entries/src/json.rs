@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use ir::Program;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
+use source::names::{self, Endings, NoName};
 use source::{Diagnostic, Diagnostics, FileId, Span};
 
-use crate::{Entries, arrays, groups, names, profiles, table};
+use crate::{Entries, arrays, groups, profiles, table};
 
 /// Members that say how other tools load the file; they are not used here.
 const IGNORED: &[&str] = &["target", "p4info", "bmv2_json"];
@@ -91,6 +92,33 @@ impl<'a> Reader<'a> {
                 None
             }
         }
+    }
+
+    /// The one of the program's `kind`s that a name stands for; a finding if there is none, or more than one.
+    pub fn named<T: Copy>(
+        &mut self,
+        code: &'static str,
+        kind: &str,
+        name: (&str, Span),
+        all: &[(T, &str)],
+    ) -> Option<T> {
+        let (name, span) = name;
+        let (message, help) = match names::find(name, all, Endings::BehindDot) {
+            Ok(found) => return Some(found),
+            Err(NoName::Ambiguous(one, other)) => {
+                (format!("`{name}` is the ending of more than one {kind}"), format!("say `{one}` or `{other}`"))
+            }
+            Err(NoName::Unknown) => {
+                let candidates = || all.iter().map(|(_, name)| *name);
+                let help = match names::nearest(name, candidates()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it has {}", names::listed(candidates())),
+                };
+                (format!("the program has no {kind} `{name}`"), help)
+            }
+        };
+        self.diagnostics.push(Diagnostic::error(code, span, message).help(help));
+        None
     }
 
     /// The elements of an array member; none if it is absent.

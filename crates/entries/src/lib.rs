@@ -54,7 +54,6 @@ mod arrays;
 mod data;
 mod groups;
 mod json;
-mod names;
 mod profiles;
 mod table;
 mod value;

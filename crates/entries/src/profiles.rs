@@ -5,22 +5,16 @@ use jsonc_parser::ast::{Object, Value};
 
 use crate::json::{Reader, member};
 use crate::table::{TABLE_ENTRY, action, actions_of};
-use crate::{Call, Entries, Member, MemberGroup, Share, Target, names};
+use crate::{Call, Entries, Member, MemberGroup, Share, Target};
 
 /// The most members of one group, and actions of one one-shot group.
 const MAX_MEMBERS: usize = 4096;
 
 fn profile(reader: &mut Reader<'_>, object: &Object<'_>, what: &str) -> Option<ProfileId> {
-    let (name, span) = reader.string(object, "action_profile", what)?;
+    let name = reader.string(object, "action_profile", what)?;
     let profiles = &reader.program.profiles;
     let candidates: Vec<_> = profiles.iter().map(|(id, profile)| (id, profile.name.as_str())).collect();
-    let found = names::find(name, &candidates);
-    if found.is_none() {
-        let known = names::listed(candidates.iter().map(|(_, name)| *name));
-        let message = format!("the program has no action profile `{name}`; it has {known}");
-        reader.error("unknown-action-profile", span, message);
-    }
-    found
+    reader.named("unknown-action-profile", "action profile", name, &candidates)
 }
 
 /// A number that must be there.

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use bits::Bits;
 use ir::{ActionId, Key, KeyValue, MatchKind, Program, Table, TableId};
 use jsonc_parser::ast::{Object, Value};
+use source::names::{self, Endings};
 use source::{Diagnostic, Span};
 
 use crate::json::{Reader, member};
-use crate::{Call, Entries, TableEntry, Target, arrays, names, profiles, value};
+use crate::{Call, Entries, TableEntry, Target, arrays, profiles, value};
 
 const MEMBERS: &[&str] = &[
     "table",
@@ -32,18 +33,9 @@ pub(crate) fn read(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entr
     let Some(object) = reader.object(item, TABLE_ENTRY) else { return };
     reader.only_members(object, TABLE_ENTRY, MEMBERS);
     let program = reader.program;
-    let Some((table_name, table_span)) = reader.string(object, "table", TABLE_ENTRY) else { return };
+    let Some(name) = reader.string(object, "table", TABLE_ENTRY) else { return };
     let candidates: Vec<_> = program.tables.iter().map(|(id, table)| (id, table.name.as_str())).collect();
-    let Some(table_id) = names::find(table_name, &candidates) else {
-        let message = format!("the program has no table `{table_name}`");
-        let mut diagnostic = Diagnostic::error("unknown-table", table_span, message);
-        diagnostic = diagnostic.help(match names::nearest(table_name, candidates.iter().map(|(_, name)| *name)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("its tables are {}", names::listed(candidates.iter().map(|(_, name)| *name))),
-        });
-        reader.diagnostics.push(diagnostic);
-        return;
-    };
+    let Some(table_id) = reader.named("unknown-table", "table", name, &candidates) else { return };
     let span = reader.span(object);
     match member(object, "default_action") {
         Some(Value::BooleanLit(flag)) if flag.value => default(reader, object, table_id, span, entries),
@@ -185,7 +177,7 @@ pub(crate) fn action(
     let program = reader.program;
     let (name, span) = reader.string(object, "action_name", what)?;
     let candidates: Vec<_> = actions.iter().map(|action| (*action, program.actions[*action].name.as_str())).collect();
-    let Some(id) = names::find(name, &candidates) else {
+    let Ok(id) = names::find(name, &candidates, Endings::BehindDot) else {
         let message = format!("table `{}` has no action `{name}`", table.name);
         reader.diagnostics.push(Diagnostic::error("unknown-action", span, message).help(describe(program, table)));
         return None;
@@ -269,7 +261,7 @@ pub(crate) fn key_values(
     for property in given.map_or(&[][..], |given| &given.properties) {
         let name = property.name.as_str();
         let at = reader.span(&property.name);
-        match names::find(name, &candidates) {
+        match names::find(name, &candidates, Endings::BehindDot).ok() {
             None => {
                 let message = format!("{what} has no key `{name}`");
                 reader.diagnostics.push(Diagnostic::error("unknown-key", at, message).help(described));

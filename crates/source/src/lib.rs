@@ -4,10 +4,13 @@
 //! is carried by tokens, syntax, typed programs and IR. A mistake in anything a user wrote is a [`Diagnostic`]; a
 //! [`Diagnostics`] collects them, so that one run reports all, and renders them with the source line and a caret.
 //!
+//! [`names`] holds names that people write against those there are, and finds what they may have meant.
+//!
 //! This crate knows no language: files may be P4, JSON, TOML or packet tests.
 
 mod diagnostic;
 mod map;
+pub mod names;
 mod render;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
