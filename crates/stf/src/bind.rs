@@ -1,18 +1,20 @@
 //! Holds a script against a program: names become ids, numbers values of the right width. Handles, which the switch
 //! counts from 0, are counted here as it will count them.
 
+mod lookup;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use bits::Bits;
-use engine::{ActionCall, ActionSpec, MeterConfig, TableEntry};
-use ir::{ActionId, CounterId, KeyValue, MatchKind, MeterId, ProfileId, Program, TableId};
+use engine::{ActionCall, ActionSpec, GroupMember, MeterConfig, TableEntry};
+use ir::{ActionId, KeyValue, MatchKind, ProfileId, Program, TableId};
+use source::names::nearest;
 use source::{Diagnostic, Diagnostics, Span};
 
-use crate::keys::{key_value, unmentioned};
-use crate::names::{NoName, find, nearest};
-use crate::plan::{Cell, EntryRef, Op, Test};
+use crate::keys::unmentioned;
+use crate::plan::{EntryRef, Op, Test};
 use crate::script::{Call, Element, Rate, Script, Target, What, Word, Written};
-use crate::value::read;
+use lookup::find_key;
 
 /// Holds a script against the program it is to test. `None` when there was an error; all of them are in `diagnostics`
 /// then.
@@ -84,13 +86,27 @@ impl Binder<'_> {
                 let values = fields.iter().zip(values).map(|((_, width), value)| self.value(value, *width));
                 Op::CheckDigest { digest, values: values.collect::<Option<_>>()? }
             }
+            What::CheckIdle { entries } => {
+                let named = |name: &Word| Some((name.text.clone(), self.named_entry(name)?));
+                Op::CheckIdle(entries.iter().map(named).collect::<Option<_>>()?)
+            }
+            What::TimeoutSet { entry, ms } => {
+                let at = entry.span;
+                let entry = self.named_entry(entry)?;
+                if !program.tables[entry.table].idle_timeout {
+                    let message = format!("entries of `{}` do not time out", program.tables[entry.table].name);
+                    return self.error("stf-value", at, message);
+                }
+                Op::TimeoutSet { entry, ns: ms.saturating_mul(1_000_000) }
+            }
             What::MirrorAdd { session, port } => Op::MirrorAdd { session: *session, port: *port },
             What::MirrorAddGroup { session, group } => Op::MirrorAddGroup { session: *session, group: *group },
             What::MirrorDelete { session } => Op::MirrorDelete(*session),
             What::MirrorGet { session } => Op::MirrorGet(*session),
             What::GroupCreate { group } => Op::GroupCreate(*group),
-            What::NodeCreate { rid, ports } => Op::NodeCreate { rid: *rid, ports: ports.clone() },
-            What::NodeUpdate { node, ports } => Op::NodeUpdate { node: *node, ports: ports.clone() },
+            What::NodeCreate { rid, outlets } => Op::NodeCreate { rid: *rid, outlets: outlets.clone() },
+            What::NodeUpdate { node, outlets } => Op::NodeUpdate { node: *node, outlets: outlets.clone() },
+            What::LagMembers { lag, ports } => Op::LagMembers { lag: *lag, ports: ports.clone() },
             What::NodeAssociate { group, node } => Op::NodeAssociate { group: *group, node: *node },
             What::CounterRead { name, index } => Op::CounterRead(self.counter(name, &Element::Index(*index))?),
             What::CounterWrite { name, index, packets, bytes } => {
@@ -135,8 +151,9 @@ impl Binder<'_> {
                 *groups += 1;
                 Op::MemberGroupCreate(profile, *groups - 1)
             }
-            What::MemberJoin { profile, member, group } => {
-                Op::MemberJoin { profile: self.profile(profile)?, member: *member, group: *group }
+            What::MemberJoin { profile, member, group, weight, watch_port } => {
+                let member = GroupMember { member: *member, weight: *weight, watch_port: *watch_port };
+                Op::MemberJoin { profile: self.profile(profile)?, group: *group, member }
             }
             What::ValueSetAdd { name, values } => {
                 let set = self.value_set(name)?;
@@ -156,127 +173,6 @@ impl Binder<'_> {
             }
             What::PortUp { port, up } => Op::PortUp { port: *port, up: *up },
         })
-    }
-
-    fn error<T>(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Option<T> {
-        self.diagnostics.push(Diagnostic::error(code, span, message));
-        None
-    }
-
-    /// The candidate that a name names; a finding if it does not name one.
-    fn find<T: Copy>(&mut self, name: &Word, kind: &str, candidates: &[(T, &str)]) -> Option<T> {
-        self.find_in(name, kind, None, candidates)
-    }
-
-    /// The same among what `owner` has.
-    fn find_in<T: Copy>(
-        &mut self,
-        name: &Word,
-        kind: &str,
-        owner: Option<&str>,
-        candidates: &[(T, &str)],
-    ) -> Option<T> {
-        let shown: String = name.text.chars().take(80).collect();
-        let diagnostic = match find(&name.text, candidates) {
-            Ok(found) => return Some(found),
-            Err(NoName::Ambiguous(one, other)) => {
-                let message = format!("`{shown}` is the ending of more than one {kind}");
-                Diagnostic::error("stf-ambiguous", name.span, message).help(format!("say `{one}` or `{other}`"))
-            }
-            Err(NoName::Unknown) => {
-                let message = match owner {
-                    Some(owner) => format!("`{owner}` has no {kind} `{shown}`"),
-                    None => format!("there is no {kind} `{shown}`"),
-                };
-                let diagnostic = Diagnostic::error("stf-unknown", name.span, message);
-                match nearest(&name.text, candidates.iter().map(|(_, name)| *name)) {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None if candidates.is_empty() => diagnostic.help(format!("the program has no {kind} at all")),
-                    None => {
-                        let all = candidates.iter().take(12).map(|(_, name)| format!("`{name}`"));
-                        diagnostic.help(format!("there is {}", all.collect::<Vec<_>>().join(", ")))
-                    }
-                }
-            }
-        };
-        self.diagnostics.push(diagnostic);
-        None
-    }
-
-    fn value(&mut self, word: &Word, width: u32) -> Option<Bits> {
-        match read(&word.text, width) {
-            Ok(value) => Some(value),
-            Err(message) => self.error("stf-value", word.span, message),
-        }
-    }
-
-    fn key(&mut self, written: &Written, kind: MatchKind, width: u32) -> Option<KeyValue> {
-        match key_value(written, kind, width) {
-            Ok(value) => Some(value),
-            Err(message) => self.error("stf-value", written.span(), message),
-        }
-    }
-
-    fn table(&mut self, name: &Word) -> Option<TableId> {
-        let all: Vec<_> = self.program.tables.iter().map(|(id, table)| (id, table.name.as_str())).collect();
-        self.find(name, "table", &all)
-    }
-
-    fn register(&mut self, name: &Word) -> Option<ir::RegisterId> {
-        let all: Vec<_> = self.program.registers.iter().map(|(id, register)| (id, register.name.as_str())).collect();
-        self.find(name, "register", &all)
-    }
-
-    fn meter(&mut self, name: &Word) -> Option<MeterId> {
-        let all: Vec<_> = self.program.meters.iter().map(|(id, meter)| (id, meter.name.as_str())).collect();
-        self.find(name, "meter", &all)
-    }
-
-    fn profile(&mut self, name: &Word) -> Option<ProfileId> {
-        let all: Vec<_> = self.program.profiles.iter().map(|(id, profile)| (id, profile.name.as_str())).collect();
-        self.find(name, "action profile", &all)
-    }
-
-    fn value_set(&mut self, name: &Word) -> Option<ir::ValueSetId> {
-        let all: Vec<_> = self.program.value_sets.iter().map(|(id, set)| (id, set.name.as_str())).collect();
-        self.find(name, "value set", &all)
-    }
-
-    fn counter(&mut self, name: &Word, element: &Element) -> Option<Cell<CounterId>> {
-        let all: Vec<_> = self.program.counters.iter().map(|(id, counter)| (id, counter.name.as_str())).collect();
-        let counter = self.find(name, "counter", &all)?;
-        let direct = self.program.counters[counter].size.is_none();
-        match element {
-            Element::Index(index) if direct => {
-                let table = self.program.tables.iter().find(|(_, table)| table.counter == Some(counter));
-                Some(self.cell_of_entry(table.map(|(id, _)| id), *index))
-            }
-            Element::Index(index) => Some(Cell::Array(counter, *index)),
-            Element::Entry(id) if direct => self.named_entry(id).map(Cell::Entry),
-            Element::Entry(id) => self.error("stf-value", id.span, "elements of this counter have numbers"),
-        }
-    }
-
-    fn meter_cell(&self, meter: MeterId, index: u64) -> Cell<MeterId> {
-        if self.program.meters[meter].size.is_some() {
-            return Cell::Array(meter, index);
-        }
-        let table = self.program.tables.iter().find(|(_, table)| table.meter == Some(meter));
-        self.cell_of_entry(table.map(|(id, _)| id), index)
-    }
-
-    /// Entries have handles, counted from 0 in each table.
-    fn cell_of_entry<T>(&self, table: Option<TableId>, handle: u64) -> Cell<T> {
-        let mut entries = self.entries.iter().filter(|entry| Some(entry.table) == table);
-        let entry = usize::try_from(handle).ok().and_then(|handle| entries.nth(handle));
-        entry.map_or(Cell::Nowhere(handle), |entry| Cell::Entry(entry.clone()))
-    }
-
-    fn named_entry(&mut self, id: &Word) -> Option<EntryRef> {
-        match self.ids.get(&id.text) {
-            Some(entry) => Some(entry.clone()),
-            None => self.error("stf-unknown", id.span, format!("no entry was called `{}` before this", id.text)),
-        }
     }
 
     fn actions_of(&self, table: TableId) -> Vec<ActionId> {
@@ -368,64 +264,8 @@ impl Binder<'_> {
     }
 }
 
-/// The index of the key element that `wanted` names.
-fn find_key(wanted: &str, names: &[&str]) -> Option<usize> {
-    let wanted = stack_element(wanted);
-    let plain = |name: &str| name.trim_end_matches('$').to_owned();
-    let is = |wanted: &str| {
-        let whole = names.iter().position(|name| *name == wanted || plain(name) == wanted);
-        let behind = |name: &&str| {
-            [(*name).to_owned(), plain(name)].iter().any(|n| n.strip_suffix(wanted).is_some_and(|r| r.ends_with('.')))
-        };
-        whole.or_else(|| names.iter().position(behind))
-    };
-    let validity = |header: &str| is(&format!("{header}.$valid$")).or_else(|| is(&format!("{header}.isValid()")));
-    is(&wanted)
-        .or_else(|| wanted.strip_suffix(".$valid").and_then(validity))
-        .or_else(|| wanted.strip_suffix(".$valid$").and_then(validity))
-        .or_else(|| wanted.strip_suffix(".valid").and_then(validity))
-        .or_else(|| validity(&wanted))
-        .or_else(|| if wanted == "valid" { is("$valid$").or_else(|| is("isValid()")) } else { None })
-}
-
-/// `h$0.f` is how scripts write `h[0].f`.
-fn stack_element(name: &str) -> String {
-    let Some((before, after)) = name.rsplit_once('$') else { return name.to_owned() };
-    let digits = after.chars().take_while(char::is_ascii_digit).count();
-    match digits {
-        0 => name.to_owned(),
-        _ => format!("{before}[{}]{}", &after[..digits], &after[digits..]),
-    }
-}
-
 fn meter_config(rates: &[Rate; 2]) -> MeterConfig {
     // Units a microsecond to units a second; a rate too large for that is as good as the largest.
     let per_second = |rate: &Rate| (rate.per_us * 1e6).round() as u64;
     MeterConfig { cir: per_second(&rates[0]), cbs: rates[0].burst, pir: per_second(&rates[1]), pbs: rates[1].burst }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_by_their_endings() {
-        let names = ["hdr.ipv4.dst", "hdr.extra[0].h", "hdr.ipv4.$valid$", "meta.x"];
-        for (wanted, at) in [
-            ("hdr.ipv4.dst", Some(0)),
-            ("ipv4.dst", Some(0)),
-            ("dst", Some(0)),
-            ("st", None),
-            ("extra$0.h", Some(1)),
-            ("extra[0].h", Some(1)),
-            ("ipv4.$valid$", Some(2)),
-            ("ipv4.$valid", Some(2)),
-            ("ipv4.valid", Some(2)),
-            ("hdr.ipv4", Some(2)),
-            ("valid", Some(2)),
-            ("y", None),
-        ] {
-            assert_eq!(find_key(wanted, &names), at, "{wanted}");
-        }
-    }
 }

@@ -28,6 +28,7 @@
 //! | `wait` | lets a second pass |
 //! | `mirroring_add ID PORT`, `mirroring_add_mc ID GROUP`, `mirroring_delete ID`, `mirroring_get ID` | mirror sessions |
 //! | `mc_mgrp_create ID`, `mc_node_create RID PORT...`, `mc_node_update NODE PORT...`, `mc_node_associate GROUP NODE` | multicast; nodes are numbered from 0 |
+//! | `mc_set_lag_membership LAG PORT...`, `mc_node_create RID PORT... \| LAG...` | a copy for one member of each link aggregation group: the same for all packets, another one only while that is down |
 //! | `counter_read`, `counter_write NAME INDEX PACKETS BYTES` | counters |
 //! | `register_read`, `register_write NAME INDEX VALUE`, `register_reset NAME` | registers |
 //! | `meter_get_rates`, `meter_set_rates NAME INDEX RATE:BURST RATE:BURST`, `meter_array_set_rates` | meters; rates are units a microsecond, the committed one first |
@@ -53,11 +54,18 @@
 //! |---|---|
 //! | `check_register NAME(INDEX) == N` | a register's value now |
 //! | `check_digest NAME VALUE...` | the oldest digest that nobody asked for yet has these values |
-//! | `act_prof_create_member PROFILE ACTION(...)`, `act_prof_create_group PROFILE`, `act_prof_add_member_to_group PROFILE MEMBER GROUP` | members and groups, each numbered from 0 |
+//! | `check_idle [ID...]` | since the last `check_idle`, the control plane was told that these entries are idle, and no others |
+//! | `table_set_timeout ID MS` | the entry is idle when no packet hits it for so many milliseconds, looked at once a second |
+//! | `act_prof_create_member PROFILE ACTION(...)`, `act_prof_create_group PROFILE` | members and groups, each numbered from 0 |
+//! | `act_prof_add_member_to_group PROFILE MEMBER GROUP [weight:N] [watch_port:PORT]` | a member of a group, chosen only while the port is up |
 //! | `table_indirect_add TABLE [PRIORITY] KEY:VALUE... MEMBER`, `table_indirect_add_with_group TABLE ... GROUP` | entries of tables with a profile |
 //! | `pvs_add SET VALUE...`, `pvs_clear SET` | members of value sets |
 //! | `set_queue_rate PPS [PORT [QUEUE]]`, `set_queue_depth PACKETS [PORT [QUEUE]]` | egress queues |
 //! | `port_up PORT`, `port_down PORT` | link state |
+//! | `mc_node_create RID PORT:BACKUP...` | the first of the backup ports that is up stands in for the port while it is down; `mc_node_update` too |
+//!
+//! Port 510 is the CPU port: what comes in by it is a packet that the control plane sends, and `expect 510` is for what
+//! it gets. Both have the controller header as the program reads and writes it.
 //!
 //! Values of `range` keys are written `LOW..HIGH`, and a ternary value may be written `VALUE&&&MASK`.
 
@@ -65,7 +73,6 @@ mod bind;
 mod data;
 mod keys;
 mod lex;
-mod names;
 mod parse;
 mod plan;
 mod report;

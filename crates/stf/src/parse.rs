@@ -1,11 +1,16 @@
 //! From text to a script. A line that cannot be read is a finding; the others are read all the same.
 
-use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+mod words;
+
+use source::names::nearest;
+use source::{Diagnostics, FileId, SourceMap};
 
 use crate::data::Pattern;
 use crate::lex::Line;
-use crate::names::nearest;
-use crate::script::{Call, Command, Element, Rate, Relation, Script, Target, What, Word, Written};
+use crate::script::{Call, Command, Element, Script, Target, What, Word};
+use words::{
+    Parsed, expect_sign, many, name, outlets, port, queue, rate, relation, shown, small, value, word, written, wrong,
+};
 
 /// Reads the file `file` of `map`. `None` when there was an error; all of them are in `diagnostics` then.
 pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Script> {
@@ -28,13 +33,7 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
     (diagnostics.error_count() == before).then_some(script)
 }
 
-type Parsed<T> = Result<T, Box<Diagnostic>>;
-
-fn wrong(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
-    Box::new(Diagnostic::error("stf-syntax", span, message))
-}
-
-const COMMANDS: [&str; 37] = [
+const COMMANDS: [&str; 40] = [
     "packet",
     "expect",
     "no_packet",
@@ -45,6 +44,7 @@ const COMMANDS: [&str; 37] = [
     "check_counter",
     "check_register",
     "check_digest",
+    "check_idle",
     "mirroring_add",
     "mirroring_add_mc",
     "mirroring_delete",
@@ -53,6 +53,7 @@ const COMMANDS: [&str; 37] = [
     "mc_node_create",
     "mc_node_update",
     "mc_node_associate",
+    "mc_set_lag_membership",
     "counter_read",
     "counter_write",
     "register_read",
@@ -64,6 +65,7 @@ const COMMANDS: [&str; 37] = [
     "act_prof_create_member",
     "act_prof_create_group",
     "act_prof_add_member_to_group",
+    "table_set_timeout",
     "table_indirect_add",
     "table_indirect_add_with_group",
     "pvs_add",
@@ -101,6 +103,10 @@ fn command(line: &mut Line) -> Parsed<What> {
             What::CheckRegister { name, index, relation: relation(line)?, value: value(line)? }
         }
         "check_digest" => What::CheckDigest { name: name(line, "a digest")?, values: many(line, value)? },
+        "check_idle" => {
+            let any = line.peek().is_some();
+            What::CheckIdle { entries: if any { many(line, |line| name(line, "an entry"))? } else { Vec::new() } }
+        }
         "mirroring_add" => What::MirrorAdd { session: small(line, "a session")?, port: port(line)? },
         "mirroring_add_mc" => {
             What::MirrorAddGroup { session: small(line, "a session")?, group: small(line, "a multicast group")? }
@@ -108,8 +114,9 @@ fn command(line: &mut Line) -> Parsed<What> {
         "mirroring_delete" => What::MirrorDelete { session: small(line, "a session")? },
         "mirroring_get" => What::MirrorGet { session: small(line, "a session")? },
         "mc_mgrp_create" => What::GroupCreate { group: small(line, "a multicast group")? },
-        "mc_node_create" => What::NodeCreate { rid: small(line, "a replication id")?, ports: many(line, port)? },
-        "mc_node_update" => What::NodeUpdate { node: small(line, "a node")?, ports: many(line, port)? },
+        "mc_node_create" => What::NodeCreate { rid: small(line, "a replication id")?, outlets: outlets(line)? },
+        "mc_node_update" => What::NodeUpdate { node: small(line, "a node")?, outlets: outlets(line)? },
+        "mc_set_lag_membership" => What::LagMembers { lag: small(line, "a LAG")?, ports: many(line, port)? },
         "mc_node_associate" => {
             What::NodeAssociate { group: small(line, "a multicast group")?, node: small(line, "a node")? }
         }
@@ -138,11 +145,10 @@ fn command(line: &mut Line) -> Parsed<What> {
         }
         "act_prof_create_member" => What::MemberCreate { profile: name(line, "an action profile")?, call: call(line)? },
         "act_prof_create_group" => What::MemberGroupCreate { profile: name(line, "an action profile")? },
-        "act_prof_add_member_to_group" => What::MemberJoin {
-            profile: name(line, "an action profile")?,
-            member: small(line, "a member")?,
-            group: small(line, "a group")?,
-        },
+        "act_prof_add_member_to_group" => member_join(line)?,
+        "table_set_timeout" => {
+            What::TimeoutSet { entry: name(line, "an entry")?, ms: small(line, "a number of milliseconds")? }
+        }
         "pvs_add" => What::ValueSetAdd { name: name(line, "a value set")?, values: many(line, written)? },
         "pvs_clear" => What::ValueSetClear { name: name(line, "a value set")? },
         "set_queue_rate" => {
@@ -172,65 +178,6 @@ fn command(line: &mut Line) -> Parsed<What> {
             Err(Box::new(error.label(format!("`{}` is complete before this", verb.text))))
         }
     }
-}
-
-fn word(line: &mut Line, what: &str) -> Parsed<Word> {
-    let here = line.here();
-    match line.next() {
-        Some(word) if word.is_word() => Ok(word),
-        Some(other) => Err(wrong(other.span, format!("expected {what}, found `{}`", other.text))),
-        None => Err(wrong(here, format!("expected {what}, found the end of the line"))),
-    }
-}
-
-fn name(line: &mut Line, what: &str) -> Parsed<Word> {
-    word(line, &format!("the name of {what}"))
-}
-
-/// A number that fits.
-fn small<T: TryFrom<u64>>(line: &mut Line, what: &str) -> Parsed<T> {
-    let word = word(line, what)?;
-    let digits = word.text.to_ascii_lowercase();
-    let parsed = match digits.get(..2) {
-        Some("0x") => u64::from_str_radix(&digits[2..], 16),
-        Some("0b") => u64::from_str_radix(&digits[2..], 2),
-        _ => digits.parse(),
-    };
-    let fits = parsed.ok().and_then(|value| T::try_from(value).ok());
-    fits.ok_or_else(|| wrong(word.span, format!("`{}` is not {what}", shown(&word.text))))
-}
-
-fn port(line: &mut Line) -> Parsed<u32> {
-    let span = line.here();
-    let port = small(line, "a port number")?;
-    if port >= v1model::DROP_PORT {
-        return Err(wrong(span, format!("ports are numbered 0 to {}", v1model::DROP_PORT - 1)));
-    }
-    Ok(port)
-}
-
-fn queue(line: &mut Line) -> Parsed<(Option<u32>, Option<usize>)> {
-    let port = line.peek().is_some().then(|| port(line)).transpose()?;
-    let span = line.here();
-    let queue = line.peek().is_some().then(|| small(line, "a queue")).transpose()?;
-    if queue.is_some_and(|queue: usize| queue >= switch::PRIORITIES) {
-        return Err(wrong(span, format!("queues are numbered 0 to {}", switch::PRIORITIES - 1)));
-    }
-    Ok((port, queue))
-}
-
-/// One or more, to the end of the line.
-fn many<T>(line: &mut Line, read: impl Fn(&mut Line) -> Parsed<T>) -> Parsed<Vec<T>> {
-    let mut all = vec![read(line)?];
-    while line.peek().is_some() {
-        all.push(read(line)?);
-    }
-    Ok(all)
-}
-
-/// Text that may be long, for a message.
-fn shown(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 fn packet(line: &mut Line) -> Parsed<What> {
@@ -296,6 +243,26 @@ fn add(line: &mut Line, indirect: Option<fn(u32) -> Target>) -> Parsed<What> {
     Ok(What::Add { table, priority, keys, target, id })
 }
 
+/// `PROFILE MEMBER GROUP [weight:N] [watch_port:PORT]`
+fn member_join(line: &mut Line) -> Parsed<What> {
+    let profile = name(line, "an action profile")?;
+    let (member, group) = (small(line, "a member")?, small(line, "a group")?);
+    let (mut weight, mut watch_port) = (1, None);
+    while line.peek().is_some() {
+        let option = word(line, "`weight` or `watch_port`")?;
+        expect_sign(line, ":", "`:` and a number")?;
+        match option.text.as_str() {
+            "weight" => weight = small(line, "a weight")?,
+            "watch_port" => watch_port = Some(port(line)?),
+            other => {
+                let message = format!("expected `weight` or `watch_port`, found `{}`", shown(other));
+                return Err(wrong(option.span, message));
+            }
+        }
+    }
+    Ok(What::MemberJoin { profile, member, group, weight, watch_port })
+}
+
 fn call(line: &mut Line) -> Parsed<Call> {
     let action = name(line, "an action")?;
     expect_sign(line, "(", "the action's arguments, or `()`")?;
@@ -309,52 +276,6 @@ fn call(line: &mut Line) -> Parsed<Call> {
         args.push((param, value(line)?));
     }
     Ok(Call { action, args })
-}
-
-fn expect_sign(line: &mut Line, sign: &str, what: &str) -> Parsed<()> {
-    if line.take(sign) {
-        return Ok(());
-    }
-    let found = line.peek().map_or("the end of the line".to_owned(), |word| format!("`{}`", shown(&word.text)));
-    Err(wrong(line.here(), format!("expected {what}, found {found}")))
-}
-
-/// A number as it is written, with a sign before it if it has one.
-fn value(line: &mut Line) -> Parsed<Word> {
-    let sign = line.peek().filter(|word| word.text == "-").cloned();
-    line.take("-");
-    let number = word(line, "a value")?;
-    Ok(match sign {
-        Some(sign) => Word { text: format!("-{}", number.text), span: sign.span.to(number.span) },
-        None => number,
-    })
-}
-
-fn written(line: &mut Line) -> Parsed<Written> {
-    let first = value(line)?;
-    if line.take("/") {
-        return Ok(Written::Prefix(first, word(line, "a prefix length")?));
-    }
-    if line.take("&&&") {
-        return Ok(Written::Mask(first, word(line, "a mask")?));
-    }
-    if line.take("->") {
-        return Ok(Written::Range(first, value(line)?));
-    }
-    if let Some((low, high)) = first.text.split_once("..") {
-        // The two halves share the place of the whole.
-        let half = |text: &str| Word { text: text.to_owned(), span: first.span };
-        return Ok(Written::Range(half(low), half(high)));
-    }
-    Ok(Written::One(first))
-}
-
-fn rate(line: &mut Line) -> Parsed<Rate> {
-    let number = word(line, "a rate")?;
-    let per_us: Option<f64> = number.text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
-    let per_us = per_us.ok_or_else(|| wrong(number.span, format!("`{}` is not a rate", shown(&number.text))))?;
-    expect_sign(line, ":", "`:` and a burst size")?;
-    Ok(Rate { per_us, burst: small(line, "a burst size")? })
 }
 
 /// `name(index)`
@@ -382,18 +303,4 @@ fn check_counter(line: &mut Line) -> Parsed<What> {
     };
     let relation = relation(line)?;
     Ok(What::CheckCounter { name, element, check: Some((bytes, relation, small(line, "a number")?)) })
-}
-
-fn relation(line: &mut Line) -> Parsed<Relation> {
-    let here = line.here();
-    let sign = line.next();
-    match sign.as_ref().map(|word| word.text.as_str()) {
-        Some("==") => Ok(Relation::Equal),
-        Some("!=") => Ok(Relation::Unequal),
-        Some("<") => Ok(Relation::Less),
-        Some("<=") => Ok(Relation::LessEqual),
-        Some(">") => Ok(Relation::Greater),
-        Some(">=") => Ok(Relation::GreaterEqual),
-        _ => Err(wrong(here, "expected `==`, `!=`, `<`, `<=`, `>` or `>=`")),
-    }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use bits::Bits;
-use engine::{ActionCall, CounterValue, MeterConfig, TableEntry};
+use engine::{ActionCall, CounterValue, GroupMember, MeterConfig, TableEntry};
 use ir::{CounterId, DigestId, KeyValue, MeterId, ProfileId, RegisterId, TableId, ValueSetId};
 use source::Span;
 
 use crate::data::Pattern;
-use crate::script::Relation;
+use crate::script::{Outlets, Relation};
 
 /// A script that a program can be tested with; [`Test::run`] does.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum Cell<Id> {
 }
 
 /// An entry by what it is found by.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryRef {
     pub(crate) table: TableId,
     pub(crate) keys: Vec<KeyValue>,
@@ -43,24 +43,72 @@ pub(crate) struct EntryRef {
 /// One thing to do.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Packet { port: u32, data: Vec<u8> },
-    Expect { port: u32, pattern: Pattern },
+    Packet {
+        port: u32,
+        data: Vec<u8>,
+    },
+    Expect {
+        port: u32,
+        pattern: Pattern,
+    },
     Wait,
-    Insert { table: TableId, entry: TableEntry },
-    Default { table: TableId, call: ActionCall },
+    Insert {
+        table: TableId,
+        entry: TableEntry,
+    },
+    Default {
+        table: TableId,
+        call: ActionCall,
+    },
     RemoveAll,
     Remove(EntryRef),
-    CheckCounter { cell: Cell<CounterId>, check: Option<(bool, Relation, u64)> },
-    CheckRegister { register: RegisterId, index: u64, relation: Relation, value: Bits },
-    CheckDigest { digest: DigestId, values: Vec<Bits> },
-    MirrorAdd { session: u32, port: u32 },
-    MirrorAddGroup { session: u32, group: u32 },
+    CheckCounter {
+        cell: Cell<CounterId>,
+        check: Option<(bool, Relation, u64)>,
+    },
+    CheckRegister {
+        register: RegisterId,
+        index: u64,
+        relation: Relation,
+        value: Bits,
+    },
+    CheckDigest {
+        digest: DigestId,
+        values: Vec<Bits>,
+    },
+    /// Entries with the names that the script gives them.
+    CheckIdle(Vec<(String, EntryRef)>),
+    TimeoutSet {
+        entry: EntryRef,
+        ns: u64,
+    },
+    MirrorAdd {
+        session: u32,
+        port: u32,
+    },
+    MirrorAddGroup {
+        session: u32,
+        group: u32,
+    },
     MirrorDelete(u32),
     MirrorGet(u32),
     GroupCreate(u32),
-    NodeCreate { rid: u16, ports: Vec<u32> },
-    NodeUpdate { node: u32, ports: Vec<u32> },
-    NodeAssociate { group: u32, node: u32 },
+    NodeCreate {
+        rid: u16,
+        outlets: Outlets,
+    },
+    NodeUpdate {
+        node: u32,
+        outlets: Outlets,
+    },
+    LagMembers {
+        lag: u32,
+        ports: Vec<u32>,
+    },
+    NodeAssociate {
+        group: u32,
+        node: u32,
+    },
     CounterRead(Cell<CounterId>),
     CounterWrite(Cell<CounterId>, CounterValue),
     RegisterRead(RegisterId, u64),
@@ -71,10 +119,25 @@ pub(crate) enum Op {
     MeterSetAll(MeterId, MeterConfig),
     MemberCreate(ProfileId, u32, ActionCall),
     MemberGroupCreate(ProfileId, u32),
-    MemberJoin { profile: ProfileId, member: u32, group: u32 },
+    MemberJoin {
+        profile: ProfileId,
+        group: u32,
+        member: GroupMember,
+    },
     ValueSetAdd(ValueSetId, Vec<KeyValue>),
     ValueSetClear(ValueSetId),
-    QueueRate { pps: u64, port: Option<u32>, queue: Option<usize> },
-    QueueDepth { packets: usize, port: Option<u32>, queue: Option<usize> },
-    PortUp { port: u32, up: bool },
+    QueueRate {
+        pps: u64,
+        port: Option<u32>,
+        queue: Option<usize>,
+    },
+    QueueDepth {
+        packets: usize,
+        port: Option<u32>,
+        queue: Option<usize>,
+    },
+    PortUp {
+        port: u32,
+        up: bool,
+    },
 }

@@ -1,18 +1,21 @@
 //! Drives a switch through a test, in virtual time.
 
-use std::collections::VecDeque;
+mod checks;
+mod traffic;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bits::Bits;
-use engine::{CounterValue, EntryError, GroupMember, MeterConfig};
-use ir::{CounterId, DigestId, MeterId, Program};
+use engine::{EntryError, TableEntry};
+use ir::{DigestId, Program};
 use source::Span;
-use switch::{Device, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
+use switch::{Device, Frame, Notification, PortId, Time};
 use v1model::{Config, LoadError, Switch};
 
 use crate::plan::{Cell, EntryRef, Op, Test};
-use crate::report::{Arrival, Expectation, Failure, Reading, Report, Sent, compare};
-use crate::script::Relation;
+use crate::report::{Arrival, Expectation, Failure, Report, Sent, compare};
+use traffic::Node;
 
 /// How a test is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +53,7 @@ impl Test {
     /// If `program` is not the one that the test was bound to.
     pub fn run(&self, program: &Arc<Program>, options: &RunOptions) -> Result<Report, LoadError> {
         let ports = (0..v1model::DROP_PORT).map(PortId).collect();
-        // There is no control plane here that packets could go to: all ports are alike.
-        let config = Config { ports, cpu_port: None, seed: options.seed, min_frame: 0, ..Config::default() };
+        let config = Config { ports, seed: options.seed, min_frame: 0, ..Config::default() };
         let mut run = Run {
             switch: Switch::new(program.clone(), config)?,
             program,
@@ -61,7 +63,9 @@ impl Test {
             expected: Vec::new(),
             nodes: Vec::new(),
             groups: Vec::new(),
+            lags: BTreeMap::new(),
             digests: VecDeque::new(),
+            idle: Vec::new(),
             sent_bytes: 0,
             inserted: Vec::new(),
         };
@@ -77,12 +81,6 @@ impl Test {
     }
 }
 
-/// A multicast node: a replication id and ports.
-struct Node {
-    rid: u16,
-    ports: Vec<u32>,
-}
-
 struct Run<'a> {
     switch: Switch,
     program: &'a Program,
@@ -92,10 +90,14 @@ struct Run<'a> {
     report: Report,
     expected: Vec<Expectation>,
     nodes: Vec<Node>,
+    /// The ports of link aggregation groups, in order.
+    lags: BTreeMap<u32, Vec<u32>>,
     /// Multicast groups and their nodes.
     groups: Vec<(u32, Vec<u32>)>,
     /// Digests that nobody asked for yet.
     digests: VecDeque<(DigestId, Vec<Bits>)>,
+    /// Entries told of as idle that nobody asked for yet.
+    idle: Vec<EntryRef>,
     /// Entries to take away again.
     inserted: Vec<EntryRef>,
     /// What left the switch so far, in bytes.
@@ -121,46 +123,14 @@ impl Run<'_> {
                 self.expected.push(Expectation { at, port: *port, pattern: pattern.clone(), after });
             }
             Op::Wait => self.wait(AFTER_WRITE_NS),
-            Op::CheckCounter { cell, check } => return self.check_counter(at, cell, *check),
-            Op::CheckRegister { register, index, relation, value } => {
-                let got = self.switch.objects().register(*register, *index).map_err(|error| error.to_string())?;
-                if !relation.holds(got.to_big(), value.to_big()) {
-                    let message = format!(
-                        "`{}[{index}]` is {got:#x}, not {} {value:#x}",
-                        self.program.registers[*register].name,
-                        relation.sign()
-                    );
-                    self.report.failures.push(Failure::Check { at, message });
-                }
-            }
-            Op::CheckDigest { digest, values } => self.check_digest(at, *digest, values),
-            Op::CounterRead(cell) => {
-                let CounterValue { packets, bytes } = self.counter(cell)?;
-                self.reading(at, format!("{packets} packets, {bytes} bytes"));
-            }
-            Op::RegisterRead(register, index) => {
-                let value = self.switch.objects().register(*register, *index).map_err(|error| error.to_string())?;
-                let text = format!("{}[{index}] = {value:#x}", self.program.registers[*register].name);
-                self.reading(at, text);
-            }
-            Op::MeterGet(cell) => {
-                let text = match self.meter(cell)? {
-                    Some(MeterConfig { cir, cbs, pir, pbs }) => {
-                        format!("committed {cir}/s, burst {cbs}; peak {pir}/s, burst {pbs}")
-                    }
-                    None => "no rates".to_owned(),
-                };
-                self.reading(at, text);
-            }
-            Op::MirrorGet(session) => {
-                let Some(found) = self.switch.mirror_sessions().get(*session) else {
-                    return Err(format!("there is no mirror session {session}"));
-                };
-                let ports: Vec<String> = found.replicas.iter().map(|copy| format!("port {}", copy.port)).collect();
-                let group = found.group.map(|group| format!("multicast group {group}"));
-                let text = ports.into_iter().chain(group).collect::<Vec<_>>().join(", ");
-                self.reading(at, format!("mirror session {session}: {text}"));
-            }
+            Op::CheckCounter { .. }
+            | Op::CheckRegister { .. }
+            | Op::CheckDigest { .. }
+            | Op::CheckIdle(_)
+            | Op::CounterRead(_)
+            | Op::RegisterRead(..)
+            | Op::MeterGet(_)
+            | Op::MirrorGet(_) => return self.look(at, op),
             write => {
                 self.wrote = true;
                 return self.write(write);
@@ -192,6 +162,11 @@ impl Run<'_> {
             Op::Remove(EntryRef { table, keys, priority }) => {
                 refused(objects.delete(*table, keys, *priority).map(drop))
             }
+            Op::TimeoutSet { entry: EntryRef { table, keys, priority }, ns } => {
+                let installed = objects.get(*table, keys, *priority).map_err(|error| error.to_string())?;
+                let entry = TableEntry { idle_timeout_ns: *ns, ..installed.entry.clone() };
+                refused(objects.modify(*table, entry))
+            }
             Op::CounterWrite(cell, value) => match cell {
                 Cell::Array(counter, index) => refused(objects.set_counter(*counter, *index, *value)),
                 Cell::Entry(entry) => {
@@ -215,10 +190,10 @@ impl Run<'_> {
             Op::MeterSetAll(meter, config) => refused(objects.configure_meters(*meter, Some(*config))),
             Op::MemberCreate(profile, id, call) => refused(objects.insert_member(*profile, *id, call.clone())),
             Op::MemberGroupCreate(profile, id) => refused(objects.insert_group(*profile, *id, Vec::new(), 0)),
-            Op::MemberJoin { profile, member, group } => {
+            Op::MemberJoin { profile, group, member } => {
                 let members = objects.group(*profile, *group).ok_or(format!("there is no group {group}"))?;
                 let mut members = members.to_vec();
-                members.push(GroupMember { member: *member, weight: 1, watch_port: None });
+                members.push(member.clone());
                 refused(objects.modify_group(*profile, *group, members))
             }
             Op::ValueSetAdd(set, member) => refused(objects.insert_value_set_member(*set, member.clone())),
@@ -228,76 +203,6 @@ impl Run<'_> {
             }
             other => self.traffic(other),
         }
-    }
-
-    /// What changes the traffic manager.
-    fn traffic(&mut self, op: &Op) -> Done {
-        match op {
-            Op::MirrorAdd { session, port } => {
-                self.switch.set_mirror_session(*session, Some(MirrorSession::to_port(*port)));
-            }
-            Op::MirrorAddGroup { session, group } => {
-                self.switch.set_mirror_session(*session, Some(MirrorSession::to_group(*group)));
-            }
-            Op::MirrorDelete(session) => {
-                self.switch.set_mirror_session(*session, None);
-            }
-            Op::GroupCreate(group) => {
-                if self.groups.iter().any(|(id, _)| id == group) {
-                    return Err(format!("there is a multicast group {group} already"));
-                }
-                self.groups.push((*group, Vec::new()));
-                return self.set_group(*group);
-            }
-            Op::NodeCreate { rid, ports } => self.nodes.push(Node { rid: *rid, ports: ports.clone() }),
-            Op::NodeUpdate { node, ports } => {
-                self.node(*node)?.ports = ports.clone();
-                for (group, nodes) in self.groups.clone() {
-                    if nodes.contains(node) {
-                        self.set_group(group)?;
-                    }
-                }
-            }
-            Op::NodeAssociate { group, node } => {
-                self.node(*node)?;
-                let found = self.groups.iter_mut().find(|(id, _)| id == group);
-                let (_, nodes) = found.ok_or(format!("there is no multicast group {group}"))?;
-                nodes.push(*node);
-                return self.set_group(*group);
-            }
-            Op::QueueRate { pps, port, queue } => {
-                let rate = (*pps > 0).then_some(*pps);
-                let ports = port.map_or(0..v1model::DROP_PORT, |port| port..port + 1);
-                ports.for_each(|port| self.switch.set_queue_rate(PortId(port), *queue, rate));
-            }
-            Op::QueueDepth { packets, port, queue } => match port {
-                Some(port) => self.switch.set_queue_depth(PortId(*port), *queue, *packets),
-                None => self.switch.set_all_queue_depths(*packets),
-            },
-            Op::PortUp { port, up } => {
-                self.switch.set_port_up(PortId(*port), *up);
-            }
-            other => unreachable!("{other:?} does not write to the switch"),
-        }
-        Ok(())
-    }
-
-    fn node(&mut self, node: u32) -> Result<&mut Node, String> {
-        self.nodes.get_mut(node as usize).ok_or_else(|| format!("there is no multicast node {node}; the first is 0"))
-    }
-
-    /// Tells the switch of a group as it is now.
-    fn set_group(&mut self, group: u32) -> Done {
-        let nodes = self.groups.iter().find(|(id, _)| *id == group).map(|(_, nodes)| nodes.as_slice());
-        let mut replicas = Vec::new();
-        for node in nodes.unwrap_or_default() {
-            let Node { rid, ports } = &self.nodes[*node as usize];
-            // A node has a set of ports; BMv2 goes through it in order.
-            let ports: std::collections::BTreeSet<u32> = ports.iter().copied().collect();
-            replicas.extend(ports.into_iter().map(|port| Replica::new(port, *rid)));
-        }
-        let made = self.switch.set_multicast_group(group, Some(MulticastGroup { replicas }));
-        if made { Ok(()) } else { Err(format!("multicast group {group} cannot be, or has too many copies")) }
     }
 
     fn packet(&mut self, at: Span, port: u32, data: &[u8]) {
@@ -338,61 +243,17 @@ impl Run<'_> {
         let arrivals = out.into_iter().map(|frame| Arrival { port: frame.port.0, data: frame.data, cause, time_ns });
         self.report.arrivals.extend(arrivals);
         for notification in self.switch.take_notifications() {
-            if let Notification::Digest { digest, values, .. } = notification {
-                self.digests.push_back((digest, values));
+            match notification {
+                Notification::Digest { digest, values, .. } => self.digests.push_back((digest, values)),
+                Notification::PacketIn { port, data, .. } => {
+                    self.sent_bytes += data.len() + 64;
+                    self.report.arrivals.push(Arrival { port: port.0, data, cause, time_ns });
+                }
+                Notification::IdleTimeout { table, entry, .. } => {
+                    self.idle.push(EntryRef { table, keys: entry.keys, priority: entry.priority });
+                }
             }
         }
-    }
-
-    fn counter(&self, cell: &Cell<CounterId>) -> Result<CounterValue, String> {
-        let objects = self.switch.objects();
-        let value = match cell {
-            Cell::Array(counter, index) => objects.counter(*counter, *index),
-            Cell::Entry(entry) => objects.get(entry.table, &entry.keys, entry.priority).map(|it| it.counter),
-            Cell::Nowhere(handle) => return Err(no_entry(*handle)),
-        };
-        value.map_err(|error| error.to_string())
-    }
-
-    fn meter(&self, cell: &Cell<MeterId>) -> Result<Option<MeterConfig>, String> {
-        let objects = self.switch.objects();
-        let config = match cell {
-            Cell::Array(meter, index) => objects.meter_config(*meter, *index),
-            Cell::Entry(entry) => objects.get(entry.table, &entry.keys, entry.priority).map(|it| it.meter.config()),
-            Cell::Nowhere(handle) => return Err(no_entry(*handle)),
-        };
-        config.map_err(|error| error.to_string())
-    }
-
-    fn check_counter(&mut self, at: Span, cell: &Cell<CounterId>, check: Option<(bool, Relation, u64)>) -> Done {
-        let value = self.counter(cell)?;
-        let Some((in_bytes, relation, want)) = check else { return Ok(()) };
-        let (got, unit) = if in_bytes { (value.bytes, "bytes") } else { (value.packets, "packets") };
-        if !relation.holds(got, want) {
-            let message = format!("the counter has {got} {unit}, not {} {want}", relation.sign());
-            self.report.failures.push(Failure::Check { at, message });
-        }
-        Ok(())
-    }
-
-    fn check_digest(&mut self, at: Span, digest: DigestId, values: &[Bits]) {
-        let name = &self.program.digests[digest].name;
-        let listed = |values: &[Bits]| values.iter().map(|v| format!("{v:#x}")).collect::<Vec<_>>().join(" ");
-        let message = match self.digests.pop_front() {
-            None => format!("no digest was sent that was not asked for before; `{name}` was to be"),
-            Some((other, _)) if other != digest => {
-                format!("the digest `{}` was sent, not `{name}`", self.program.digests[other].name)
-            }
-            Some((_, got)) if got != values => {
-                format!("the digest `{name}` has the values {}, not {}", listed(&got), listed(values))
-            }
-            Some(_) => return,
-        };
-        self.report.failures.push(Failure::Check { at, message });
-    }
-
-    fn reading(&mut self, at: Span, text: String) {
-        self.report.readings.push(Reading { at, text });
     }
 }
 

@@ -124,6 +124,20 @@ pub(crate) struct Rate {
     pub(crate) burst: u64,
 }
 
+/// A copy that a multicast node makes: the port, and those that stand in for it, in order, while it is down.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Copies {
+    pub(crate) port: u32,
+    pub(crate) backups: Vec<u32>,
+}
+
+/// Where a multicast node copies to: ports, and link aggregation groups by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outlets {
+    pub(crate) copies: Vec<Copies>,
+    pub(crate) lags: Vec<u32>,
+}
+
 /// A command.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
@@ -138,13 +152,16 @@ pub(crate) enum What {
     CheckCounter { name: Word, element: Element, check: Option<(bool, Relation, u64)> },
     CheckRegister { name: Word, index: u64, relation: Relation, value: Word },
     CheckDigest { name: Word, values: Vec<Word> },
+    CheckIdle { entries: Vec<Word> },
+    TimeoutSet { entry: Word, ms: u64 },
     MirrorAdd { session: u32, port: u32 },
     MirrorAddGroup { session: u32, group: u32 },
     MirrorDelete { session: u32 },
     MirrorGet { session: u32 },
     GroupCreate { group: u32 },
-    NodeCreate { rid: u16, ports: Vec<u32> },
-    NodeUpdate { node: u32, ports: Vec<u32> },
+    NodeCreate { rid: u16, outlets: Outlets },
+    NodeUpdate { node: u32, outlets: Outlets },
+    LagMembers { lag: u32, ports: Vec<u32> },
     NodeAssociate { group: u32, node: u32 },
     CounterRead { name: Word, index: u64 },
     CounterWrite { name: Word, index: u64, packets: u64, bytes: u64 },
@@ -155,7 +172,7 @@ pub(crate) enum What {
     MeterSet { name: Word, index: Option<u64>, rates: [Rate; 2] },
     MemberCreate { profile: Word, call: Call },
     MemberGroupCreate { profile: Word },
-    MemberJoin { profile: Word, member: u32, group: u32 },
+    MemberJoin { profile: Word, member: u32, group: u32, weight: u32, watch_port: Option<u32> },
     ValueSetAdd { name: Word, values: Vec<Written> },
     ValueSetClear { name: Word },
     QueueRate { pps: u64, port: Option<u32>, queue: Option<usize> },

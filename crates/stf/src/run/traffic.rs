@@ -1,0 +1,108 @@
+//! Commands that change the traffic manager: mirror sessions, multicast, queues, link states.
+
+use std::collections::BTreeSet;
+
+use switch::{MirrorSession, MulticastGroup, PortId, Replica};
+
+use super::{Done, Run};
+use crate::plan::Op;
+use crate::script::{Copies, Outlets};
+
+/// What BMv2 has for the hash that chooses a member of a LAG.
+const LAG_HASH: usize = 0xff;
+
+/// A multicast node: a replication id and copies.
+pub(super) struct Node {
+    rid: u16,
+    outlets: Outlets,
+}
+
+impl Run<'_> {
+    /// What changes the traffic manager.
+    pub(super) fn traffic(&mut self, op: &Op) -> Done {
+        match op {
+            Op::MirrorAdd { session, port } => {
+                self.switch.set_mirror_session(*session, Some(MirrorSession::to_port(*port)));
+            }
+            Op::MirrorAddGroup { session, group } => {
+                self.switch.set_mirror_session(*session, Some(MirrorSession::to_group(*group)));
+            }
+            Op::MirrorDelete(session) => {
+                self.switch.set_mirror_session(*session, None);
+            }
+            Op::GroupCreate(group) => {
+                if self.groups.iter().any(|(id, _)| id == group) {
+                    return Err(format!("there is a multicast group {group} already"));
+                }
+                self.groups.push((*group, Vec::new()));
+                return self.set_group(*group);
+            }
+            Op::NodeCreate { rid, outlets } => self.nodes.push(Node { rid: *rid, outlets: outlets.clone() }),
+            Op::NodeUpdate { node, outlets } => {
+                self.node(*node)?.outlets = outlets.clone();
+                for (group, nodes) in self.groups.clone() {
+                    if nodes.contains(node) {
+                        self.set_group(group)?;
+                    }
+                }
+            }
+            Op::LagMembers { lag, ports } => {
+                self.lags.insert(*lag, ports.iter().copied().collect::<BTreeSet<_>>().into_iter().collect());
+                for (group, _) in self.groups.clone() {
+                    self.set_group(group)?;
+                }
+            }
+            Op::NodeAssociate { group, node } => {
+                self.node(*node)?;
+                let found = self.groups.iter_mut().find(|(id, _)| id == group);
+                let (_, nodes) = found.ok_or(format!("there is no multicast group {group}"))?;
+                nodes.push(*node);
+                return self.set_group(*group);
+            }
+            Op::QueueRate { pps, port, queue } => {
+                let rate = (*pps > 0).then_some(*pps);
+                let ports = port.map_or(0..v1model::DROP_PORT, |port| port..port + 1);
+                ports.for_each(|port| self.switch.set_queue_rate(PortId(port), *queue, rate));
+            }
+            Op::QueueDepth { packets, port, queue } => match port {
+                Some(port) => self.switch.set_queue_depth(PortId(*port), *queue, *packets),
+                None => self.switch.set_all_queue_depths(*packets),
+            },
+            Op::PortUp { port, up } => {
+                self.switch.set_port_up(PortId(*port), *up);
+            }
+            other => unreachable!("{other:?} does not write to the switch"),
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, node: u32) -> Result<&mut Node, String> {
+        self.nodes.get_mut(node as usize).ok_or_else(|| format!("there is no multicast node {node}; the first is 0"))
+    }
+
+    /// Tells the switch of a group as it is now.
+    fn set_group(&mut self, group: u32) -> Done {
+        let nodes = self.groups.iter().find(|(id, _)| *id == group).map(|(_, nodes)| nodes.as_slice());
+        let mut replicas = Vec::new();
+        for node in nodes.unwrap_or_default() {
+            let Node { rid, outlets: Outlets { copies, lags } } = &self.nodes[*node as usize];
+            // A node has a set of ports; BMv2 goes through it in order.
+            for Copies { port, backups } in copies.iter().collect::<BTreeSet<_>>() {
+                let backups = backups.iter().copied().map(PortId).collect();
+                replicas.push(Replica { backups, ..Replica::new(*port, *rid) });
+            }
+            // One member of a LAG gets the copy, the same for all packets as in BMv2; the others stand in for it.
+            for lag in lags.iter().collect::<BTreeSet<_>>() {
+                let mut members = self.lags.get(lag).cloned().unwrap_or_default();
+                if !members.is_empty() {
+                    let chosen = LAG_HASH % members.len();
+                    members.rotate_left(chosen);
+                    let backups = members[1..].iter().copied().map(PortId).collect();
+                    replicas.push(Replica { backups, ..Replica::new(members[0], *rid) });
+                }
+            }
+        }
+        let made = self.switch.set_multicast_group(group, Some(MulticastGroup { replicas }));
+        if made { Ok(()) } else { Err(format!("multicast group {group} cannot be, or has too many copies")) }
+    }
+}
