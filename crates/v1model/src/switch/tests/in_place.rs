@@ -1,0 +1,181 @@
+//! Packets that are run where they lie and packets that are handed over come to the same.
+
+use std::sync::Arc;
+
+use ::switch::{Departed, Device, Frame, MirrorSession, MulticastGroup, PortId, Replica, Roomy, Time};
+
+use super::probe::{Do, frame, program};
+use super::traced::{packet, router};
+use crate::{Config, Executor, Switch};
+
+/// A generator that is the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// Two switches that are told the same: one is handed frames, the other is lent them.
+struct Pair {
+    handed: Switch,
+    lent: Switch,
+    /// Frames that left from where they came in.
+    in_place: usize,
+}
+
+impl Pair {
+    fn new(make: impl Fn() -> Switch) -> Pair {
+        Pair { handed: make(), lent: make(), in_place: 0 }
+    }
+
+    fn both(&mut self, mut tell: impl FnMut(&mut Switch)) {
+        tell(&mut self.handed);
+        tell(&mut self.lent);
+    }
+
+    /// Sends a batch through both and compares everything that can be seen.
+    #[track_caller]
+    fn send(&mut self, now: Time, port: u32, frames: &[Vec<u8>], room: usize) {
+        let mut expected = Vec::new();
+        let mut input = frames.iter().map(|data| Frame::new(port, data.clone())).collect();
+        self.handed.step(now, &mut input, &mut expected);
+        let mut batch: Vec<Roomy> = frames.iter().map(|data| Roomy::new(data, room)).collect();
+        let mut departed = Vec::new();
+        self.lent.step_in_place(now, PortId(port), &mut batch, &mut departed);
+        let left = departed.into_iter().map(|departed| match departed {
+            Departed::Made(frame) => frame,
+            Departed::Lent { number, port } => {
+                self.in_place += 1;
+                Frame { port, data: batch[number].bytes().to_vec() }
+            }
+        });
+        assert_eq!(left.collect::<Vec<_>>(), expected, "at {now}, with {room} bytes of room");
+        self.compare();
+    }
+
+    #[track_caller]
+    fn compare(&mut self) {
+        let counted = |switch: &Switch| -> Vec<(String, u64)> {
+            let all = switch.registry().iter().map(|(name, value)| (name.to_owned(), value));
+            all.filter(|(_, value)| *value > 0).collect()
+        };
+        assert_eq!(counted(&self.lent), counted(&self.handed));
+        assert_eq!(self.lent.drop_sites(), self.handed.drop_sites());
+        assert_eq!(self.lent.take_notifications(), self.handed.take_notifications());
+        assert_eq!(self.lent.next_event(), self.handed.next_event());
+        assert_eq!(self.lent.waiting(), self.handed.waiting());
+    }
+}
+
+/// The probe with everything that it can be told.
+fn probe(executor: Executor, max_work: u32) -> Switch {
+    let config = Config { executor, max_work, ..Config::with_ports(6) };
+    let mut switch = Switch::new(Arc::new(program()), config).expect("the probe fits the switch");
+    let replicas = |ports: &[u32]| ports.iter().map(|port| Replica::new(*port, 7)).collect();
+    switch.set_multicast_group(1, Some(MulticastGroup { replicas: replicas(&[1, 2, 3]) }));
+    switch.set_multicast_group(2, Some(MulticastGroup { replicas: Vec::new() }));
+    let session = MirrorSession { replicas: replicas(&[2]), group: None, max_bytes: Some(20) };
+    switch.set_mirror_session(1, Some(session));
+    switch.set_mirror_session(2, Some(MirrorSession { replicas: Vec::new(), group: Some(1), max_bytes: None }));
+    switch.set_queue_rate(PortId(4), None, Some(100_000));
+    switch.set_queue_depth(PortId(4), None, 3);
+    switch.set_queue_depth(PortId(5), Some(2), 0);
+    switch
+}
+
+const OPS: [Do; 16] = [
+    Do::Unicast,
+    Do::Drop,
+    Do::DropWithoutSite,
+    Do::Multicast,
+    Do::CloneIngress,
+    Do::ResubmitOnce,
+    Do::ResubmitAlways,
+    Do::Digest,
+    Do::AssertInIngress,
+    Do::CloneEgress,
+    Do::CloneEgressAlways,
+    Do::Recirculate,
+    Do::RecirculateAlways,
+    Do::Truncate,
+    Do::DropInEgress,
+    Do::SecondByteIsPriority,
+];
+
+/// A frame for the probe, sometimes too short or too long to be one.
+fn any_frame(random: &mut Random) -> Vec<u8> {
+    let op = if random.below(2) == 0 { Do::Unicast } else { random.one_of(&OPS) };
+    let port = random.one_of(&[0, 1, 2, 3, 4, 5, 6, 510, 511]);
+    let payload = if random.below(40) == 0 { 10_240 } else { random.below(80) as usize };
+    let mut data = frame(op, port, random.below(5) as u16, payload);
+    if random.below(20) == 0 {
+        data.truncate(random.below(6) as usize);
+    }
+    data
+}
+
+fn story(seed: u64, executor: Executor, max_work: u32) -> usize {
+    let mut pair = Pair::new(|| probe(executor, max_work));
+    let mut random = Random(seed);
+    let mut now = 0;
+    for _ in 0..60 {
+        now += random.below(30);
+        if random.below(10) == 0 {
+            let (port, up) = (PortId(random.below(7) as u32), random.below(3) > 0);
+            pair.both(|switch| _ = switch.set_port_up(port, up));
+        }
+        let frames: Vec<Vec<u8>> = (0..random.below(9)).map(|_| any_frame(&mut random)).collect();
+        let (port, room) = (random.below(7) as u32, random.one_of(&[0, 8, 64]));
+        pair.send(Time::from_us(now), port, &frames, room);
+    }
+    pair.in_place
+}
+
+#[test]
+fn whatever_a_program_asks_for_comes_to_the_same() {
+    let in_place: usize = (0..40).map(|seed| story(seed, Executor::Jit, 4096)).sum();
+    assert!(in_place > 500, "only {in_place} frames left in place");
+}
+
+#[test]
+fn limits_on_work_hold_in_place() {
+    for max_work in 0..5 {
+        story(u64::from(max_work) + 1000, Executor::Jit, max_work);
+    }
+}
+
+#[test]
+fn without_machine_code_frames_are_copied() {
+    assert_eq!(story(1, Executor::Interpreter, 4096), 0);
+}
+
+#[test]
+fn a_router_forwards_in_place_and_counts_what_it_always_counts() {
+    let mut pair = Pair::new(|| router(|text| text.to_owned()));
+    let mut random = Random(9);
+    for time in 0..200 {
+        let mut any = || {
+            let mut data = packet(random.below(9) as u8);
+            if random.below(3) == 0 {
+                let at = random.below(data.len() as u64) as usize;
+                data[at] ^= 1 << random.below(8);
+            }
+            data.truncate(random.below(4 * data.len() as u64).max(1) as usize);
+            data
+        };
+        let frames: Vec<Vec<u8>> = (0..5).map(|_| any()).collect();
+        pair.send(Time::from_us(time), 1, &frames, 128);
+    }
+    assert!(pair.in_place > 100, "only {} frames left in place", pair.in_place);
+    for table in pair.handed.program().clone().tables.keys() {
+        let entries = |switch: &Switch| format!("{:?}", switch.objects().entries(table).collect::<Vec<_>>());
+        assert_eq!(entries(&pair.lent), entries(&pair.handed));
+    }
+}
