@@ -1,0 +1,108 @@
+//! A topology as the text of a `lab.toml`.
+
+use std::fmt::Write;
+
+use crate::read::UNLIMITED;
+use crate::topology::{Entries, Program, Shape, Topology};
+
+/// Writes a topology so that [`crate::read`] reads the same again (but for places).
+pub fn emit(topology: &Topology) -> String {
+    let mut text = String::new();
+    let uniform = topology.links.first().map(|link| link.shape);
+    let router = topology.switches.iter().all(|switch| switch.program == Program::Router);
+    let computed = topology.switches.iter().all(|switch| switch.entries == Entries::ShortestPaths);
+    text.push_str("[defaults]\n");
+    if router {
+        text.push_str("program = \"builtin:router\"\n");
+    }
+    if computed {
+        text.push_str("entries = \"shortest-paths\"\n");
+    }
+    if let Some(shape) = uniform {
+        _ = writeln!(text, "link = {{ {} }}", fields(&shape, &Shape::default()).join(", "));
+    }
+    for host in &topology.hosts {
+        _ = writeln!(text, "\n[hosts.{}]", key(&host.name));
+        if let Some((address, bits)) = host.address {
+            _ = writeln!(text, "ip = \"{address}/{bits}\"");
+        }
+        _ = writeln!(text, "mac = \"{}\"", host.mac);
+        if let Some(gateway) = host.gateway {
+            _ = writeln!(text, "gateway = \"{gateway}\"");
+        }
+        if !host.neighbours.is_empty() {
+            let one = |(address, mac): &(_, _)| format!("\"{address}\" = \"{mac}\"");
+            let all: Vec<String> = host.neighbours.iter().map(one).collect();
+            _ = writeln!(text, "neighbours = {{ {} }}", all.join(", "));
+        }
+        if !host.commands.is_empty() {
+            let all: Vec<String> = host.commands.iter().map(|command| string(command)).collect();
+            _ = writeln!(text, "commands = [{}]", all.join(", "));
+        }
+    }
+    for switch in &topology.switches {
+        _ = writeln!(text, "\n[switches.{}]", key(&switch.name));
+        match &switch.program {
+            Program::File(name, _) => _ = writeln!(text, "program = {}", string(name)),
+            Program::Router if !router => text.push_str("program = \"builtin:router\"\n"),
+            Program::Router | Program::Unsaid => {}
+        }
+        match &switch.entries {
+            Entries::File(name, _) => _ = writeln!(text, "entries = {}", string(name)),
+            Entries::ShortestPaths if !computed => text.push_str("entries = \"shortest-paths\"\n"),
+            Entries::ShortestPaths | Entries::None => {}
+        }
+        if let Some(port) = switch.cpu_port {
+            _ = writeln!(text, "cpu_port = {port}");
+        }
+    }
+    for link in &topology.links {
+        let ends = link.ends.map(|end| string(&topology.end_name(end)));
+        _ = writeln!(text, "\n[[links]]\nends = [{}]", ends.join(", "));
+        for field in fields(&link.shape, &uniform.unwrap_or_default()) {
+            _ = writeln!(text, "{field}");
+        }
+    }
+    text
+}
+
+/// What a shape says otherwise than `or`.
+fn fields(shape: &Shape, or: &Shape) -> Vec<String> {
+    let mut fields = Vec::new();
+    if shape.rate != or.rate {
+        let rate = shape.rate.map_or(UNLIMITED.to_owned(), |rate| rate.to_string());
+        fields.push(format!("rate = \"{rate}\""));
+    }
+    if shape.delay != or.delay {
+        fields.push(format!("delay = \"{}\"", shape.delay));
+    }
+    let chances = [
+        ("loss", shape.loss, or.loss),
+        ("corruption", shape.corruption, or.corruption),
+        ("duplication", shape.duplication, or.duplication),
+        ("reordering", shape.reordering, or.reordering),
+    ];
+    fields.extend(chances.iter().filter(|(_, is, or)| is != or).map(|(name, is, _)| format!("{name} = {is:?}")));
+    if shape.reorder_by != or.reorder_by {
+        fields.push(format!("reorder_by = \"{}\"", shape.reorder_by));
+    }
+    if shape.queue != or.queue {
+        fields.push(format!("queue = {}", shape.queue));
+    }
+    if shape.mtu != or.mtu {
+        fields.push(format!("mtu = {}", shape.mtu));
+    }
+    fields
+}
+
+/// A name as a key: bare if it can be.
+fn key(name: &str) -> String {
+    let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if bare { name.to_owned() } else { string(name) }
+}
+
+/// A text in quotes.
+fn string(text: &str) -> String {
+    // JSON's escapes are TOML's.
+    serde_json::Value::from(text).to_string()
+}

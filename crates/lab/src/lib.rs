@@ -1,0 +1,30 @@
+//! A whole network on one machine: the same topology in virtual time, exact and repeatable, or as namespaces and links.
+//!
+//! A [`Topology`] says which hosts and switches there are and how links join them. It is read from a file
+//! ([`read`]), or made ([`generate`]). [`sim`] runs it in virtual time, faster than the real thing, the same to the
+//! byte for the same seed. [`routes`] has a router for those who bring no program of their own.
+//!
+//! ```text
+//! lab.toml ── read ──┐                 ┌── sim: virtual time, programs on simulated hosts
+//! fat-tree ─ generate┴──> Topology ────┤
+//! topology.json ─ read ─┘              └── emit: back to a file
+//! ```
+//!
+//! The crate knows neither P4 nor how switches are made: whoever runs a network hands in [`sim::Element`]s, the same
+//! devices that forward real frames. It reads no clock, opens no socket and prints nothing.
+
+#![forbid(unsafe_code)]
+
+mod emit;
+pub mod generate;
+mod random;
+pub mod read;
+pub mod routes;
+pub mod sim;
+mod topology;
+
+pub use emit::emit;
+pub use random::Random;
+pub use topology::{
+    Delay, End, Entries, Host, Link, MAX_PORT, Node, NotAQuantity, Program, Rate, Shape, Switch, Topology,
+};

@@ -1,0 +1,77 @@
+//! Random numbers that are the same on every machine.
+
+/// A stream of random numbers: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+///
+/// Everything random in a simulation has a stream of its own, made from the seed and from what it is for, so that what
+/// one part draws never changes what another part sees.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Random {
+    /// The stream number `stream` of a seed.
+    pub fn new(seed: u64, stream: u64) -> Random {
+        Random(mix(seed.wrapping_add(STEP)) ^ mix(stream.wrapping_mul(STEP).wrapping_add(1)))
+    }
+
+    /// Any number.
+    pub fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
+    }
+
+    /// A number less than `end`, which is not 0; the bias is below 2^-64 times `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.word()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// A number from 0 up to, but not, 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True with a chance of 0 to 1. Draws nothing where the chance is 0.
+    pub fn chance(&mut self, chance: f64) -> bool {
+        chance > 0.0 && self.unit() < chance
+    }
+
+    /// Nanoseconds to the next event of a Poisson process with this mean between events.
+    pub fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
+        // `ln_1p` differs between C libraries by the last bit; rounding to a nanosecond hides it but at ties.
+        let ns = -libm::log1p(-self.unit()) * mean_ns;
+        ns.min(1e18) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Random;
+
+    #[test]
+    fn streams_are_the_same_on_every_machine_and_differ_from_each_other() {
+        let mut random = Random::new(1, 2);
+        let words: Vec<u64> = (0..3).map(|_| random.word()).collect();
+        assert_eq!(words, [13_782_664_598_465_056_799, 11_049_924_693_891_846_907, 15_153_185_287_229_151_088]);
+        assert_ne!(Random::new(1, 3).word(), Random::new(1, 2).word());
+        assert_ne!(Random::new(2, 2).word(), Random::new(1, 2).word());
+    }
+
+    #[test]
+    fn the_mean_of_what_is_drawn_is_the_one_asked_for() {
+        let mut random = Random::new(7, 0);
+        let count = 200_000;
+        let total: u64 = (0..count).map(|_| random.exponential_ns(1000.0)).sum();
+        let mean = total as f64 / f64::from(count);
+        assert!((980.0..1020.0).contains(&mean), "{mean}");
+        let hits = (0..count).filter(|_| random.chance(0.1)).count();
+        assert!((19_000..21_000).contains(&hits), "{hits}");
+        assert!((0..count).all(|_| random.below(3) < 3));
+    }
+}

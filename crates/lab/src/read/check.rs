@@ -1,0 +1,96 @@
+//! What is wrong with a topology as a whole.
+
+use std::collections::BTreeMap;
+
+use source::{Diagnostic, Diagnostics};
+
+use crate::topology::{End, Entries, Node, Program, Topology};
+
+/// Reports names, ports, addresses that are used twice, hosts without a link, links that lead back to where they began,
+/// and entries that cannot be computed.
+pub fn check(topology: &Topology, diagnostics: &mut Diagnostics) {
+    names(topology, diagnostics);
+    ends(topology, diagnostics);
+    addresses(topology, diagnostics);
+    programs(topology, diagnostics);
+}
+
+fn names(topology: &Topology, diagnostics: &mut Diagnostics) {
+    let hosts = topology.hosts.iter().map(|host| (&host.name, host.span));
+    let mut seen = BTreeMap::new();
+    for (name, span) in hosts.chain(topology.switches.iter().map(|switch| (&switch.name, switch.span))) {
+        if let Some(first) = seen.insert(name, span) {
+            let finding = Diagnostic::error("topology", span, format!("there are two of the name `{name}`"));
+            diagnostics.push(finding.also(first, "the other one"));
+        }
+    }
+}
+
+fn ends(topology: &Topology, diagnostics: &mut Diagnostics) {
+    let mut used: BTreeMap<End, source::Span> = BTreeMap::new();
+    for link in &topology.links {
+        if link.ends[0].node == link.ends[1].node {
+            let name = topology.name(link.ends[0].node);
+            diagnostics.push(Diagnostic::error("topology", link.span, format!("this link joins `{name}` with itself")));
+        }
+        for end in link.ends {
+            if let Some(first) = used.insert(end, link.span) {
+                let message = match end.node {
+                    Node::Host(_) => format!("`{}` has two links; a host has one interface", topology.name(end.node)),
+                    Node::Switch(_) => format!("port {} of `{}` has two links", end.port, topology.name(end.node)),
+                };
+                diagnostics.push(Diagnostic::error("topology", link.span, message).also(first, "the other link"));
+            }
+        }
+    }
+    for (at, host) in topology.hosts.iter().enumerate() {
+        if !used.contains_key(&End { node: Node::Host(at), port: 0 }) {
+            let message = format!("the host `{}` has no link", host.name);
+            diagnostics.push(Diagnostic::warning("unlinked-host", host.span, message));
+        }
+    }
+    for (at, switch) in topology.switches.iter().enumerate() {
+        if let Some(cpu) = switch.cpu_port
+            && let Some(link) = used.get(&End { node: Node::Switch(at), port: cpu })
+        {
+            let message = format!("port {cpu} of `{}` leads to its controller, and has a link", switch.name);
+            diagnostics.push(Diagnostic::error("topology", switch.span, message).also(*link, "this link"));
+        }
+    }
+}
+
+fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
+    let mut addresses = BTreeMap::new();
+    let mut macs = BTreeMap::new();
+    for host in &topology.hosts {
+        let earlier = host.address.and_then(|(address, _)| addresses.insert(address, host));
+        if let (Some(earlier), Some((address, _))) = (earlier, host.address) {
+            let message = format!("`{}` and `{}` both have the address {address}", earlier.name, host.name);
+            diagnostics.push(Diagnostic::error("topology", host.span, message).also(earlier.span, "the other one"));
+        }
+        if let Some(earlier) = macs.insert(host.mac, host) {
+            let message = format!("`{}` and `{}` both have the Ethernet address {}", earlier.name, host.name, host.mac);
+            diagnostics.push(Diagnostic::error("topology", host.span, message).also(earlier.span, "the other one"));
+        }
+        if host.mac.is_multicast() {
+            let message = format!("`{}` has the Ethernet address of a group, {}", host.name, host.mac);
+            diagnostics.push(Diagnostic::error("topology", host.span, message));
+        }
+        if host.address.is_none() && (host.gateway.is_some() || !host.neighbours.is_empty()) {
+            let message = format!("`{}` has a gateway or neighbours, and no address", host.name);
+            diagnostics
+                .push(Diagnostic::error("topology", host.span, message).help("give it one: ip = \"10.0.1.1/24\""));
+        }
+    }
+}
+
+fn programs(topology: &Topology, diagnostics: &mut Diagnostics) {
+    for switch in &topology.switches {
+        if switch.entries == Entries::ShortestPaths && switch.program != Program::Router {
+            let message =
+                format!("shortest paths are entries of the built-in router, and `{}` runs another", switch.name);
+            let finding = Diagnostic::error("topology", switch.span, message);
+            diagnostics.push(finding.help("write program = \"builtin:router\", or give a file of entries"));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What the readers need of names and values: ends, networks, suggestions.
+
+use std::net::Ipv4Addr;
+
+/// The name nearest to one that is not there, if any is near.
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.into_iter().map(|name| (strsim::damerau_levenshtein(wanted, name), name));
+    scored.filter(|(distance, name)| *distance <= name.len().max(wanted.len()).div_ceil(3)).min().map(|(_, name)| name)
+}
+
+/// What is wrong with a name of a host or switch; it becomes the name of a namespace and of files.
+pub fn wrong_name(name: &str) -> Option<&'static str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if name.is_empty() {
+        Some("is empty")
+    } else if name.len() > 32 {
+        Some("is longer than 32 characters")
+    } else if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        Some("does not begin with a letter")
+    } else if !name.chars().all(fits) {
+        Some("has characters besides letters, digits, `_`, `-` and `.`")
+    } else {
+        None
+    }
+}
+
+/// An address and the bits of its network: `10.0.1.1/24`.
+pub fn network(text: &str) -> Option<(Ipv4Addr, u8)> {
+    let (address, bits) = text.split_once('/')?;
+    let bits: u8 = bits.parse().ok().filter(|bits| *bits <= 32)?;
+    Some((address.parse().ok()?, bits))
+}
+
+/// A name and a port: `s1:2`, or `h1` alone.
+pub fn end(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
+    }
+}

@@ -1,0 +1,169 @@
+use source::{Diagnostics, SourceMap};
+
+use crate::generate::{Kind, generate};
+use crate::topology::{Entries, Program, Rate, Shape, Topology};
+
+/// Reads a text; the findings as they are shown.
+fn read(text: &str) -> (Option<Topology>, String) {
+    let mut map = SourceMap::new();
+    let file = map.add("lab.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    let topology = super::read(file, text, &mut diagnostics);
+    (topology, diagnostics.render(&map, false))
+}
+
+const GOOD: &str = r#"
+[defaults]
+program = "router.p4"
+link = { rate = "10Mbps", delay = "1ms" }
+
+[hosts.h1]
+ip = "10.0.1.1/24"
+gateway = "10.0.1.254"
+neighbours = { "10.0.1.254" = "02:00:00:00:01:fe" }
+[hosts.h2]
+ip = "10.0.2.2/24"
+mac = "08:00:00:00:02:02"
+
+[switches.s1]
+entries = "s1.json"
+cpu_port = 510
+
+[[links]]
+ends = ["h1", "s1:1"]
+[[links]]
+ends = ["s1:2", "h2"]
+rate = "unlimited"
+loss = 0.5
+"#;
+
+#[test]
+fn a_file_is_read() {
+    let (topology, findings) = read(GOOD);
+    let topology = topology.unwrap_or_else(|| panic!("{findings}"));
+    assert_eq!(topology.hosts.len(), 2);
+    assert_eq!(topology.hosts[0].mac.to_string(), "02:00:00:00:00:01");
+    assert_eq!(topology.hosts[0].neighbours[0].1.to_string(), "02:00:00:00:01:fe");
+    let switch = &topology.switches[0];
+    assert!(matches!(&switch.program, Program::File(name, _) if name == "router.p4"));
+    assert!(matches!(&switch.entries, Entries::File(name, _) if name == "s1.json"));
+    assert_eq!(switch.cpu_port, Some(510));
+    assert_eq!(topology.links[0].shape.rate, Some(Rate::from_bps(10_000_000)));
+    assert_eq!((topology.links[1].shape.rate, topology.links[1].shape.loss), (None, 0.5));
+    assert_eq!(topology.links[1].shape.delay, topology.links[0].shape.delay);
+    assert_eq!(topology.end_name(topology.links[1].ends[0]), "s1:2");
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let edge = Shape { rate: Some(Rate::from_bps(1_000_000_000)), ..Shape::default() };
+    let kinds = [
+        Kind::Line { switches: 3, hosts: 2 },
+        Kind::Ring { switches: 4, hosts: 1 },
+        Kind::Star { hosts: 5 },
+        Kind::LeafSpine { leaves: 3, spines: 2, hosts: 2 },
+        Kind::FatTree { k: 4 },
+        Kind::Dumbbell { hosts: 2 },
+        Kind::Random { switches: 6, extra: 3, hosts: 1, seed: 4 },
+    ];
+    for kind in kinds {
+        let made = generate(kind, edge, Shape { rate: None, loss: 0.25, ..edge }).expect("it can be made");
+        let text = crate::emit(&made);
+        let (again, findings) = read(&text);
+        let again = again.unwrap_or_else(|| panic!("{kind:?}: {findings}"));
+        assert_eq!(crate::emit(&again), text);
+        let ends =
+            |topology: &Topology| -> Vec<_> { topology.links.iter().map(|link| (link.ends, link.shape)).collect() };
+        assert_eq!(ends(&again), ends(&made), "{kind:?}");
+    }
+}
+
+#[test]
+fn every_mistake_is_reported_in_one_run() {
+    let (topology, findings) = read(
+        r#"
+[hosts.h1]
+ip = "10.0.1.1"
+ipp = "10.0.1.1/24"
+[hosts.h2]
+ip = "10.0.1.2/24"
+mac = "08:00:00:00:00"
+[hosts.h3]
+ip = "10.0.1.2/24"
+[hosts."1x"]
+
+[switches.s1]
+program = "builtin:switch"
+entries = "shortest-paths"
+
+[[links]]
+ends = ["h1", "s1:1"]
+rate = "10"
+[[links]]
+ends = ["h2", "s1:1"]
+loss = 2
+[[links]]
+ends = ["h3", "s2:1"]
+[[links]]
+ends = ["h3:1", "s1"]
+[[links]]
+delay = "1ms"
+"#,
+    );
+    assert!(topology.is_none());
+    for expected in [
+        "`10.0.1.1` is not an address and its network",
+        "a host has no `ipp`",
+        "did you mean `ip`?",
+        "`08:00:00:00:00` is not an Ethernet address",
+        "`h2` and `h3` both have the address 10.0.1.2",
+        "the name `1x` does not begin with a letter",
+        "there is no program `builtin:switch`",
+        "shortest paths are entries of the built-in router",
+        "`10` is not a rate",
+        "`loss` is a chance",
+        "port 1 of `s1` has two links",
+        "there is no host or switch `s2`",
+        "`h3` is a host and has no ports",
+        "`s1` is a switch: say which port",
+        "a link has two ends",
+    ] {
+        assert!(findings.contains(expected), "{expected} is not in\n{findings}");
+    }
+    assert!(findings.contains("lab.toml:3:"), "places are told\n{findings}");
+}
+
+#[test]
+fn the_tutorials_format_is_read() {
+    let (topology, findings) = read(
+        r#"{
+        "hosts": {
+            "h1": { "ip": "10.0.1.1/24", "mac": "08:00:00:00:01:11", "commands": [
+                "route add default gw 10.0.1.10 dev eth0", "arp -i eth0 -s 10.0.1.10 08:00:00:00:01:00" ] },
+            "h2": { "ip": "10.0.2.2/24", "mac": "08:00:00:00:02:22" } },
+        "switches": { "s1": { "runtime_json": "s1-runtime.json", "program": "build/firewall.json" }, "s2": {} },
+        "links": [ ["h1", "s1-p1"], ["s1-p2", "s2-p2", "5ms", 0.5], ["s2-p1", "h2", 3] ]
+    }"#,
+    );
+    let topology = topology.unwrap_or_else(|| panic!("{findings}"));
+    assert_eq!(topology.hosts[0].gateway, Some([10, 0, 1, 10].into()));
+    assert_eq!(topology.hosts[0].neighbours, [([10, 0, 1, 10].into(), "08:00:00:00:01:00".parse().unwrap())]);
+    assert!(matches!(&topology.switches[0].program, Program::File(name, _) if name == "firewall.p4"));
+    assert_eq!(topology.switches[1].program, Program::Unsaid);
+    assert_eq!(topology.links[1].shape.rate, Some(Rate::from_bps(500_000)));
+    assert_eq!(topology.links[1].shape.delay.as_ns(), 5_000_000);
+    assert_eq!(topology.links[2].shape.delay.as_ns(), 3_000_000);
+}
+
+#[test]
+fn hostile_files_are_refused_without_harm() {
+    for text in
+        ["", "[", "[[links]]", "links = 3", "hosts = []", "{", "{}", "{\"links\": [[1,2]]}", "{\"hosts\": 7}", "\u{0}"]
+    {
+        let _ = read(text);
+    }
+    let deep = "x = ".to_owned() + &"[".repeat(100_000);
+    assert!(read(&deep).0.is_none());
+    let deep = "{\"links\": ".to_owned() + &"[".repeat(100_000);
+    assert!(read(&deep).0.is_none());
+}

@@ -1,0 +1,357 @@
+//! `lab.toml`.
+//!
+//! ```toml
+//! [defaults]                        # for what follows, where it says nothing else
+//! program = "router.p4"             # or "builtin:router"
+//! entries = "shortest-paths"        # or a file's name
+//! link = { rate = "1Gbps", delay = "10us" }
+//!
+//! [hosts.h1]
+//! ip = "10.0.1.1/24"
+//! mac = "02:00:00:00:01:01"         # one is made if it is left out
+//! gateway = "10.0.1.254"
+//! neighbours = { "10.0.1.254" = "02:00:00:00:01:fe" }
+//! commands = ["sysctl -q -w net.ipv6.conf.all.disable_ipv6=1"]
+//!
+//! [switches.s1]
+//! program = "firewall.p4"
+//! entries = "s1.json"
+//! cpu_port = 510
+//!
+//! [[links]]
+//! ends = ["h1", "s1:1"]
+//! rate = "10Mbps"                   # bits a second; "unlimited": no time to serialise
+//! delay = "1ms"
+//! queue = 64                        # frames that wait at each end
+//! loss = 0.01                       # chances, 0 to 1; also corruption, duplication, reordering
+//! reorder_by = "1ms"
+//! mtu = 1500
+//! ```
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use source::{Diagnostic, Diagnostics, FileId, Span};
+use toml::de::{DeTable, DeValue};
+
+use super::{default_mac, field};
+use crate::topology::{End, Entries, Host, Link, Node, Program, Rate, Shape, Switch, Topology};
+
+/// What the built-in router is called in a file.
+const ROUTER: &str = "builtin:router";
+
+/// What computed entries are called in a file.
+const SHORTEST_PATHS: &str = "shortest-paths";
+
+/// How a file says that a link takes no time to serialise.
+pub(crate) const UNLIMITED: &str = "unlimited";
+
+const LINK_KEYS: [&str; 9] =
+    ["rate", "delay", "loss", "corruption", "duplication", "reordering", "reorder_by", "queue", "mtu"];
+
+/// Reads what can be read; what cannot is among the diagnostics.
+pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let range = error.span().unwrap_or(0..0);
+        let span = Span::new(file, range.start as u32, range.end as u32);
+        diagnostics.push(Diagnostic::error("toml-syntax", span, error.message().trim_end_matches('.').to_owned()));
+    }
+    let mut topology = Topology::default();
+    if !errors.is_empty() {
+        return topology;
+    }
+    let mut reader = Reader { file, diagnostics };
+    let top = document.get_ref();
+    reader.known(top, "a topology", &["defaults", "hosts", "switches", "links"]);
+    let defaults = reader.defaults(top);
+    reader.hosts(top, &mut topology);
+    reader.switches(top, &defaults, &mut topology);
+    reader.links(top, &defaults, &mut topology);
+    topology
+}
+
+/// A value and its place.
+type Value<'a> = (&'a DeValue<'a>, Span);
+
+struct Defaults {
+    program: Program,
+    entries: Entries,
+    shape: Shape,
+}
+
+struct Reader<'d> {
+    file: FileId,
+    diagnostics: &'d mut Diagnostics,
+}
+
+impl<'d> Reader<'d> {
+    fn span(&self, range: Range<usize>) -> Span {
+        Span::new(self.file, range.start as u32, range.end as u32)
+    }
+
+    fn wrong(&mut self, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error("topology", span, message));
+    }
+
+    /// Reports the keys that nobody reads.
+    fn known(&mut self, table: &DeTable<'_>, what: &str, keys: &[&str]) {
+        for (key, _) in table.iter() {
+            let name: &str = key.get_ref();
+            if !keys.contains(&name) {
+                let finding = Diagnostic::error("topology", self.span(key.span()), format!("{what} has no `{name}`"));
+                let help = match field::nearest(name, keys.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it has {}", keys.join(", ")),
+                };
+                self.diagnostics.push(finding.help(help));
+            }
+        }
+    }
+
+    fn get<'a>(&self, table: &'a DeTable<'a>, key: &str) -> Option<Value<'a>> {
+        let found = table.iter().find(|(name, _)| name.get_ref() == key);
+        found.map(|(_, value)| (value.get_ref(), self.span(value.span())))
+    }
+
+    fn table<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {
+        let (value, span) = self.get(table, key)?;
+        if value.as_table().is_none() {
+            self.wrong(span, format!("`{key}` is a table: write [{key}] and what it has below"));
+        }
+        value.as_table()
+    }
+
+    fn text<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<(&'a str, Span)> {
+        let (value, span) = self.get(table, key)?;
+        if value.as_str().is_none() {
+            self.wrong(span, format!("`{key}` is a text: write it in double quotes"));
+        }
+        value.as_str().map(|text| (text, span))
+    }
+
+    fn parsed<T>(&mut self, table: &DeTable<'_>, key: &str) -> Option<T>
+    where
+        T: FromStr<Err: std::fmt::Display>,
+    {
+        let (text, span) = self.text(table, key)?;
+        text.parse().map_err(|error| self.wrong(span, format!("{error}"))).ok()
+    }
+
+    fn integer(&mut self, table: &DeTable<'_>, key: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let (value, span) = self.get(table, key)?;
+        let number = value.as_integer().and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok());
+        let fits = number.filter(|number| range.contains(number));
+        if fits.is_none() {
+            self.wrong(span, format!("`{key}` is a whole number from {} to {}", range.start(), range.end()));
+        }
+        fits
+    }
+
+    fn chance(&mut self, table: &DeTable<'_>, key: &str) -> Option<f64> {
+        let (value, span) = self.get(table, key)?;
+        let number = match value {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(integer) => integer.as_str().parse().ok(),
+            _ => None,
+        };
+        let fits = number.filter(|number: &f64| (0.0..=1.0).contains(number));
+        if fits.is_none() {
+            self.wrong(span, format!("`{key}` is a chance: a number from 0 to 1"));
+        }
+        fits
+    }
+
+    fn defaults(&mut self, top: &DeTable<'_>) -> Defaults {
+        let mut defaults = Defaults { program: Program::Unsaid, entries: Entries::None, shape: Shape::default() };
+        if let Some(table) = self.table(top, "defaults") {
+            self.known(table, "`defaults`", &["program", "entries", "link"]);
+            defaults.program = self.program(table).unwrap_or(defaults.program);
+            defaults.entries = self.entries(table).unwrap_or(defaults.entries);
+            if let Some(link) = self.table(table, "link") {
+                self.known(link, "a link", &LINK_KEYS);
+                defaults.shape = self.shape(link, defaults.shape);
+            }
+        }
+        defaults
+    }
+
+    /// The tables of a table of named things, in the order of the file.
+    fn named<'a>(&mut self, top: &'a DeTable<'a>, key: &str) -> Vec<(&'a str, Span, &'a DeTable<'a>)> {
+        let Some(things) = self.table(top, key) else { return Vec::new() };
+        let mut found = Vec::new();
+        for (name, value) in things.iter() {
+            let span = self.span(name.span());
+            let name: &str = name.get_ref();
+            if let Some(what) = field::wrong_name(name) {
+                self.wrong(span, format!("the name `{name}` {what}"));
+            }
+            match value.get_ref().as_table() {
+                Some(table) => found.push((name, span, table)),
+                None => self.wrong(span, format!("`{name}` is a table: write [{key}.{name}]")),
+            }
+        }
+        found.sort_by_key(|(_, span, _)| span.start);
+        found
+    }
+
+    fn hosts(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
+        for (name, span, table) in self.named(top, "hosts") {
+            self.known(table, "a host", &["ip", "mac", "gateway", "neighbours", "commands"]);
+            let address = self.text(table, "ip").and_then(|(text, span)| {
+                let address = field::network(text);
+                if address.is_none() {
+                    self.wrong(span, format!("`{text}` is not an address and its network: write 10.0.1.1/24"));
+                }
+                address
+            });
+            let mac = self.parsed(table, "mac").unwrap_or(default_mac(topology.hosts.len()));
+            let gateway = self.text(table, "gateway").and_then(|(text, span)| self.address(text, span));
+            let neighbours = self.neighbours(table);
+            let commands = self.commands(table);
+            topology.hosts.push(Host { name: name.to_owned(), address, mac, gateway, neighbours, commands, span });
+        }
+    }
+
+    fn address(&mut self, text: &str, span: Span) -> Option<std::net::Ipv4Addr> {
+        text.parse().map_err(|_| self.wrong(span, format!("`{text}` is not an IPv4 address: write 10.0.1.254"))).ok()
+    }
+
+    fn neighbours(&mut self, table: &DeTable<'_>) -> Vec<(std::net::Ipv4Addr, wire::ethernet::Address)> {
+        let Some(neighbours) = self.table(table, "neighbours") else { return Vec::new() };
+        let mut found = Vec::new();
+        for (address, _) in neighbours.iter() {
+            let span = self.span(address.span());
+            let text: &str = address.get_ref();
+            if let (Some(address), Some(mac)) = (self.address(text, span), self.parsed(neighbours, text)) {
+                found.push((address, mac));
+            }
+        }
+        found
+    }
+
+    fn commands(&mut self, table: &DeTable<'_>) -> Vec<String> {
+        let Some((value, span)) = self.get(table, "commands") else { return Vec::new() };
+        let commands = value.as_array().and_then(|list| {
+            list.iter().map(|command| command.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        if commands.is_none() {
+            self.wrong(span, "`commands` is a list of texts: [\"ip route add …\", \"…\"]");
+        }
+        commands.unwrap_or_default()
+    }
+
+    fn program(&mut self, table: &DeTable<'_>) -> Option<Program> {
+        let (name, span) = self.text(table, "program")?;
+        if name == ROUTER {
+            return Some(Program::Router);
+        }
+        if name.starts_with("builtin:") {
+            self.wrong(span, format!("there is no program `{name}`; the built-in one is \"{ROUTER}\""));
+        }
+        Some(Program::File(name.to_owned(), span))
+    }
+
+    fn entries(&mut self, table: &DeTable<'_>) -> Option<Entries> {
+        let (name, span) = self.text(table, "entries")?;
+        Some(if name == SHORTEST_PATHS { Entries::ShortestPaths } else { Entries::File(name.to_owned(), span) })
+    }
+
+    fn switches(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
+        for (name, span, table) in self.named(top, "switches") {
+            self.known(table, "a switch", &["program", "entries", "cpu_port"]);
+            let program = self.program(table).unwrap_or_else(|| defaults.program.clone());
+            let entries = self.entries(table).unwrap_or_else(|| defaults.entries.clone());
+            let cpu_port = self.integer(table, "cpu_port", 1..=crate::topology::MAX_PORT);
+            topology.switches.push(Switch { name: name.to_owned(), program, entries, cpu_port, span });
+        }
+    }
+
+    fn links(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
+        let Some((value, span)) = self.get(top, "links") else { return };
+        let Some(links) = value.as_array() else {
+            return self.wrong(span, "`links` is a list: write [[links]] before each");
+        };
+        for link in links.iter() {
+            let span = self.span(link.span());
+            let Some(table) = link.get_ref().as_table() else {
+                self.wrong(span, "a link is a table: write [[links]] and `ends` below");
+                continue;
+            };
+            self.known(table, "a link", &[&["ends"], &LINK_KEYS[..]].concat());
+            let shape = self.shape(table, defaults.shape);
+            if let Some((ends, span)) = self.ends(table, span, topology) {
+                topology.links.push(Link { ends, shape, span });
+            }
+        }
+    }
+
+    fn ends(&mut self, table: &DeTable<'_>, span: Span, topology: &Topology) -> Option<([End; 2], Span)> {
+        let Some((value, span)) = self.get(table, "ends") else {
+            self.wrong(span, "a link has two ends: ends = [\"h1\", \"s1:1\"]");
+            return None;
+        };
+        let texts: Option<Vec<_>> = value
+            .as_array()
+            .and_then(|ends| ends.iter().map(|end| Some((end.get_ref().as_str()?, self.span(end.span())))).collect());
+        let Some(&[first, second]) = texts.as_deref() else {
+            self.wrong(span, "a link has two ends, both texts: [\"h1\", \"s1:1\"]");
+            return None;
+        };
+        let ends = [self.end(first, topology), self.end(second, topology)];
+        Some(([ends[0]?, ends[1]?], span))
+    }
+
+    fn end(&mut self, (text, span): (&str, Span), topology: &Topology) -> Option<End> {
+        let (name, port) = field::end(text);
+        let Some(node) = topology.node(name) else {
+            let finding = Diagnostic::error("topology", span, format!("there is no host or switch `{name}`"));
+            let hosts = topology.hosts.iter().map(|host| host.name.as_str());
+            let names = hosts.chain(topology.switches.iter().map(|switch| switch.name.as_str()));
+            let finding = match field::nearest(name, names) {
+                Some(near) => finding.help(format!("did you mean `{near}`?")),
+                None => finding,
+            };
+            self.diagnostics.push(finding);
+            return None;
+        };
+        match (node, port) {
+            (Node::Host(_), None) => Some(End { node, port: 0 }),
+            (Node::Host(_), Some(_)) => {
+                self.wrong(span, format!("`{name}` is a host and has no ports: write \"{name}\""));
+                None
+            }
+            (Node::Switch(_), port) => {
+                let port = port
+                    .and_then(|port| port.parse().ok())
+                    .filter(|port| (1..=crate::topology::MAX_PORT).contains(port));
+                if port.is_none() {
+                    let most = crate::topology::MAX_PORT;
+                    self.wrong(span, format!("`{name}` is a switch: say which port, 1 to {most}: \"{name}:1\""));
+                }
+                port.map(|port| End { node, port })
+            }
+        }
+    }
+
+    fn rate(&mut self, table: &DeTable<'_>, or: Option<Rate>) -> Option<Rate> {
+        match self.get(table, "rate") {
+            Some((value, _)) if value.as_str() == Some(UNLIMITED) => None,
+            _ => self.parsed(table, "rate").or(or),
+        }
+    }
+
+    fn shape(&mut self, table: &DeTable<'_>, or: Shape) -> Shape {
+        Shape {
+            rate: self.rate(table, or.rate),
+            delay: self.parsed(table, "delay").unwrap_or(or.delay),
+            loss: self.chance(table, "loss").unwrap_or(or.loss),
+            corruption: self.chance(table, "corruption").unwrap_or(or.corruption),
+            duplication: self.chance(table, "duplication").unwrap_or(or.duplication),
+            reordering: self.chance(table, "reordering").unwrap_or(or.reordering),
+            reorder_by: self.parsed(table, "reorder_by").unwrap_or(or.reorder_by),
+            queue: self.integer(table, "queue", 1..=1_000_000).unwrap_or(or.queue),
+            mtu: self.integer(table, "mtu", 68..=9_216).unwrap_or(or.mtu),
+        }
+    }
+}

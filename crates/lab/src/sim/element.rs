@@ -1,0 +1,18 @@
+//! What a simulated switch is.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use switch::{Device, PortId};
+
+/// A switch in a simulation: a [`Device`] that can be told of its ports.
+pub trait Element: Device + Send {
+    /// Takes a port up or down.
+    fn set_port_up(&mut self, _port: PortId, _up: bool) {}
+
+    /// The switch itself, for whoever knows what it is.
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+/// Makes the switch with this place in the topology: when the simulation begins, and when it starts again after a crash.
+pub type MakeElement = Arc<dyn Fn(usize) -> Box<dyn Element> + Send + Sync>;

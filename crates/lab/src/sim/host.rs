@@ -1,0 +1,115 @@
+//! Hosts and the programs on them.
+
+use std::any::Any;
+use std::net::Ipv4Addr;
+
+use switch::Time;
+use wire::ethernet::Address;
+
+use crate::random::Random;
+use crate::topology;
+
+/// What a host does. Programs see frames, timers and a host to act through, and nothing else.
+pub trait Program: Send {
+    /// The host starts.
+    fn on_start(&mut self, host: &mut Host);
+
+    /// A frame arrived.
+    fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>);
+
+    /// A timer that was set is due.
+    fn on_timer(&mut self, host: &mut Host, timer: u64);
+
+    /// The program itself, for whoever knows what it is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A host: what its program knows and can do.
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: Address,
+    /// Its address and the bits of its network.
+    pub address: Option<(Ipv4Addr, u8)>,
+    /// Where packets to other networks go.
+    pub gateway: Option<Ipv4Addr>,
+    /// Addresses that it knows without asking.
+    pub neighbours: Vec<(Ipv4Addr, Address)>,
+    /// Its own random numbers.
+    pub random: Random,
+    pub(super) program: Option<Box<dyn Program>>,
+    pub(super) now: u64,
+    pub(super) out: Vec<Vec<u8>>,
+    pub(super) timers: Vec<(u64, u64)>,
+    pub(super) clock: Clock,
+    pub(super) busy_until: u64,
+    pub(super) service_ns: u64,
+}
+
+/// How a host's clock differs from the simulation's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    pub since: u64,
+    pub offset_ns: i64,
+    pub drift_ppb: i64,
+}
+
+impl Clock {
+    /// What the clock shows at a moment of the simulation.
+    fn read(self, now: u64) -> u64 {
+        let drift = i128::from(now - self.since) * i128::from(self.drift_ppb) / 1_000_000_000;
+        let shown = i128::from(now) + i128::from(self.offset_ns) + drift;
+        u64::try_from(shown.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// The moment, not before `now`, at which the clock shows a time.
+    fn moment(self, now: u64, shown: u64) -> u64 {
+        let since = i128::from(shown) - i128::from(self.offset_ns) - i128::from(self.since);
+        let moment =
+            i128::from(self.since) + since * 1_000_000_000 / (1_000_000_000 + i128::from(self.drift_ppb)).max(1);
+        u64::try_from(moment.max(i128::from(now))).unwrap_or(u64::MAX)
+    }
+}
+
+impl Host {
+    pub(super) fn new(at: usize, host: &topology::Host, seed: u64) -> Host {
+        Host {
+            name: host.name.clone(),
+            mac: host.mac,
+            address: host.address,
+            gateway: host.gateway,
+            neighbours: host.neighbours.clone(),
+            random: Random::new(seed, (at as u64) << 8 | 2),
+            program: None,
+            now: 0,
+            out: Vec::new(),
+            timers: Vec::new(),
+            clock: Clock::default(),
+            busy_until: 0,
+            service_ns: 0,
+        }
+    }
+
+    /// What the host's clock shows.
+    pub fn now(&self) -> Time {
+        Time::from_ns(self.clock.read(self.now))
+    }
+
+    /// The simulation's own time, which no real host could know; for measurements.
+    pub fn true_now(&self) -> Time {
+        Time::from_ns(self.now)
+    }
+
+    /// Sends a frame by the host's interface.
+    pub fn send(&mut self, frame: Vec<u8>) {
+        self.out.push(frame);
+    }
+
+    /// Wakes the program when the host's clock shows `at`, or at once if it does already. Timers cannot be taken back;
+    /// a program that changes its mind ignores them.
+    pub fn set_timer(&mut self, at: Time, timer: u64) {
+        let moment = self.clock.moment(self.now, at.as_ns());
+        self.timers.push((moment, timer));
+    }
+}

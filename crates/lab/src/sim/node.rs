@@ -1,0 +1,247 @@
+//! A host or a switch, what awaits it, and the links it sends by.
+
+use std::collections::BinaryHeap;
+
+use switch::{Frame, PortId, Time};
+
+use super::capture::{Capture, Way};
+use super::element::{Element, MakeElement};
+use super::event::{Event, Message, What};
+use super::fault::Fault;
+use super::host::{Clock, Host};
+use super::link::Direction;
+
+pub enum Kind {
+    Host(Box<Host>),
+    Switch { element: Box<dyn Element>, make: MakeElement, at: usize },
+}
+
+pub struct Node {
+    pub kind: Kind,
+    /// The links it sends by, in the order of its ports, and for each the last time from which frames arrive.
+    pub directions: Vec<(Inbound, Direction)>,
+    pub events: u64,
+    pub received: u64,
+    pub sent: u64,
+    /// Frames that arrived when the node or the link was down.
+    pub lost_on_arrival: u64,
+    id: usize,
+    awaited: BinaryHeap<Event>,
+    own_events: u64,
+    up: bool,
+    captures: Vec<(u32, Capture)>,
+    input: Vec<Frame>,
+    output: Vec<Frame>,
+}
+
+/// The other direction of a link, as the receiver knows it.
+#[derive(Default)]
+pub struct Inbound {
+    /// Frames handed to the link before this moment were lost with it.
+    clear_from: u64,
+}
+
+impl Node {
+    pub fn new(id: usize, kind: Kind) -> Node {
+        Node {
+            kind,
+            directions: Vec::new(),
+            events: 0,
+            received: 0,
+            sent: 0,
+            lost_on_arrival: 0,
+            id,
+            awaited: BinaryHeap::new(),
+            own_events: 0,
+            up: true,
+            captures: Vec::new(),
+            input: Vec::new(),
+            output: Vec::new(),
+        }
+    }
+
+    pub fn attach(&mut self, direction: Direction) {
+        let at = self.directions.partition_point(|(_, other)| other.from.port < direction.from.port);
+        self.directions.insert(at, (Inbound::default(), direction));
+    }
+
+    pub fn capture(&mut self, port: u32, capture: Capture) {
+        self.captures.push((port, capture));
+    }
+
+    pub fn push(&mut self, mut event: Event) {
+        if event.is_own() {
+            self.own_events += 1;
+            event.number = self.own_events;
+        }
+        self.awaited.push(event);
+    }
+
+    /// When something happens next; `u64::MAX` for never.
+    pub fn next(&self) -> u64 {
+        let awaited = self.awaited.peek().map_or(u64::MAX, |event| event.at);
+        match &self.kind {
+            Kind::Switch { element, .. } if self.up => awaited.min(element.next_event().map_or(u64::MAX, Time::as_ns)),
+            _ => awaited,
+        }
+    }
+
+    /// Lets everything happen before `end`.
+    pub fn run(&mut self, end: u64, messages: &mut Vec<Message>) {
+        loop {
+            let now = self.next();
+            if now >= end {
+                return;
+            }
+            self.events += 1;
+            match self.kind {
+                Kind::Host(_) => self.host_event(now, messages),
+                Kind::Switch { .. } => self.switch_events(now, messages),
+            }
+        }
+    }
+
+    /// Takes what arrives at one moment, and lets the switch act on all of it.
+    fn switch_events(&mut self, now: u64, messages: &mut Vec<Message>) {
+        while self.awaited.peek().is_some_and(|event| event.at <= now) {
+            let event = self.awaited.pop().expect("there is one");
+            match event.what {
+                What::Frame { port, sent, data } if self.arrives(port, sent) => {
+                    self.note(now, port, Way::In, &data);
+                    self.received += 1;
+                    self.input.push(Frame { port: PortId(port), data });
+                }
+                What::Frame { .. } => self.lost_on_arrival += 1,
+                What::Fault(fault) => self.fault(now, fault),
+                What::Start | What::Served { .. } | What::Timer(_) => unreachable!("switches run no programs"),
+            }
+        }
+        let Kind::Switch { element, .. } = &mut self.kind else { return };
+        if !self.up {
+            return;
+        }
+        element.step(Time::from_ns(now), &mut self.input, &mut self.output);
+        for frame in std::mem::take(&mut self.output) {
+            self.send(now, frame.port.0, frame.data, messages);
+        }
+    }
+
+    fn host_event(&mut self, now: u64, messages: &mut Vec<Message>) {
+        let Some(event) = self.awaited.pop() else { return };
+        match event.what {
+            What::Fault(fault) => self.fault(now, fault),
+            What::Frame { port, sent, data } => {
+                if !self.arrives(port, sent) {
+                    self.lost_on_arrival += 1;
+                    return;
+                }
+                self.note(now, port, Way::In, &data);
+                self.received += 1;
+                let Kind::Host(host) = &mut self.kind else { return };
+                if host.service_ns > 0 {
+                    host.busy_until = host.busy_until.max(now) + host.service_ns;
+                    let at = Time::from_ns(host.busy_until);
+                    self.push(Event::own(at, What::Served { data }));
+                    return;
+                }
+                self.act(now, messages, |program, host| program.on_packet(host, data));
+            }
+            What::Served { data } => self.act(now, messages, |program, host| program.on_packet(host, data)),
+            What::Timer(timer) => self.act(now, messages, |program, host| program.on_timer(host, timer)),
+            What::Start => self.act(now, messages, |program, host| program.on_start(host)),
+        }
+    }
+
+    /// Lets the host's program do something, and does what it asked for.
+    fn act(&mut self, now: u64, messages: &mut Vec<Message>, what: impl FnOnce(&mut dyn super::Program, &mut Host)) {
+        let Kind::Host(host) = &mut self.kind else { return };
+        let Some(mut program) = host.program.take().filter(|_| self.up) else { return };
+        host.now = now;
+        what(&mut *program, host);
+        host.program = Some(program);
+        let (frames, timers) = (std::mem::take(&mut host.out), std::mem::take(&mut host.timers));
+        self.sent += frames.len() as u64;
+        for data in frames {
+            self.send(now, 0, data, messages);
+        }
+        for (at, timer) in timers {
+            self.push(Event::own(Time::from_ns(at), What::Timer(timer)));
+        }
+    }
+
+    fn direction(&mut self, port: u32) -> Option<&mut (Inbound, Direction)> {
+        let at = self.directions.binary_search_by_key(&port, |(_, direction)| direction.from.port).ok()?;
+        Some(&mut self.directions[at])
+    }
+
+    fn send(&mut self, now: u64, port: u32, data: Vec<u8>, messages: &mut Vec<Message>) {
+        self.note(now, port, Way::Out, &data);
+        if let Some((_, direction)) = self.direction(port) {
+            direction.send(now, data, messages);
+        }
+    }
+
+    /// Whether a frame handed to a link at `sent` arrives by a port.
+    fn arrives(&mut self, port: u32, sent: u64) -> bool {
+        let up = self.up;
+        self.direction(port).is_some_and(|(inbound, direction)| up && direction.up && sent >= inbound.clear_from)
+    }
+
+    fn note(&mut self, now: u64, port: u32, way: Way, data: &[u8]) {
+        for (_, capture) in self.captures.iter_mut().filter(|(at, _)| *at == port) {
+            capture.take(now, way, data);
+        }
+    }
+
+    fn fault(&mut self, now: u64, fault: Fault) {
+        match fault {
+            Fault::Crash => {
+                self.up = false;
+                self.input.clear();
+                if let Kind::Host(host) = &mut self.kind {
+                    host.busy_until = now;
+                }
+                // What the node had set itself to do is gone with it; what is on the way, or planned, is not.
+                let keep = |event: &Event| !matches!(event.what, What::Timer(_) | What::Served { .. });
+                self.awaited = self.awaited.drain().filter(keep).collect();
+            }
+            Fault::Restart => {
+                self.up = true;
+                match &mut self.kind {
+                    Kind::Switch { element, make, at } => {
+                        *element = make(*at);
+                        for (_, direction) in &self.directions {
+                            element.set_port_up(PortId(direction.from.port), direction.up);
+                        }
+                    }
+                    Kind::Host(_) => self.push(Event::own(Time::from_ns(now), What::Start)),
+                }
+            }
+            Fault::LinkDown(port) | Fault::LinkUp(port) => {
+                let up = matches!(fault, Fault::LinkUp(_));
+                if let Some((inbound, direction)) = self.direction(port) {
+                    direction.set_up(up);
+                    inbound.clear_from = now;
+                }
+                if let Kind::Switch { element, .. } = &mut self.kind {
+                    element.set_port_up(PortId(port), up);
+                }
+            }
+            Fault::Slow(service_ns) => {
+                if let Kind::Host(host) = &mut self.kind {
+                    host.service_ns = service_ns;
+                }
+            }
+            Fault::Skew { offset_ns, drift_ppb } => {
+                if let Kind::Host(host) = &mut self.kind {
+                    host.clock = Clock { since: now, offset_ns, drift_ppb };
+                }
+            }
+        }
+    }
+
+    /// The node's place among the nodes.
+    pub fn id(&self) -> usize {
+        self.id
+    }
+}

@@ -1,0 +1,254 @@
+//! A host that speaks TCP/IP (smoltcp), and the applications on it.
+
+use std::any::Any;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+
+use smoltcp::iface::{Config, Context, Interface, PollResult, SocketSet};
+use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::time::Instant;
+use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, Ipv4Cidr};
+use switch::Time;
+use wire::arp;
+use wire::ethernet::{self, Address};
+
+use super::host::{Host, Program};
+use crate::random::Random;
+
+pub use smoltcp::socket::tcp::CongestionControl;
+
+/// Rounds of stack and applications at one moment, before the rest has to wait for the next microsecond.
+const MAX_ROUNDS: usize = 64;
+
+/// An application on a host's stack.
+pub trait App: Send {
+    /// Does what there is to do: when the host starts, when something arrived, and at the time that the last call
+    /// returned. Returns when it wants to be called at the latest.
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time>;
+
+    /// The application itself, for whoever knows what it is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What an application acts through.
+pub struct Io<'a> {
+    /// What the host's clock shows.
+    pub now: Time,
+    /// The simulation's time, for measurements.
+    pub true_now: Time,
+    /// The host's random numbers.
+    pub random: &'a mut Random,
+    /// The stack's sockets.
+    pub sockets: &'a mut SocketSet<'static>,
+    /// What smoltcp needs to connect a socket.
+    pub context: &'a mut Context,
+    next_port: &'a mut u16,
+}
+
+impl Io<'_> {
+    /// A local port that no other application of this host was given lately.
+    pub fn free_port(&mut self) -> u16 {
+        *self.next_port = if *self.next_port == u16::MAX { FIRST_FREE_PORT } else { *self.next_port + 1 };
+        *self.next_port
+    }
+}
+
+/// The first port that applications are given (RFC 6335 section 6).
+const FIRST_FREE_PORT: u16 = 49_152;
+
+/// A host program: TCP/IP and applications. It answers ARP and pings.
+pub struct Stack {
+    mtu: usize,
+    apps: Vec<Box<dyn App>>,
+    running: Option<Running>,
+}
+
+struct Running {
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    wire: Wire,
+    /// When each application wants to be called.
+    wanted: Vec<Option<Time>>,
+    /// Timers that were set and are not due.
+    timers: BTreeSet<u64>,
+    next_port: u16,
+}
+
+impl Stack {
+    /// A stack for a link with this MTU, in bytes of an IP packet.
+    pub fn new(mtu: u32) -> Stack {
+        Stack { mtu: mtu as usize, apps: Vec::new(), running: None }
+    }
+
+    /// Adds an application.
+    pub fn add(&mut self, app: Box<dyn App>) {
+        self.apps.push(app);
+    }
+
+    /// The applications, in the order in which they were added.
+    pub fn apps(&self) -> impl Iterator<Item = &dyn App> {
+        self.apps.iter().map(|app| &**app)
+    }
+
+    /// Lets the stack and the applications do all there is to do now.
+    fn drive(&mut self, host: &mut Host) {
+        let Some(running) = &mut self.running else { return };
+        let (now, true_now) = (host.now(), host.true_now());
+        let instant = Instant::from_micros(now.as_us() as i64);
+        let Running { interface, sockets, wire, wanted, timers, next_port } = running;
+        timers.retain(|timer| *timer > now.as_ns());
+        for round in 0..MAX_ROUNDS {
+            let changed = interface.poll(instant, wire, sockets) == PollResult::SocketStateChanged;
+            let context = interface.context();
+            let mut io = Io { now, true_now, random: &mut host.random, sockets, context, next_port };
+            let mut acted = false;
+            for (app, wanted) in self.apps.iter_mut().zip(&mut *wanted) {
+                if changed || round == 0 || wanted.is_some_and(|at| at <= now) {
+                    *wanted = app.poll(&mut io);
+                    acted = true;
+                }
+            }
+            wire.meet_neighbours(host);
+            if !acted && wire.received.is_empty() {
+                break;
+            }
+        }
+        wire.sent.drain(..).for_each(|frame| host.send(frame));
+        let stack = interface.poll_at(instant, sockets).map(|at| Time::from_us(at.total_micros().max(0) as u64));
+        let next = wanted.iter().flatten().copied().chain(stack).min();
+        if let Some(next) = next {
+            let at = next.max(now.after_ns(1));
+            let at = if next <= now { now.after_ns(1_000) } else { at };
+            if timers.first().is_none_or(|first| at.as_ns() < *first) {
+                timers.insert(at.as_ns());
+                host.set_timer(at, 0);
+            }
+        }
+    }
+}
+
+impl Program for Stack {
+    fn on_start(&mut self, host: &mut Host) {
+        let mut wire = Wire { received: VecDeque::new(), sent: VecDeque::new(), mtu: self.mtu + ethernet::HEADER_LEN };
+        let mut config = Config::new(HardwareAddress::Ethernet(EthernetAddress(host.mac.0)));
+        config.random_seed = host.random.word();
+        let instant = Instant::from_micros(host.now().as_us() as i64);
+        let mut interface = Interface::new(config, &mut wire, instant);
+        if let Some((address, bits)) = host.address {
+            interface.update_ip_addrs(|addresses| {
+                let pushed = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(address, bits)));
+                debug_assert!(pushed.is_ok(), "a host has one address");
+            });
+        }
+        if let Some(gateway) = host.gateway {
+            let added = interface.routes_mut().add_default_ipv4_route(gateway);
+            debug_assert!(added.is_ok(), "a host has one route");
+        }
+        let wanted = self.apps.iter().map(|_| Some(Time::ZERO)).collect();
+        let sockets = SocketSet::new(Vec::new());
+        let next_port = FIRST_FREE_PORT - 1 + host.random.below(8192) as u16;
+        self.running = Some(Running { interface, sockets, wire, wanted, timers: BTreeSet::new(), next_port });
+        self.drive(host);
+    }
+
+    fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
+        if let Some(running) = &mut self.running {
+            running.wire.received.push_back(frame);
+        }
+        self.drive(host);
+    }
+
+    fn on_timer(&mut self, host: &mut Host, _timer: u64) {
+        self.drive(host);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Frames between the host and its stack.
+struct Wire {
+    received: VecDeque<Vec<u8>>,
+    sent: VecDeque<Vec<u8>>,
+    mtu: usize,
+}
+
+impl Wire {
+    /// Answers the stack's questions for addresses that the host knows already.
+    fn meet_neighbours(&mut self, host: &Host) {
+        if host.neighbours.is_empty() {
+            return;
+        }
+        let received = &mut self.received;
+        self.sent.retain(|frame| match asked(frame) {
+            Some((question, target)) => {
+                let Some((_, mac)) = host.neighbours.iter().find(|(address, _)| *address == target) else {
+                    return true;
+                };
+                received.push_back(answer(&question, *mac));
+                false
+            }
+            None => true,
+        });
+    }
+}
+
+/// The question of an ARP request and the address that it is about.
+fn asked(frame: &[u8]) -> Option<(arp::Repr, Ipv4Addr)> {
+    let frame = ethernet::Packet::new_checked(frame).ok().filter(|frame| frame.ethertype() == ethernet::ARP)?;
+    let question = arp::Repr::parse(&arp::Packet::new_checked(frame.payload()).ok()?);
+    (question.operation == arp::Operation::Request).then_some((question, question.target_ip))
+}
+
+fn answer(question: &arp::Repr, mac: Address) -> Vec<u8> {
+    let reply = arp::Repr {
+        operation: arp::Operation::Reply,
+        sender: mac,
+        sender_ip: question.target_ip,
+        target: question.sender,
+        target_ip: question.sender_ip,
+    };
+    let header = ethernet::Repr { destination: question.sender, source: mac, ethertype: ethernet::ARP };
+    header.packet(&reply.message())
+}
+
+struct Taken(Vec<u8>);
+
+impl RxToken for Taken {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
+        f(&self.0)
+    }
+}
+
+struct Given<'a>(&'a mut VecDeque<Vec<u8>>);
+
+impl TxToken for Given<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
+        let mut frame = vec![0; len];
+        let result = f(&mut frame);
+        self.0.push_back(frame);
+        result
+    }
+}
+
+impl Device for Wire {
+    type RxToken<'a> = Taken;
+    type TxToken<'a> = Given<'a>;
+
+    fn receive(&mut self, _timestamp: Instant) -> Option<(Taken, Given<'_>)> {
+        let frame = self.received.pop_front()?;
+        Some((Taken(frame), Given(&mut self.sent)))
+    }
+
+    fn transmit(&mut self, _timestamp: Instant) -> Option<Given<'_>> {
+        Some(Given(&mut self.sent))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ethernet;
+        capabilities.max_transmission_unit = self.mtu;
+        capabilities
+    }
+}

@@ -1,0 +1,70 @@
+//! What is measured of a flow.
+
+use hdrhistogram::Histogram;
+use switch::Time;
+
+/// What one application measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Packets, requests or flows that were begun.
+    pub sent: u64,
+    /// Packets that arrived, requests that were answered, flows that were completed.
+    pub received: u64,
+    /// Bytes of payload that arrived.
+    pub bytes: u64,
+    /// When the first arrived.
+    pub first: Option<Time>,
+    /// When the last arrived.
+    pub last: Option<Time>,
+    /// Nanoseconds from sending to arrival, from request to answer, or from beginning to completion.
+    pub latency: Histogram<u64>,
+    /// Bytes that arrived in each interval of [`Measured::INTERVAL_NS`].
+    pub series: Vec<u64>,
+}
+
+/// An application that measures.
+pub trait Measurement {
+    /// What it measured so far.
+    fn measured(&self) -> &Measured;
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        // Three digits of precision, any latency.
+        let latency = Histogram::new(3).expect("three digits are possible");
+        Measured { sent: 0, received: 0, bytes: 0, first: None, last: None, latency, series: Vec::new() }
+    }
+}
+
+impl Measured {
+    /// The interval of [`Measured::series`]: 10 ms.
+    pub const INTERVAL_NS: u64 = 10_000_000;
+
+    /// The most intervals that are kept; later bytes are counted in the last one.
+    const MAX_INTERVALS: u64 = 1 << 20;
+
+    /// Counts bytes that arrived.
+    pub fn arrived(&mut self, now: Time, bytes: u64) {
+        self.bytes += bytes;
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        let interval = (now.as_ns() / Self::INTERVAL_NS).min(Self::MAX_INTERVALS - 1) as usize;
+        if self.series.len() <= interval {
+            self.series.resize(interval + 1, 0);
+        }
+        self.series[interval] += bytes;
+    }
+
+    /// Counts a latency.
+    pub fn took(&mut self, ns: u64) {
+        self.latency.record(ns.max(1)).expect("the histogram grows with what it is given");
+    }
+
+    /// Bits of payload a second, from the first arrival to the last.
+    pub fn rate_bps(&self) -> f64 {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) if last > first => self.bytes as f64 * 8e9 / last.since_ns(first) as f64,
+            _ => 0.0,
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Traffic models: who sends what to whom, and what is measured.
+
+mod measure;
+mod ping;
+mod request;
+mod sizes;
+mod tcp;
+mod udp;
+
+pub use measure::{Measured, Measurement};
+pub use ping::Ping;
+pub use request::{RequestClient, RequestServer};
+pub use sizes::SizeDistribution;
+pub use tcp::{TcpFlows, TcpSender, TcpSink};
+pub use udp::{Pattern, UdpSender, UdpSink};

@@ -1,0 +1,191 @@
+//! Datagrams at a constant rate, at random, or in bursts.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use smoltcp::iface::SocketHandle;
+use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
+use smoltcp::wire::{IpAddress, IpEndpoint};
+use switch::Time;
+
+use super::measure::{Measured, Measurement};
+use crate::sim::{App, Io};
+
+/// Bytes of Ethernet, IPv4 and UDP headers around a payload.
+pub const HEADERS: u64 = 42;
+
+/// Bytes at the beginning of a payload: the flow, the number of the datagram, when it was sent.
+const STAMP: usize = 20;
+
+/// When datagrams are sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// One every so many nanoseconds.
+    Constant {
+        /// Nanoseconds from one to the next.
+        interval_ns: u64,
+    },
+    /// Independent of each other (a Poisson process), one every so many nanoseconds on average.
+    Poisson {
+        /// The mean of the nanoseconds from one to the next.
+        mean_ns: f64,
+    },
+    /// At a constant rate for a time, then silent for a time; both times are exponential.
+    OnOff {
+        /// Nanoseconds from one to the next while on.
+        interval_ns: u64,
+        /// The mean of the time on, in nanoseconds.
+        mean_on_ns: f64,
+        /// The mean of the time off, in nanoseconds.
+        mean_off_ns: f64,
+    },
+}
+
+/// Sends datagrams.
+pub struct UdpSender {
+    flow: u32,
+    to: (Ipv4Addr, u16),
+    payload: usize,
+    pattern: Pattern,
+    stop: Time,
+    next: Time,
+    burst_ends: Time,
+    socket: Option<SocketHandle>,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams that found the socket's buffer full.
+    pub refused: u64,
+}
+
+impl UdpSender {
+    /// A sender of frames of `frame_bytes` (62 at least) to an address and port, from `start` until `stop`. `flow` is
+    /// what the sink knows it by.
+    pub fn new(
+        flow: u32,
+        to: (Ipv4Addr, u16),
+        frame_bytes: u64,
+        pattern: Pattern,
+        start: Time,
+        stop: Time,
+    ) -> UdpSender {
+        let payload = (frame_bytes.saturating_sub(HEADERS) as usize).max(STAMP);
+        UdpSender {
+            flow,
+            to,
+            payload,
+            pattern,
+            stop,
+            next: start,
+            burst_ends: Time::ZERO,
+            socket: None,
+            sent: 0,
+            refused: 0,
+        }
+    }
+
+    fn socket(&mut self, io: &mut Io<'_>) -> SocketHandle {
+        *self.socket.get_or_insert_with(|| {
+            let buffer = || PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; 64 * self.payload.max(64)]);
+            let mut socket = Socket::new(buffer(), buffer());
+            let bound = socket.bind(io.free_port());
+            debug_assert!(bound.is_ok(), "a fresh socket can be bound");
+            io.sockets.add(socket)
+        })
+    }
+
+    /// When the next datagram is sent.
+    fn advance(&mut self, io: &mut Io<'_>) {
+        self.next = match self.pattern {
+            Pattern::Constant { interval_ns } => self.next.after_ns(interval_ns.max(1)),
+            Pattern::Poisson { mean_ns } => self.next.after_ns(io.random.exponential_ns(mean_ns)),
+            Pattern::OnOff { interval_ns, mean_on_ns, mean_off_ns } => {
+                let next = self.next.after_ns(interval_ns.max(1));
+                if next < self.burst_ends {
+                    next
+                } else {
+                    let begins = next.after_ns(io.random.exponential_ns(mean_off_ns));
+                    self.burst_ends = begins.after_ns(io.random.exponential_ns(mean_on_ns).max(1));
+                    begins
+                }
+            }
+        };
+    }
+}
+
+impl App for UdpSender {
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
+        let handle = self.socket(io);
+        while self.next <= io.now {
+            if self.next >= self.stop {
+                return None;
+            }
+            let mut payload = vec![0; self.payload];
+            payload[..4].copy_from_slice(&self.flow.to_be_bytes());
+            payload[4..12].copy_from_slice(&self.sent.to_be_bytes());
+            payload[12..20].copy_from_slice(&io.true_now.as_ns().to_be_bytes());
+            let to = IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1);
+            match io.sockets.get_mut::<Socket<'_>>(handle).send_slice(&payload, to) {
+                Ok(()) => self.sent += 1,
+                Err(_) => self.refused += 1,
+            }
+            self.advance(io);
+        }
+        Some(self.next).filter(|next| *next < self.stop)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Receives datagrams of [`UdpSender`]s.
+pub struct UdpSink {
+    port: u16,
+    socket: Option<SocketHandle>,
+    /// What arrived, by flow.
+    pub flows: BTreeMap<u32, Measured>,
+    all: Measured,
+}
+
+impl UdpSink {
+    /// A sink at a port.
+    pub fn new(port: u16) -> UdpSink {
+        UdpSink { port, socket: None, flows: BTreeMap::new(), all: Measured::default() }
+    }
+}
+
+impl App for UdpSink {
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
+        let handle = *self.socket.get_or_insert_with(|| {
+            let buffer = |bytes| PacketBuffer::new(vec![PacketMetadata::EMPTY; 64], vec![0; bytes]);
+            let mut socket = Socket::new(buffer(64 * 9216), buffer(64));
+            let bound = socket.bind(self.port);
+            debug_assert!(bound.is_ok(), "a fresh socket can be bound");
+            io.sockets.add(socket)
+        });
+        let socket = io.sockets.get_mut::<Socket<'_>>(handle);
+        while let Ok((payload, _)) = socket.recv() {
+            let Some((stamp, _)) = payload.split_at_checked(STAMP) else { continue };
+            let flow = u32::from_be_bytes(stamp[..4].try_into().expect("four bytes"));
+            let sent = u64::from_be_bytes(stamp[12..].try_into().expect("eight bytes"));
+            let latency = io.true_now.since_ns(Time::from_ns(sent));
+            for measured in [self.flows.entry(flow).or_default(), &mut self.all] {
+                measured.received += 1;
+                measured.arrived(io.true_now, payload.len() as u64);
+                measured.took(latency);
+            }
+        }
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Measurement for UdpSink {
+    fn measured(&self) -> &Measured {
+        &self.all
+    }
+}

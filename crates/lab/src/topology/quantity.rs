@@ -1,0 +1,169 @@
+//! Rates and delays, with their units.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Bits a second; `100Mbps` as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(u64);
+
+/// Nanoseconds; `10us` as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Delay(u64);
+
+/// A text that is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAQuantity {
+    /// Not a rate.
+    #[error("`{0}` is not a rate: write a number and its unit, `10Mbps`, `1.5Gbps`")]
+    Rate(String),
+    /// Not a delay.
+    #[error("`{0}` is not a time: write a number and its unit, `10us`, `1.5ms`")]
+    Delay(String),
+}
+
+const RATES: [(&str, u64); 5] =
+    [("Tbps", 1_000_000_000_000), ("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
+
+const DELAYS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+/// The number before a unit, in the smallest unit; exact for up to 9 digits behind the point.
+fn scaled(number: &str, unit: u64) -> Option<u64> {
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > 9 || number.ends_with('.') {
+        return None;
+    }
+    let scale = 10_u128.pow(part.len() as u32);
+    let value: u128 = format!("{whole}{part}").parse().ok()?;
+    u64::try_from(value.checked_mul(u128::from(unit))? / scale).ok()
+}
+
+fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
+    let (_, unit) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+    scaled(number.trim(), *unit)
+}
+
+fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
+    let fits = units.iter().filter(|(_, unit)| value >= *unit && (value * 1000).is_multiple_of(*unit));
+    let (name, unit) =
+        fits.max_by_key(|(_, unit)| *unit).or(units.iter().min_by_key(|(_, unit)| *unit)).expect("units");
+    let (whole, thousandths) = (value / unit, value % unit * 1000 / unit);
+    let part = if thousandths == 0 { String::new() } else { format!(".{thousandths:03}") };
+    write!(f, "{whole}{}{name}", part.trim_end_matches('0'))
+}
+
+impl Rate {
+    /// The fastest rate: 1 Tbit/s.
+    pub const MAX: Rate = Rate(1_000_000_000_000);
+
+    /// So many bits a second.
+    pub const fn from_bps(bps: u64) -> Rate {
+        Rate(bps)
+    }
+
+    /// Bits a second.
+    pub const fn bps(self) -> u64 {
+        self.0
+    }
+
+    /// Nanoseconds that so many bytes take, rounded up.
+    pub const fn ns_for(self, bytes: u64) -> u64 {
+        (bytes * 8 * 1_000_000_000).div_ceil(self.0)
+    }
+}
+
+impl Delay {
+    /// The longest delay: an hour.
+    pub const MAX: Delay = Delay(3_600_000_000_000);
+
+    /// So many nanoseconds.
+    pub const fn from_ns(ns: u64) -> Delay {
+        Delay(ns)
+    }
+
+    /// So many microseconds.
+    pub const fn from_us(us: u64) -> Delay {
+        Delay(us * 1_000)
+    }
+
+    /// So many milliseconds.
+    pub const fn from_ms(ms: u64) -> Delay {
+        Delay(ms * 1_000_000)
+    }
+
+    /// Nanoseconds.
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for Rate {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Rate, NotAQuantity> {
+        let rate = parse(text, &RATES).map(Rate);
+        rate.filter(|rate| rate.0 > 0 && *rate <= Rate::MAX).ok_or_else(|| NotAQuantity::Rate(text.to_owned()))
+    }
+}
+
+impl FromStr for Delay {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Delay, NotAQuantity> {
+        let delay = parse(text, &DELAYS).map(Delay);
+        delay.filter(|delay| *delay <= Delay::MAX).ok_or_else(|| NotAQuantity::Delay(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.0, &RATES)
+    }
+}
+
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.0, &DELAYS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_exactly_and_written_back() {
+        for (text, bps) in
+            [("10Mbps", 10_000_000), ("1.5Gbps", 1_500_000_000), ("9600bps", 9600), ("0.5 Mbps", 500_000)]
+        {
+            assert_eq!(text.parse::<Rate>().unwrap().bps(), bps);
+            assert_eq!(Rate(bps).to_string().parse(), Ok(Rate(bps)));
+        }
+        for (text, ns) in [("10us", 10_000), ("0.25ms", 250_000), ("2s", 2_000_000_000), ("0ns", 0)] {
+            assert_eq!(text.parse::<Delay>().unwrap().as_ns(), ns);
+            assert_eq!(Delay(ns).to_string().parse(), Ok(Delay(ns)));
+        }
+        assert_eq!(Delay(1_500).to_string(), "1.5us");
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused() {
+        for text in
+            ["", "10", "Mbps", "-1Mbps", "0Mbps", "2Tbps", "1e3bps", "1.Mbps", "99999999999999999999Mbps", "10us"]
+        {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        for text in ["", "5", "-1ms", "2h", "3601s"] {
+            assert!(text.parse::<Delay>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_take_their_time_rounded_up() {
+        assert_eq!(Rate(10_000_000).ns_for(1250), 1_000_000);
+        assert_eq!(Rate(3).ns_for(1), 2_666_666_667);
+    }
+}
