@@ -164,6 +164,24 @@ impl Frame {
         (self.capacity - self.start - self.len) as usize
     }
 
+    /// The headroom and the frame behind it, and where the frame begins.
+    pub fn with_headroom(&mut self) -> (&mut [u8], usize) {
+        let (start, len) = (self.start as usize, self.len as usize);
+        // SAFETY: as for `deref_mut`, with what lies before the frame in its buffer.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.buffer.as_ptr(), start + len) };
+        (bytes, start)
+    }
+
+    /// Moves the beginning of the frame, into its headroom or back; its end stays.
+    ///
+    /// # Panics
+    /// If that is beyond its end.
+    pub fn set_start(&mut self, start: usize) {
+        let end = (self.start + self.len) as usize;
+        assert!(start <= end, "a frame cannot begin at {start} and end at {end}");
+        (self.start, self.len) = (start as u32, (end - start) as u32);
+    }
+
     /// Makes the frame longer by `count` bytes in front. They hold anything: write them.
     pub fn push_front(&mut self, count: usize) {
         if count > self.headroom() {

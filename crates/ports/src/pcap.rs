@@ -104,7 +104,7 @@ impl Port for PcapPort {
 
     fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError> {
         if frame.len() > MAX_FRAME as usize {
-            self.stats.count_dropped(DropReason::BadLength, 1);
+            self.stats.count_dropped(DropReason::BadLength, 1, frame.len());
             return Ok(Sent::Dropped(DropReason::BadLength));
         }
         if let Some((path, writer)) = &mut self.output {

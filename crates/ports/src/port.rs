@@ -60,11 +60,14 @@ pub struct PortStats {
     pub tx_bad_length: u64,
     /// Frames dropped for [`DropReason::LinkDown`].
     pub tx_link_down: u64,
+    /// Bytes of all frames that were to be sent and did not leave.
+    pub tx_dropped_bytes: u64,
 }
 
 impl PortStats {
-    /// Counts frames that did not leave.
-    pub(crate) fn count_dropped(&mut self, reason: DropReason, frames: u64) {
+    /// Counts frames that did not leave, and their bytes.
+    pub(crate) fn count_dropped(&mut self, reason: DropReason, frames: u64, bytes: usize) {
+        self.tx_dropped_bytes += bytes as u64;
         match reason {
             DropReason::QueueFull => self.tx_queue_full += frames,
             DropReason::BadLength => self.tx_bad_length += frames,
@@ -132,6 +135,12 @@ pub trait Port: Send {
 
     /// What was counted so far.
     fn stats(&self) -> PortStats;
+
+    /// What this program has counted so far: [`stats`](Self::stats) without asking the kernel what it dropped, for
+    /// looking often.
+    fn counted(&self) -> PortStats {
+        self.stats()
+    }
 
     /// Whether no frame can come in any more: a capture at its end. Interfaces never finish.
     fn finished(&self) -> bool {

@@ -128,7 +128,7 @@ impl Port for TapPort {
                 },
             }
         };
-        self.stats.count_dropped(reason, 1);
+        self.stats.count_dropped(reason, 1, frame.len());
         Ok(Sent::Dropped(reason))
     }
 

@@ -5,17 +5,24 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// Waits until one of the descriptors ([`Port::poll_fd`](crate::Port::poll_fd)) is readable or in trouble, at most
-/// `timeout` (rounded up to milliseconds). Returns whether one is; false too if a signal interrupted the wait, so that
+/// `timeout`. Returns whether one is; false too if a signal interrupted the wait, so that
 /// callers look at their stop flag.
 ///
 /// # Errors
-/// If poll(2) fails: more descriptors than the process may have open, or no memory.
+/// If ppoll(2) fails: more descriptors than the process may have open, or no memory.
 pub fn wait(descriptors: &[RawFd], timeout: Duration) -> io::Result<bool> {
     let entry = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
-    let timeout_ms = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-    // SAFETY: `entries` is a live array of exactly the length given, and poll writes only into its elements.
-    let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, timeout_ms) };
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+    };
+    // SAFETY: `entries` is a live array of exactly the length given, and ppoll writes only into its elements; the time
+    // lives through the call, and no signal mask is given.
+    let ready = unsafe {
+        let count = entries.len() as libc::nfds_t;
+        libc::ppoll(entries.as_mut_ptr(), count, &raw const timeout, std::ptr::null())
+    };
     if ready >= 0 {
         return Ok(ready > 0);
     }

@@ -11,6 +11,7 @@ mod load;
 mod messages;
 mod output;
 mod types;
+mod worker;
 
 use std::process::ExitCode;
 

@@ -133,7 +133,7 @@ impl Port for AfPacketPort {
 
     fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError> {
         if !transmit::is_sendable(frame) {
-            self.stats.count_dropped(DropReason::BadLength, 1);
+            self.stats.count_dropped(DropReason::BadLength, 1, frame.len());
             return Ok(Sent::Dropped(DropReason::BadLength));
         }
         if self.transmit.is_full(frame.len()) {
@@ -159,6 +159,10 @@ impl Port for AfPacketPort {
 
     fn note(&self) -> Option<&str> {
         self.note.as_deref()
+    }
+
+    fn counted(&self) -> PortStats {
+        self.stats
     }
 
     fn stats(&self) -> PortStats {

@@ -103,11 +103,12 @@ impl Transmit {
             }
             // The error is that of the first message of the call; those behind it were not looked at.
             let error = io::Error::last_os_error();
+            let mut lost = |reason| stats.count_dropped(reason, 1, self.lens[at]);
             match error.raw_os_error() {
                 Some(libc::EINTR) => continue,
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => stats.count_dropped(DropReason::QueueFull, 1),
-                Some(libc::EMSGSIZE | libc::EINVAL) => stats.count_dropped(DropReason::BadLength, 1),
-                Some(libc::ENETDOWN) => stats.count_dropped(DropReason::LinkDown, 1),
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => lost(DropReason::QueueFull),
+                Some(libc::EMSGSIZE | libc::EINVAL) => lost(DropReason::BadLength),
+                Some(libc::ENETDOWN) => lost(DropReason::LinkDown),
                 _ => return Err(error),
             }
             at += 1;

@@ -233,15 +233,15 @@ impl XdpPort {
         (frame.len() > self.longest() + tag).then_some(DropReason::BadLength)
     }
 
-    fn account(&mut self, result: Result<usize, DropReason>) -> Sent {
+    fn account(&mut self, len: usize, result: Result<(), DropReason>) -> Sent {
         match result {
-            Ok(len) => {
+            Ok(()) => {
                 self.stats.tx_packets += 1;
                 self.stats.tx_bytes += len as u64;
                 Sent::Sent
             }
             Err(reason) => {
-                self.stats.count_dropped(reason, 1);
+                self.stats.count_dropped(reason, 1, len);
                 Sent::Dropped(reason)
             }
         }
@@ -289,19 +289,19 @@ impl Port for XdpPort {
 
     fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError> {
         if let Some(reason) = self.obstacle(frame) {
-            return Ok(self.account(Err(reason)));
+            return Ok(self.account(frame.len(), Err(reason)));
         }
         let mut done = self.queues[0].push_copy(frame);
         if !done {
             self.flush()?;
             done = self.queues[0].push_copy(frame);
         }
-        Ok(self.account(if done { Ok(frame.len()) } else { Err(DropReason::QueueFull) }))
+        Ok(self.account(frame.len(), if done { Ok(()) } else { Err(DropReason::QueueFull) }))
     }
 
     fn send_frame(&mut self, frame: Frame) -> Result<Sent, PortError> {
         if let Some(reason) = self.obstacle(&frame) {
-            return Ok(self.account(Err(reason)));
+            return Ok(self.account(frame.len(), Err(reason)));
         }
         let len = frame.len();
         let mut result = self.queues[0].push(frame);
@@ -309,7 +309,7 @@ impl Port for XdpPort {
             self.flush()?;
             result = self.queues[0].push(frame);
         }
-        Ok(self.account(if result.is_ok() { Ok(len) } else { Err(DropReason::QueueFull) }))
+        Ok(self.account(len, result.map_err(|_| DropReason::QueueFull)))
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
@@ -321,14 +321,15 @@ impl Port for XdpPort {
                 self.check_existence()?;
                 self.is_down = true;
             }
-            Ok(Flushed::Done { dropped }) => {
+            Ok(Flushed::Done { dropped, bytes }) => {
                 let device = Interface::new(self.control.as_fd(), &self.name);
                 self.is_down = self.is_down && !device.has_link().unwrap_or(true);
                 if dropped > 0 {
                     let connected = device.has_link().unwrap_or(true);
                     let reason = if connected { DropReason::QueueFull } else { DropReason::LinkDown };
-                    self.stats.count_dropped(reason, dropped);
+                    self.stats.count_dropped(reason, dropped, bytes);
                     self.stats.tx_packets = self.stats.tx_packets.saturating_sub(dropped);
+                    self.stats.tx_bytes = self.stats.tx_bytes.saturating_sub(bytes as u64);
                 }
             }
             Err(source) => {
@@ -341,6 +342,10 @@ impl Port for XdpPort {
 
     fn poll_fd(&self) -> Option<RawFd> {
         Some(self.epoll.as_ref().map_or_else(|| self.queues[0].socket.as_raw_fd(), AsRawFd::as_raw_fd))
+    }
+
+    fn counted(&self) -> PortStats {
+        self.stats
     }
 
     fn stats(&self) -> PortStats {

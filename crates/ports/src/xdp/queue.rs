@@ -16,6 +16,8 @@ use crate::socket;
 
 /// Chunks fetched from the common store at once when the own run out, and kept when they run over.
 const STOCK: usize = 256;
+/// Buffers of the longest frame that is sent, and more.
+const MAX_PIECES: u32 = 18;
 
 /// The rings of a socket that is not bound yet.
 pub(super) struct Rings {
@@ -58,6 +60,8 @@ pub(super) enum Flushed {
     Done {
         /// Frames that found no place.
         dropped: u64,
+        /// Their bytes.
+        bytes: usize,
     },
     /// The device is down; what is in the ring leaves when it is up again.
     Down,
@@ -227,7 +231,7 @@ impl Queue {
     /// The kernel's, if the socket can send no more.
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         self.rings.transmit.publish();
-        let mut dropped = 0;
+        let (mut dropped, mut bytes) = (0, 0);
         let mut idle = 0;
         loop {
             let before = self.rings.transmit.pending();
@@ -237,25 +241,42 @@ impl Queue {
             }
             let result = self.wake_sender();
             self.complete();
+            let after = self.rings.transmit.pending();
             match result.as_ref().err().and_then(io::Error::raw_os_error) {
                 None | Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => {}
                 // One frame was taken, and found no place in the device.
-                Some(libc::EBUSY) if !self.zero_copy => dropped += 1,
+                Some(libc::EBUSY) if !self.zero_copy && after < before => {
+                    dropped += 1;
+                    bytes += self.last_taken();
+                }
                 Some(libc::EBUSY) => {}
                 Some(libc::ENETDOWN) => return Ok(Flushed::Down),
-                Some(_) => return result.map(|()| Flushed::Done { dropped }),
+                Some(_) => return result.map(|()| Flushed::Done { dropped, bytes }),
             }
             if self.zero_copy {
                 break;
             }
             // In copy mode a call sends a few dozen frames. Without progress the device is at its limit: later.
-            idle = if self.rings.transmit.pending() == before { idle + 1 } else { 0 };
+            idle = if after == before { idle + 1 } else { 0 };
             if idle == 2 {
-                return Ok(Flushed::Done { dropped });
+                return Ok(Flushed::Done { dropped, bytes });
             }
         }
         self.gathered = self.rings.transmit.pending() > 0;
-        Ok(Flushed::Done { dropped })
+        Ok(Flushed::Done { dropped, bytes })
+    }
+
+    /// The bytes of the frame that the kernel took last.
+    fn last_taken(&self) -> usize {
+        let mut bytes = self.rings.transmit.taken(1).len as usize;
+        for behind in 2..=MAX_PIECES {
+            let piece = self.rings.transmit.taken(behind);
+            if piece.options & libc::XDP_PKT_CONTD == 0 {
+                break;
+            }
+            bytes += piece.len as usize;
+        }
+        bytes
     }
 
     fn wake_sender(&self) -> io::Result<()> {

@@ -178,6 +178,13 @@ impl<T: Copy> Ring<T> {
         self.own.wrapping_sub(self.other)
     }
 
+    /// The entry that the kernel took so many takings ago (1: the last), as it still lies in the ring.
+    pub(super) fn taken(&self, behind: u32) -> T {
+        debug_assert!((1..=self.len).contains(&behind));
+        // SAFETY: an entry of the ring; all begin as zeros, and only this side writes them.
+        unsafe { self.entry(self.other.wrapping_sub(behind)).read() }
+    }
+
     // The consumer's side: receive and completion.
 
     /// How many entries wait, asking the kernel only if none was known to.

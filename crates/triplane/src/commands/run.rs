@@ -60,12 +60,16 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         let stop = stop_on_signals()?;
         let names: Vec<_> = forwarder.port_stats().map(|(id, name, _)| format!("{id}={name}")).collect();
         output.note(&format!("running {} on {}; Ctrl-C ends", args.program.program.display(), names.join(", ")));
+        let told = *output;
+        forwarder = forwarder.on_loss(Box::new(move |id, error| {
+            told.note(&format!("port {id} was lost, the others go on: {error}"));
+        }));
         forwarder.run_live(&stop, limit);
     }
     let seconds = start.elapsed().as_secs_f64();
     output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
     forwarder.messages_mut().finish()?;
-    report_failures(&forwarder, output)
+    report_failures(&forwarder, offline)
 }
 
 /// A flag that Ctrl-C or a termination request sets; a second Ctrl-C ends the process at once.
@@ -149,11 +153,12 @@ fn json_summary(forwarder: &Forwarder, seconds: f64) -> String {
 }
 
 /// Ports that went away make the run a failure, told after its summary.
-fn report_failures(forwarder: &Forwarder, output: &Output) -> Result<(), Failure> {
-    let failures: Vec<_> = forwarder.failures().map(|(id, error)| format!("port {id} was lost: {error}")).collect();
-    let Some((last, others)) = failures.split_last() else { return Ok(()) };
-    for failure in others {
-        output.note(failure);
-    }
-    Err(anyhow!("{last}").into())
+fn report_failures(forwarder: &Forwarder, offline: bool) -> Result<(), Failure> {
+    let tell = |(id, error): (PortId, &ports::PortError)| match offline {
+        true => format!("port {id} was lost: {error}"),
+        // Why was told when it happened.
+        false => format!("port {id} was lost during the run"),
+    };
+    let failures: Vec<_> = forwarder.failures().map(tell).collect();
+    if failures.is_empty() { Ok(()) } else { Err(anyhow!("{}", failures.join("; ")).into()) }
 }

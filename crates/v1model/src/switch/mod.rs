@@ -243,6 +243,21 @@ impl Switch {
         self.drops.sites(&self.registry)
     }
 
+    /// Takes back that frames left by a port: its driver could not send them. They count as dropped, each by its reason;
+    /// `bytes` is what they had together.
+    pub fn take_back_sent(&mut self, port: PortId, frames: &[(DropReason, u64)], bytes: u64) {
+        for (reason, count) in frames.iter().filter(|(_, count)| *count > 0) {
+            self.drops.count_many(&mut self.registry, *reason, 0, *count);
+        }
+        let all = frames.iter().map(|(_, count)| count).sum();
+        self.ports.take_back_tx(&mut self.registry, port, all, bytes);
+    }
+
+    /// Whether anything waits for the control plane.
+    pub fn has_notifications(&self) -> bool {
+        !self.notifications.is_empty()
+    }
+
     /// What waits for the control plane, oldest first; it is gone from the switch then.
     pub fn take_notifications(&mut self) -> Vec<Notification> {
         self.notifications.drain(..).collect()
