@@ -67,3 +67,19 @@ fn chains_of_instantiations_end() {
     text += "control top(inout bit<8> x) { c299<bit<8>>() c; apply { c.apply(x); } }";
     assert!(codes(&text).contains(&"too-deep"));
 }
+
+#[test]
+fn warnings_of_very_many_variables_are_given_up_on() {
+    // What is known of a hundred thousand variables, at two hundred thousand statements, is more than any counter holds.
+    let count = 100_000;
+    let mut text = "parser p(inout bit<8> x) {\n".to_owned();
+    for i in 0..count {
+        text += &format!("bit<8> v{i};\n");
+    }
+    text += "state start {\n";
+    for i in 0..count {
+        text += &format!("v{i} = x;\n x = v{i};\n");
+    }
+    text += "transition accept; } }";
+    assert_eq!(codes(&text), [] as [&str; 0]);
+}

@@ -25,8 +25,8 @@ use source::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use crate::typed::Program;
 
-/// How many steps are taken, each a statement in the light of a few parts of variables; programs that need more (nested
-/// loops, many parser states) are given up on.
+/// How many steps are taken, each a statement, or work on what is known of a few parts of variables; programs that need
+/// more (nested loops, many parser states, branches among very many variables) are given up on.
 const MAX_STEPS: u32 = 2_000_000;
 
 /// Reports what looks like a mistake in a checked program.

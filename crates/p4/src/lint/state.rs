@@ -60,9 +60,9 @@ impl State {
         State { parts: BTreeMap::new(), dead: true }
     }
 
-    /// How much work a step from here is.
+    /// How much work a copy of this is, or a meeting with another.
     pub(super) fn cost(&self) -> u32 {
-        1 + self.parts.len() as u32 / 8
+        1 + self.parts.len() as u32 / 4
     }
 
     /// What is known of a part that has no parts mentioned.
@@ -88,6 +88,12 @@ impl State {
 
     /// From now on, this holds of the part and everything in it.
     pub(super) fn set(&mut self, path: &Path, may: May) {
+        self.forget(path);
+        self.parts.insert(path.clone(), may);
+    }
+
+    /// From now on, nothing is said of the part and of what is in it.
+    pub(super) fn forget(&mut self, path: &Path) {
         let inner: Vec<Path> = self
             .parts
             .range(path.clone()..)
@@ -97,7 +103,6 @@ impl State {
         for inner in inner {
             self.parts.remove(&inner);
         }
-        self.parts.insert(path.clone(), may);
     }
 
     /// What holds where this point and another meet.
