@@ -79,6 +79,9 @@ impl<'a> Lowering<'a> {
         let path = self.path_of(&decl.name, parent);
         let object = match &decl.ty {
             Type::Extern(extern_id) => {
+                if decl.array.is_some() {
+                    self.unsupported(decl.span, "arrays of extern objects");
+                }
                 let arch = self.arch;
                 let instance = ExternInstance {
                     decl: &self.program.externs[*extern_id],
@@ -153,19 +156,10 @@ impl<'a> Lowering<'a> {
     }
 
     /// In how many places an instance is applied.
-    fn applications(&self, id: InstanceId) -> usize {
-        let mut count = 0;
-        for control in self.program.controls.values() {
-            if !control.locals.iter().any(|local| matches!(local, Local::Instance(local) if *local == id)) {
-                continue;
-            }
-            walk::block(&control.body, &mut |node| {
-                if let Node::Call(Call { callee: Callee::Apply(target), .. }) = node {
-                    count += usize::from(matches!(target.kind, ExprKind::Instance(target) if target == id));
-                }
-            });
-        }
-        count
+    fn applications(&mut self, id: InstanceId) -> usize {
+        let program = self.program;
+        let counts = self.applications.get_or_insert_with(|| applications(program));
+        counts.get(&id).copied().unwrap_or(0)
     }
 
     pub(crate) fn control_of(&self, inst: InstRef) -> Option<&'a typed::Control> {
@@ -274,6 +268,21 @@ impl<'a> Lowering<'a> {
             None => name.to_owned(),
         }
     }
+}
+
+/// In how many places of controls each instance is applied. They are counted once, since a program may have thousands.
+fn applications(program: &typed::Program) -> HashMap<InstanceId, usize> {
+    let mut counts = HashMap::new();
+    for control in program.controls.values() {
+        walk::block(&control.body, &mut |node| {
+            if let Node::Call(Call { callee: Callee::Apply(target), .. }) = node
+                && let ExprKind::Instance(target) = target.kind
+            {
+                *counts.entry(target).or_default() += 1;
+            }
+        });
+    }
+    counts
 }
 
 /// What `@name` says.

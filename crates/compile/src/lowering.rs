@@ -60,6 +60,8 @@ pub struct Lowering<'a> {
     pub(crate) inst: Option<InstRef>,
     /// Objects declared at top level.
     pub(crate) globals: HashMap<InstanceId, Object>,
+    /// In how many places each instance is applied, once that was asked.
+    pub(crate) applications: Option<HashMap<InstanceId, usize>>,
     pub(crate) actions: HashMap<(Option<InstRef>, typed::ActionId, bool), ir::ActionId>,
     pub(crate) shared: HashMap<String, Store>,
     pub(crate) header_types: HashMap<StructId, ir::HeaderTypeId>,
@@ -101,6 +103,7 @@ impl<'a> Lowering<'a> {
             insts: Vec::new(),
             inst: None,
             globals: HashMap::new(),
+            applications: None,
             actions: HashMap::new(),
             shared: HashMap::new(),
             header_types: HashMap::new(),

@@ -266,3 +266,108 @@ fn what_is_right_but_odd_gets_a_warning() {
     ];
     assert_eq!(found, expected.map(|(text, code)| (text.to_owned(), code)));
 }
+
+/// What stands right of the only assignment in the apply block of `control c(inout bit<8> x, in int<16> y)`.
+fn assigned(value: &str) -> Expr {
+    let program = checked(&format!("control c(inout bit<8> x, in int<16> y) {{ apply {{ x = {value}; }} }}"));
+    match &program.controls.values().next().expect("a control").body.statements[..] {
+        [Stmt { kind: StmtKind::Assign { rhs, .. }, .. }] => rhs.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn integers_of_run_time_are_evaluated_in_the_width_they_get() {
+    // `(bit<8>) ((int) y + 300)`: both sides in eight bits, the signed one extended by its own sign.
+    let rhs = assigned("(bit<8>) ((int) y + 300)");
+    assert_eq!(rhs.ty, Type::Bit(8));
+    let ExprKind::Binary(p4::ast::BinaryOp::Add, left, right) = rhs.kind else { panic!("{rhs:?}") };
+    let ExprKind::Const(value) = right.kind else { panic!("{right:?}") };
+    assert_eq!((value, left.ty), (bits(44, 8), Type::Bit(8)));
+    let ExprKind::Cast(resized) = left.kind else { panic!("not recast") };
+    assert_eq!(resized.ty, Type::Int(8));
+    // A number that another operand gives the width to.
+    assert_eq!(assigned("(int) y * 2 + x").ty, Type::Bit(8));
+}
+
+#[test]
+fn integers_of_run_time_need_a_width_where_the_bits_above_matter() {
+    for value in ["(int) x < (int) y ? 8w1 : 0", "(bit<8>) ((int) y >> 2)", "(bit<8>) ((int) y / 2)"] {
+        let text = format!("control c(inout bit<8> x, in int<16> y) {{ apply {{ x = {value}; }} }}");
+        assert!(refusals(&text).iter().any(|code| matches!(*code, "operand-type" | "unknown-width")), "{value}");
+    }
+}
+
+/// The codes of all errors in a program, with `core.p4` before it.
+fn refusals(text: &str) -> Vec<&'static str> {
+    let text = format!("#include <core.p4>\n{text}");
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let program = p4::parse(&mut map, "test.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
+    p4::check(&program, &map, &mut diagnostics);
+    diagnostics.iter().filter(|found| found.severity == source::Severity::Error).map(|found| found.code).collect()
+}
+
+#[test]
+fn arrays_of_extern_objects_have_inferred_types_and_elements() {
+    let persistent = "extern persistent<T> { persistent(T first); T read(); void write(in T x); }";
+    let program = checked(&format!(
+        "{persistent} control c(inout bit<16> x, in bit<8> i) {{ persistent(16w0) data[4]; apply {{ data[i].write(data[3].read()); }} }}"
+    ));
+    let instance = program.instances.values().next().expect("an instance");
+    let Type::Extern(of) = instance.ty else { panic!("{:?}", instance.ty) };
+    assert_eq!((instance.array, &program.externs[of].type_args[..]), (Some(4), &[Type::Bit(16)][..]));
+    let wrong = |locals: &str, statement: &str| {
+        refusals(&format!(
+            "{persistent} control sub() {{ apply {{ }} }} control c() {{ {locals} apply {{ {statement} }} }}"
+        ))
+    };
+    assert_eq!(wrong("persistent(16w0) data[4];", "data[4].write(1);"), ["index"]);
+    assert_eq!(wrong("persistent(16w0) data[4];", "data.write(1);"), ["unknown-method"]);
+    assert_eq!(wrong("sub() s[2];", ""), ["array-element"]);
+    assert_eq!(wrong("persistent<bit<8>>[2] data;", ""), ["array-element"]);
+}
+
+#[test]
+fn pure_extern_functions_make_constructor_arguments() {
+    let declared = "enum Kind { a } @pure extern Kind made(bool x); extern Kind other(bool x); extern Hash { Hash(Kind kind); bit<8> get(); }";
+    let control = |call: &str| {
+        format!("{declared} control c(inout bit<8> x, in bool b) {{ Hash({call}) h; apply {{ x = h.get(); }} }}")
+    };
+    let program = checked(&control("made(true)"));
+    let instance = program.instances.values().next().expect("an instance");
+    assert!(matches!(&instance.args[..], [Arg::Expr(Expr { kind: ExprKind::Call(_), .. })]), "{instance:?}");
+    assert_eq!(refusals(&control("other(true)")), ["not-constant"]);
+    assert_eq!(refusals(&control("made(b)")), ["not-constant"]);
+}
+
+#[test]
+fn sizes_of_elements_need_no_element() {
+    let program = checked(
+        "header h { bit<8> a; } control c(inout bit<32> x) { apply { h[0] s; x = (bit<32>) s[0].minSizeInBits(); } }",
+    );
+    assert_eq!(program.controls.len(), 1);
+    assert_eq!(
+        refusals("header h { bit<8> a; } control c(inout bit<8> x) { apply { h[1] s; x = s[1].a; } }"),
+        ["index"]
+    );
+}
+
+#[test]
+fn a_program_gives_its_own_match_kinds_their_meaning() {
+    let table = |kind: &str| {
+        format!(
+            "control c(in bit<8> x) {{ table t {{ key = {{ x: {kind}; }} actions = {{ NoAction; }} const entries = {{ 1 &&& 3: NoAction(); }} }} apply {{ t.apply(); }} }}"
+        )
+    };
+    assert_eq!(refusals(&table("exact")), ["entry-key"]);
+    let own = format!("match_kind {{ mine, range }} {}", table("range"));
+    checked(&own);
+}
+
+#[test]
+fn functions_that_no_call_can_tell_apart_are_refused_where_they_are_called() {
+    let twice = "bit<8> f(in bit<8> a) { return a; } bit<8> f(in bit<16> a) { return 1; }";
+    checked(twice);
+    let call = format!("{twice} control c(inout bit<8> x) {{ apply {{ x = f(x); }} }}");
+    assert_eq!(refusals(&call), ["ambiguous"]);
+}

@@ -276,6 +276,12 @@ impl<'a> Walker<'a, '_> {
         let path = self.path(&decl.name, parent);
         match &decl.ty {
             Type::Extern(object) => {
+                if decl.array.is_some() {
+                    let message = "P4Info has no arrays of extern objects";
+                    self.diagnostics.push(
+                        Diagnostic::error("unsupported", decl.span, message).help("declare each object by itself"),
+                    );
+                }
                 let values = args.into_iter().map(|arg| match arg {
                     Some(Static::Value(value)) => Some(value),
                     _ => None,

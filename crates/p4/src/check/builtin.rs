@@ -9,6 +9,10 @@ use super::{Checker, constant, is_error};
 use crate::ast;
 use crate::typed::{Arg, Builtin, Call, Callee, Expr, Type, Value};
 
+fn is_size_method(name: &str) -> bool {
+    matches!(name, "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes")
+}
+
 impl Checker<'_> {
     /// `H.minSizeInBits()` and the like, of values and of types.
     pub(super) fn size_method(
@@ -18,7 +22,7 @@ impl Checker<'_> {
         args: &[ast::Arg],
         span: Span,
     ) -> Option<Called> {
-        if !matches!(&*name.name, "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes") {
+        if !is_size_method(&name.name) {
             return None;
         }
         if matches!(ty, Type::Extern(_)) {
@@ -39,6 +43,23 @@ impl Checker<'_> {
         let bits = if name.name.starts_with("min") { low } else { high };
         let size = if name.name.ends_with("Bytes") { bits.div_ceil(8) } else { bits };
         Some(Called::Value(constant(Value::Integer(size.into()), Type::Integer, span)))
+    }
+
+    /// The size of `stack[i]`, which no element needs to be there for: nothing is evaluated.
+    pub(super) fn size_of_element(
+        &mut self,
+        base: &ast::Expr,
+        name: &ast::Ident,
+        args: &[ast::Arg],
+        span: Span,
+    ) -> Option<Called> {
+        let ast::ExprKind::Index(stack, index) = &base.kind else { return None };
+        if !is_size_method(&name.name) {
+            return None;
+        }
+        let Type::Stack(element, _) = self.check(stack, None).ty else { return None };
+        self.check(index, None);
+        self.size_method(&element, name, args, span)
     }
 
     fn is_opaque_inside(&self, ty: &Type) -> bool {

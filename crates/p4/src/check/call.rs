@@ -506,7 +506,8 @@ impl<'a> Checker<'a> {
                 };
                 let must_be_static =
                     formal.direction == Direction::None && !matches!(e.ty, Type::Extern(_)) && !is_error(&e.ty);
-                if must_be_static && !self.is_static(&e) {
+                let is_made = kind == CallKind::Constructor && self.is_factory_call(&e);
+                if must_be_static && !is_made && !self.is_static(&e) {
                     self.error(
                         Diagnostic::error(
                             "not-constant",

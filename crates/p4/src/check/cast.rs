@@ -72,8 +72,10 @@ impl Checker<'_> {
                 _ => node(e),
             },
             (Type::Bit(_) | Type::Int(_), Type::Integer) => {
-                let value = value_of(e).and_then(|value| super::fold::as_integer(&value, &e.ty))?;
-                constant(Value::Integer(value), to.clone(), span)
+                match value_of(e).and_then(|value| super::fold::as_integer(&value, &e.ty)) {
+                    Some(value) => constant(Value::Integer(value), to.clone(), span),
+                    None => node(e),
+                }
             }
             (Type::Enum(_), _) if self.underlying_of_enum(&e.ty).is_some() => {
                 let below = self.underlying_of_enum(&e.ty)?;
@@ -111,6 +113,45 @@ impl Checker<'_> {
             }
             _ => return None,
         })
+    }
+
+    /// Whether a number without a width is known when packets are processed only: `(int) hdr.ipv4.ttl`. Such a number
+    /// lives until something gives it a width, and can be added, subtracted and multiplied until then.
+    pub(super) fn is_moving(&self, e: &Expr) -> bool {
+        matches!(e.ty, Type::Integer) && !self.is_static(e)
+    }
+
+    /// A number of run time without a width, in the width of `to`: all of its parts are evaluated in that width, which
+    /// leaves the same bits as cutting the exact result does.
+    pub(super) fn narrow(&mut self, e: Expr, to: &Type) -> Expr {
+        let (span, ty) = (e.span, to.clone());
+        let is_moving = self.is_moving(&e);
+        match e.kind {
+            ExprKind::Const(Value::Integer(value)) => {
+                let (Type::Bit(width) | Type::Int(width)) = *to else { return bad(span) };
+                constant(Value::Bits(bits::Bits::from_signed_big(&value, width)), ty, span)
+            }
+            ExprKind::Binary(op, a, b) if is_moving => {
+                let (a, b) = (self.narrow(*a, to), self.narrow(*b, to));
+                expr(ExprKind::Binary(op, Box::new(a), Box::new(b)), ty, span)
+            }
+            ExprKind::Unary(op, a) if is_moving => {
+                let a = self.narrow(*a, to);
+                expr(ExprKind::Unary(op, Box::new(a)), ty, span)
+            }
+            ExprKind::Ternary(condition, a, b) if is_moving => {
+                let (a, b) = (self.narrow(*a, to), self.narrow(*b, to));
+                expr(ExprKind::Ternary(condition, Box::new(a), Box::new(b)), ty, span)
+            }
+            // What had a width before: its own sign says how it is extended.
+            ExprKind::Cast(inner) if matches!(inner.ty, Type::Bit(_) | Type::Int(_)) => {
+                let (Type::Bit(width) | Type::Int(width)) = *to else { return bad(span) };
+                let same_sign = if matches!(inner.ty, Type::Int(_)) { Type::Int(width) } else { Type::Bit(width) };
+                let resized = if inner.ty == same_sign { *inner } else { expr(ExprKind::Cast(inner), same_sign, span) };
+                if resized.ty == *to { resized } else { self.recast(resized, to) }
+            }
+            kind => expr(ExprKind::Cast(Box::new(expr(kind, e.ty, span))), ty, span),
+        }
     }
 
     /// A `type` and the type below it have the same values.

@@ -99,6 +99,9 @@ impl Checker<'_> {
     /// An `int` as `bit<w>` or `int<w>`; says so if bits are lost.
     pub(super) fn give_width(&mut self, e: Expr, to: &Type) -> Expr {
         let ExprKind::Const(Value::Integer(value)) = &e.kind else {
+            if self.is_moving(&e) {
+                return self.narrow(e, to);
+            }
             return expr(ExprKind::Cast(Box::new(e.clone())), to.clone(), e.span);
         };
         let value = self.integer_in(value, to, e.span);

@@ -59,6 +59,9 @@ impl<'a> Checker<'a> {
                         );
                     } else {
                         self.out.match_kinds.push(name.name.clone());
+                        if self.is_in_program(name.span) {
+                            self.own_match_kinds.insert(name.name.clone());
+                        }
                     }
                 }
             }
@@ -188,8 +191,16 @@ impl<'a> Checker<'a> {
             });
             if let Some(clash) = clash {
                 let at = name_of(&program.decls[*clash]).map_or(proto.name.span, |name| name.span);
-                self.duplicate(&proto.name, at);
-                return;
+                self.error(
+                    Diagnostic::warning(
+                        "duplicate-function",
+                        proto.name.span,
+                        format!("no call can tell this `{}` from another", proto.name.name),
+                    )
+                    .label("its parameters have the same names")
+                    .also(at, "the other")
+                    .help("give one of them another name, or other names of parameters"),
+                );
             }
         }
         self.declare(&proto.name, Symbol::Functions(vec![index]));

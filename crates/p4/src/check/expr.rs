@@ -8,7 +8,7 @@ use super::convert::value_of;
 use super::scope::Symbol;
 use super::{Checker, VarKind, bad, constant, expr, fold, is_error};
 use crate::ast::{self, Direction};
-use crate::typed::{Expr, ExprKind, Type, Value};
+use crate::typed::{Arg, Callee, Expr, ExprKind, Type, Value};
 
 impl Checker<'_> {
     /// The expression, typed. `expected` helps where an expression says too little by itself (lists, `...`, `{#}`); it
@@ -131,7 +131,12 @@ impl Checker<'_> {
             Symbol::Const(value) => Expr { span, ..(*value).clone() },
             Symbol::Instance(id) => {
                 self.used.instances.insert(id);
-                expr(ExprKind::Instance(id), self.out.instances[id].ty.clone(), span)
+                let instance = &self.out.instances[id];
+                let ty = match instance.array {
+                    Some(size) => Type::Stack(Box::new(instance.ty.clone()), size),
+                    None => instance.ty.clone(),
+                };
+                expr(ExprKind::Instance(id), ty, span)
             }
             Symbol::ValueSet(id) => {
                 self.used.value_sets.insert(id);
@@ -233,6 +238,15 @@ impl Checker<'_> {
             ExprKind::Fields(parts) => parts.iter().all(|part| self.is_static(part)),
             _ => false,
         }
+    }
+
+    /// Whether the expression calls an extern function that is `@pure`, with arguments known at instantiation: the
+    /// architecture evaluates it when it makes the instance.
+    pub(super) fn is_factory_call(&self, e: &Expr) -> bool {
+        let ExprKind::Call(call) = &e.kind else { return false };
+        let Callee::ExternFn(id, _) = call.callee else { return false };
+        let is_pure = self.out.extern_fns[id].annotations.iter().any(|annotation| &*annotation.name == "pure");
+        is_pure && call.args.iter().all(|arg| matches!(arg, Arg::Expr(e) if self.is_static(e)))
     }
 
     /// Whether the expression names a place that can be written to.

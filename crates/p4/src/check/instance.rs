@@ -40,12 +40,24 @@ impl<'a> Checker<'a> {
             self.declare(&decl.name, Symbol::Wrong);
             return None;
         }
-        let made = self.construct(&decl.ty, &decl.args, None, decl.ty.span.to(decl.name.span));
-        let Some(made) = made else {
+        let (of, size) = match &decl.ty.kind {
+            TypeRefKind::Stack(element, size) => (&**element, Some(size)),
+            _ => (&decl.ty, None),
+        };
+        let made = self.construct(of, &decl.args, None, decl.ty.span.to(decl.name.span));
+        let size = size.map(|size| self.stack_size(size));
+        let made = made.filter(|made| self.may_stand_here(&made.ty, decl.ty.span, true));
+        let (Some(made), None | Some(Some(_))) = (made, size) else {
             self.declare(&decl.name, Symbol::Wrong);
             return None;
         };
-        if !self.may_stand_here(&made.ty, decl.ty.span, true) {
+        let array = size.flatten();
+        if array.is_some() && !matches!(made.ty, Type::Extern(_)) {
+            let found = self.describe(&made.ty);
+            self.error(
+                Diagnostic::error("array-element", decl.ty.span, format!("there is no array of {found}"))
+                    .help("only instances of extern objects can be made as an array"),
+            );
             self.declare(&decl.name, Symbol::Wrong);
             return None;
         }
@@ -55,6 +67,7 @@ impl<'a> Checker<'a> {
             name,
             local_name: decl.name.name.clone(),
             ty: made.ty.clone(),
+            array,
             args: made.args,
             param_names: made.param_names,
             methods: Vec::new(),
@@ -95,6 +108,7 @@ impl<'a> Checker<'a> {
             name: name.clone(),
             local_name: name,
             ty: made.ty,
+            array: None,
             args: made.args,
             param_names: made.param_names,
             methods: Vec::new(),

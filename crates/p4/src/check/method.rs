@@ -169,7 +169,18 @@ impl<'a> Checker<'a> {
                 for (_, _, at) in fitting.iter().take(3) {
                     diagnostic = diagnostic.also(*at, "declared here");
                 }
-                self.error(diagnostic.help("name the arguments"));
+                let names = |params: &[ast::Param]| -> Vec<Arc<str>> {
+                    let mut names: Vec<_> = params.iter().map(|param| param.name.name.clone()).collect();
+                    names.sort();
+                    names
+                };
+                let differ = fitting.iter().any(|(_, params, _)| names(params) != names(fitting[0].1));
+                let help = if differ {
+                    "name the arguments"
+                } else {
+                    "their parameters have the same names, so that no call can tell them apart: rename one"
+                };
+                self.error(diagnostic.help(help));
                 None
             }
         }
@@ -336,6 +347,9 @@ impl<'a> Checker<'a> {
             && let Some(Symbol::Table(id)) = self.find(&base_name.name, *absolute).map(|binding| binding.symbol)
         {
             return self.table_call(id, name, args, span);
+        }
+        if let Some(value) = self.size_of_element(base, name, args, span) {
+            return value;
         }
         let object = self.check(base, None);
         if is_error(&object.ty) {

@@ -200,6 +200,8 @@ struct Checker<'a> {
     leaves: HashMap<typed::StructId, u64>,
     /// Default values of actions' parameters.
     action_defaults: HashMap<typed::VarId, Expr>,
+    /// Match kinds that neither `core.p4` nor an architecture declares, but the program's own file.
+    own_match_kinds: HashSet<Arc<str>>,
     /// Names the control plane knows actions by, and where they are declared; likewise for tables.
     action_names: HashMap<Arc<str>, Span>,
     /// What was referred to, for warnings of what was not.
@@ -249,6 +251,7 @@ impl<'a> Checker<'a> {
             values: 0,
             leaves: HashMap::new(),
             action_defaults: HashMap::new(),
+            own_match_kinds: HashSet::new(),
             action_names: HashMap::new(),
             used: unused::Used::default(),
             table_names: HashMap::new(),

@@ -190,7 +190,8 @@ impl Checker<'_> {
             }
         }
         let ty = if compares { Type::Bool } else { left.ty.clone() };
-        if matches!(left.ty, Type::Integer) && !(self.is_static(&left) && self.is_static(&right)) {
+        let wraps = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
+        if !wraps && (self.is_moving(&left) || self.is_moving(&right)) {
             return self.undefined(op, &left, &right, span, Some("give one side a width: `8w1`"));
         }
         expr(ExprKind::Binary(op, Box::new(left), Box::new(right)), ty, span)
@@ -236,6 +237,9 @@ impl Checker<'_> {
         }
         if !self.comparable(&left.ty) {
             return self.undefined(op, &left, &right, span, Some("values of this type cannot be compared"));
+        }
+        if self.is_moving(&left) || self.is_moving(&right) {
+            return self.undefined(op, &left, &right, span, Some("give one side a width: `8w1`"));
         }
         if let (Some(a), Some(b)) = (value_of(&left), value_of(&right))
             && let Ok(Some(value)) = fold::binary(op, &a, &b, &left.ty)
@@ -294,7 +298,7 @@ impl Checker<'_> {
                 }
             }
         }
-        if matches!(left.ty, Type::Integer) && !self.is_static(&right) {
+        if matches!(left.ty, Type::Integer) && !(self.is_static(&left) && self.is_static(&right)) {
             self.error(
                 Diagnostic::error("unknown-width", span, "the width of the result is not known")
                     .also(left.span, "this is `int`")

@@ -130,6 +130,11 @@ impl Checker<'_> {
         (binding.index < self.visible).then(|| binding.clone())
     }
 
+    /// Whether a place is in the program itself, not in a file that it includes.
+    pub(super) fn is_in_program(&self, span: Span) -> bool {
+        self.program.decls.last().is_some_and(|last| last.span.file == span.file)
+    }
+
     fn nearest(&self, name: &str) -> Option<String> {
         // Findings beyond the ones that are kept are only counted: a search through all names for each would make the
         // time of a hopeless program quadratic.

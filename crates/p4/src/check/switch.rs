@@ -153,7 +153,7 @@ impl<'a> Checker<'a> {
             Type::Bit(_) | Type::Int(_) | Type::Enum(_) | Type::Error | Type::Bool | Type::New(_) => {
                 !self.is_opaque(&subject.ty)
             }
-            Type::Integer => true,
+            Type::Integer => !self.is_moving(&subject),
             _ => false,
         };
         if !allowed && !is_error(&subject.ty) {

@@ -48,10 +48,6 @@ impl Checker<'_> {
                 if is_error(&element_ty) {
                     return element_ty;
                 }
-                if matches!(element_ty, Type::Extern(_)) {
-                    self.error(Diagnostic::error("unsupported", element.span, "arrays of instances are not supported"));
-                    return error_type();
-                }
                 if !self.is_runtime(&element_ty) {
                     let found = self.describe(&element_ty);
                     self.error(
@@ -350,7 +346,7 @@ impl Checker<'_> {
         }
     }
 
-    fn stack_size(&mut self, size: &ast::Expr) -> Option<u32> {
+    pub(super) fn stack_size(&mut self, size: &ast::Expr) -> Option<u32> {
         let value = self.integer(size, "the size of a stack")?;
         if value.is_negative() {
             self.error(Diagnostic::error("stack-size", size.span, format!("{value} is not a size")));

@@ -98,7 +98,7 @@ pub enum Callee {
     ExternFn(ExternFnId, Vec<Type>),
     /// A method of an extern object.
     Method {
-        /// The object: an [`ExprKind::Instance`], a parameter, or [`ExprKind::This`].
+        /// The object: an [`ExprKind::Instance`], an element of an array of them, a parameter, or [`ExprKind::This`].
         object: Box<Expr>,
         /// The object's type.
         of: ExternId,

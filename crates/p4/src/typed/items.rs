@@ -416,6 +416,8 @@ pub struct Instance {
     pub local_name: Arc<str>,
     /// `Extern`, `Parser`, `Control` or `Package`.
     pub ty: Type,
+    /// How many there are, for an array of extern objects; a use is then an [`ExprKind::Element`] of it.
+    pub array: Option<u32>,
     /// Constructor arguments in the order of the constructor's parameters.
     pub args: Vec<Arg>,
     /// The names of the constructor's parameters: overloaded constructors differ in them.
