@@ -20,6 +20,7 @@ pub mod generate;
 mod random;
 pub mod read;
 pub mod routes;
+pub mod scenario;
 pub mod sim;
 mod topology;
 

@@ -3,7 +3,8 @@
 //! Every mistake is reported at its place, all of them in one run, before anything is created.
 
 mod check;
-mod field;
+pub(crate) mod document;
+pub(crate) mod field;
 mod toml;
 mod tutorial;
 

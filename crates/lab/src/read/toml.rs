@@ -28,12 +28,10 @@
 //! mtu = 1500
 //! ```
 
-use std::ops::Range;
-use std::str::FromStr;
-
 use source::{Diagnostic, Diagnostics, FileId, Span};
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
+use super::document::{self, Reader};
 use super::{default_mac, field};
 use crate::topology::{End, Entries, Host, Link, Node, Program, Rate, Shape, Switch, Topology};
 
@@ -51,16 +49,8 @@ const LINK_KEYS: [&str; 9] =
 
 /// Reads what can be read; what cannot is among the diagnostics.
 pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
-    let (document, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        let range = error.span().unwrap_or(0..0);
-        let span = Span::new(file, range.start as u32, range.end as u32);
-        diagnostics.push(Diagnostic::error("toml-syntax", span, error.message().trim_end_matches('.').to_owned()));
-    }
     let mut topology = Topology::default();
-    if !errors.is_empty() {
-        return topology;
-    }
+    let Some(document) = document::parse(file, text, diagnostics) else { return topology };
     let mut reader = Reader { file, diagnostics };
     let top = document.get_ref();
     reader.known(top, "a topology", &["defaults", "hosts", "switches", "links"]);
@@ -71,97 +61,13 @@ pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology
     topology
 }
 
-/// A value and its place.
-type Value<'a> = (&'a DeValue<'a>, Span);
-
 struct Defaults {
     program: Program,
     entries: Entries,
     shape: Shape,
 }
 
-struct Reader<'d> {
-    file: FileId,
-    diagnostics: &'d mut Diagnostics,
-}
-
-impl<'d> Reader<'d> {
-    fn span(&self, range: Range<usize>) -> Span {
-        Span::new(self.file, range.start as u32, range.end as u32)
-    }
-
-    fn wrong(&mut self, span: Span, message: impl Into<String>) {
-        self.diagnostics.push(Diagnostic::error("topology", span, message));
-    }
-
-    /// Reports the keys that nobody reads.
-    fn known(&mut self, table: &DeTable<'_>, what: &str, keys: &[&str]) {
-        for (key, _) in table.iter() {
-            let name: &str = key.get_ref();
-            if !keys.contains(&name) {
-                let finding = Diagnostic::error("topology", self.span(key.span()), format!("{what} has no `{name}`"));
-                let help = match field::nearest(name, keys.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it has {}", keys.join(", ")),
-                };
-                self.diagnostics.push(finding.help(help));
-            }
-        }
-    }
-
-    fn get<'a>(&self, table: &'a DeTable<'a>, key: &str) -> Option<Value<'a>> {
-        let found = table.iter().find(|(name, _)| name.get_ref() == key);
-        found.map(|(_, value)| (value.get_ref(), self.span(value.span())))
-    }
-
-    fn table<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {
-        let (value, span) = self.get(table, key)?;
-        if value.as_table().is_none() {
-            self.wrong(span, format!("`{key}` is a table: write [{key}] and what it has below"));
-        }
-        value.as_table()
-    }
-
-    fn text<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<(&'a str, Span)> {
-        let (value, span) = self.get(table, key)?;
-        if value.as_str().is_none() {
-            self.wrong(span, format!("`{key}` is a text: write it in double quotes"));
-        }
-        value.as_str().map(|text| (text, span))
-    }
-
-    fn parsed<T>(&mut self, table: &DeTable<'_>, key: &str) -> Option<T>
-    where
-        T: FromStr<Err: std::fmt::Display>,
-    {
-        let (text, span) = self.text(table, key)?;
-        text.parse().map_err(|error| self.wrong(span, format!("{error}"))).ok()
-    }
-
-    fn integer(&mut self, table: &DeTable<'_>, key: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
-        let (value, span) = self.get(table, key)?;
-        let number = value.as_integer().and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok());
-        let fits = number.filter(|number| range.contains(number));
-        if fits.is_none() {
-            self.wrong(span, format!("`{key}` is a whole number from {} to {}", range.start(), range.end()));
-        }
-        fits
-    }
-
-    fn chance(&mut self, table: &DeTable<'_>, key: &str) -> Option<f64> {
-        let (value, span) = self.get(table, key)?;
-        let number = match value {
-            DeValue::Float(float) => float.as_str().parse().ok(),
-            DeValue::Integer(integer) => integer.as_str().parse().ok(),
-            _ => None,
-        };
-        let fits = number.filter(|number: &f64| (0.0..=1.0).contains(number));
-        if fits.is_none() {
-            self.wrong(span, format!("`{key}` is a chance: a number from 0 to 1"));
-        }
-        fits
-    }
-
+impl Reader<'_> {
     fn defaults(&mut self, top: &DeTable<'_>) -> Defaults {
         let mut defaults = Defaults { program: Program::Unsaid, entries: Entries::None, shape: Shape::default() };
         if let Some(table) = self.table(top, "defaults") {
@@ -302,7 +208,7 @@ impl<'d> Reader<'d> {
         Some(([ends[0]?, ends[1]?], span))
     }
 
-    fn end(&mut self, (text, span): (&str, Span), topology: &Topology) -> Option<End> {
+    pub(crate) fn end(&mut self, (text, span): (&str, Span), topology: &Topology) -> Option<End> {
         let (name, port) = field::end(text);
         let Some(node) = topology.node(name) else {
             let finding = Diagnostic::error("topology", span, format!("there is no host or switch `{name}`"));

@@ -22,6 +22,7 @@ mod event;
 mod fault;
 mod host;
 mod link;
+mod neighbours;
 mod node;
 mod series;
 mod stack;

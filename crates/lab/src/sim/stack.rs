@@ -2,17 +2,15 @@
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
-use std::net::Ipv4Addr;
 
 use smoltcp::iface::{Config, Context, Interface, PollResult, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
-use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, Ipv4Cidr};
+use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 use switch::Time;
-use wire::arp;
-use wire::ethernet::{self, Address};
 
 use super::host::{Host, Program};
+use super::neighbours::Neighbours;
 use crate::random::Random;
 
 pub use smoltcp::socket::tcp::CongestionControl;
@@ -42,6 +40,8 @@ pub struct Io<'a> {
     pub sockets: &'a mut SocketSet<'static>,
     /// What smoltcp needs to connect a socket.
     pub context: &'a mut Context,
+    /// Frames to send as they are.
+    pub raw: &'a mut Vec<Vec<u8>>,
     next_port: &'a mut u16,
 }
 
@@ -67,6 +67,7 @@ struct Running {
     interface: Interface,
     sockets: SocketSet<'static>,
     wire: Wire,
+    neighbours: Neighbours,
     /// When each application wants to be called.
     wanted: Vec<Option<Time>>,
     /// Timers that were set and are not due.
@@ -95,12 +96,13 @@ impl Stack {
         let Some(running) = &mut self.running else { return };
         let (now, true_now) = (host.now(), host.true_now());
         let instant = Instant::from_micros(now.as_us() as i64);
-        let Running { interface, sockets, wire, wanted, timers, next_port } = running;
+        let Running { interface, sockets, wire, neighbours, wanted, timers, next_port } = running;
         timers.retain(|timer| *timer > now.as_ns());
+        let mut raw = Vec::new();
         for round in 0..MAX_ROUNDS {
             let changed = interface.poll(instant, wire, sockets) == PollResult::SocketStateChanged;
             let context = interface.context();
-            let mut io = Io { now, true_now, random: &mut host.random, sockets, context, next_port };
+            let mut io = Io { now, true_now, random: &mut host.random, sockets, context, raw: &mut raw, next_port };
             let mut acted = false;
             for (app, wanted) in self.apps.iter_mut().zip(&mut *wanted) {
                 if changed || round == 0 || wanted.is_some_and(|at| at <= now) {
@@ -108,14 +110,15 @@ impl Stack {
                     acted = true;
                 }
             }
-            wire.meet_neighbours(host);
             if !acted && wire.received.is_empty() {
                 break;
             }
         }
-        wire.sent.drain(..).for_each(|frame| host.send(frame));
+        wire.sent.drain(..).for_each(|packet| neighbours.send(host, packet));
+        raw.into_iter().for_each(|frame| host.send(frame));
+        let asking = neighbours.poll(host);
         let stack = interface.poll_at(instant, sockets).map(|at| Time::from_us(at.total_micros().max(0) as u64));
-        let next = wanted.iter().flatten().copied().chain(stack).min();
+        let next = wanted.iter().flatten().copied().chain(stack).chain(asking).min();
         if let Some(next) = next {
             let at = next.max(now.after_ns(1));
             let at = if next <= now { now.after_ns(1_000) } else { at };
@@ -129,8 +132,8 @@ impl Stack {
 
 impl Program for Stack {
     fn on_start(&mut self, host: &mut Host) {
-        let mut wire = Wire { received: VecDeque::new(), sent: VecDeque::new(), mtu: self.mtu + ethernet::HEADER_LEN };
-        let mut config = Config::new(HardwareAddress::Ethernet(EthernetAddress(host.mac.0)));
+        let mut wire = Wire { received: VecDeque::new(), sent: VecDeque::new(), mtu: self.mtu };
+        let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = host.random.word();
         let instant = Instant::from_micros(host.now().as_us() as i64);
         let mut interface = Interface::new(config, &mut wire, instant);
@@ -140,20 +143,21 @@ impl Program for Stack {
                 debug_assert!(pushed.is_ok(), "a host has one address");
             });
         }
-        if let Some(gateway) = host.gateway {
-            let added = interface.routes_mut().add_default_ipv4_route(gateway);
-            debug_assert!(added.is_ok(), "a host has one route");
-        }
+        // Which neighbour a packet goes to is not this stack's to decide.
+        let added = interface.routes_mut().add_default_ipv4_route(Ipv4Address::UNSPECIFIED);
+        debug_assert!(added.is_ok(), "a host has one route");
         let wanted = self.apps.iter().map(|_| Some(Time::ZERO)).collect();
         let sockets = SocketSet::new(Vec::new());
         let next_port = FIRST_FREE_PORT - 1 + host.random.below(8192) as u16;
-        self.running = Some(Running { interface, sockets, wire, wanted, timers: BTreeSet::new(), next_port });
+        let neighbours = Neighbours::new(host);
+        self.running =
+            Some(Running { interface, sockets, wire, neighbours, wanted, timers: BTreeSet::new(), next_port });
         self.drive(host);
     }
 
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
         if let Some(running) = &mut self.running {
-            running.wire.received.push_back(frame);
+            running.wire.received.extend(running.neighbours.receive(host, &frame));
         }
         self.drive(host);
     }
@@ -167,50 +171,11 @@ impl Program for Stack {
     }
 }
 
-/// Frames between the host and its stack.
+/// IP packets between the host and its stack.
 struct Wire {
     received: VecDeque<Vec<u8>>,
     sent: VecDeque<Vec<u8>>,
     mtu: usize,
-}
-
-impl Wire {
-    /// Answers the stack's questions for addresses that the host knows already.
-    fn meet_neighbours(&mut self, host: &Host) {
-        if host.neighbours.is_empty() {
-            return;
-        }
-        let received = &mut self.received;
-        self.sent.retain(|frame| match asked(frame) {
-            Some((question, target)) => {
-                let Some((_, mac)) = host.neighbours.iter().find(|(address, _)| *address == target) else {
-                    return true;
-                };
-                received.push_back(answer(&question, *mac));
-                false
-            }
-            None => true,
-        });
-    }
-}
-
-/// The question of an ARP request and the address that it is about.
-fn asked(frame: &[u8]) -> Option<(arp::Repr, Ipv4Addr)> {
-    let frame = ethernet::Packet::new_checked(frame).ok().filter(|frame| frame.ethertype() == ethernet::ARP)?;
-    let question = arp::Repr::parse(&arp::Packet::new_checked(frame.payload()).ok()?);
-    (question.operation == arp::Operation::Request).then_some((question, question.target_ip))
-}
-
-fn answer(question: &arp::Repr, mac: Address) -> Vec<u8> {
-    let reply = arp::Repr {
-        operation: arp::Operation::Reply,
-        sender: mac,
-        sender_ip: question.target_ip,
-        target: question.sender,
-        target_ip: question.sender_ip,
-    };
-    let header = ethernet::Repr { destination: question.sender, source: mac, ethertype: ethernet::ARP };
-    header.packet(&reply.message())
 }
 
 struct Taken(Vec<u8>);
@@ -247,7 +212,7 @@ impl Device for Wire {
 
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
-        capabilities.medium = Medium::Ethernet;
+        capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = self.mtu;
         capabilities
     }

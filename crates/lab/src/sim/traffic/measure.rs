@@ -55,6 +55,20 @@ impl Measured {
         self.series[interval] += bytes;
     }
 
+    /// Adds what another application measured.
+    pub fn add(&mut self, other: &Measured) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.bytes += other.bytes;
+        self.first = [self.first, other.first].into_iter().flatten().min();
+        self.last = self.last.max(other.last);
+        self.latency.add(&other.latency).expect("the histogram grows with what it is given");
+        if self.series.len() < other.series.len() {
+            self.series.resize(other.series.len(), 0);
+        }
+        self.series.iter_mut().zip(&other.series).for_each(|(sum, bytes)| *sum += bytes);
+    }
+
     /// Counts a latency.
     pub fn took(&mut self, ns: u64) {
         self.latency.record(ns.max(1)).expect("the histogram grows with what it is given");

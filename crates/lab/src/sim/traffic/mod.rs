@@ -2,6 +2,7 @@
 
 mod measure;
 mod ping;
+mod replay;
 mod request;
 mod sizes;
 mod tcp;
@@ -9,7 +10,8 @@ mod udp;
 
 pub use measure::{Measured, Measurement};
 pub use ping::Ping;
+pub use replay::Replay;
 pub use request::{RequestClient, RequestServer};
 pub use sizes::SizeDistribution;
-pub use tcp::{TcpFlows, TcpSender, TcpSink};
+pub use tcp::{TcpFlows, TcpSender, TcpSink, WINDOW};
 pub use udp::{Pattern, UdpSender, UdpSink};

@@ -1,0 +1,113 @@
+//! Values of a TOML document and their places, with what is wrong with them.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use source::{Diagnostic, Diagnostics, FileId, Span};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::field;
+
+/// A value and its place.
+pub(crate) type Value<'a> = (&'a DeValue<'a>, Span);
+
+/// Reads values; what is wrong becomes a diagnostic.
+pub(crate) struct Reader<'d> {
+    pub(crate) file: FileId,
+    pub(crate) diagnostics: &'d mut Diagnostics,
+}
+
+/// The document; `None`, and every mistake in its syntax reported, if it is not TOML.
+pub(crate) fn parse<'t>(file: FileId, text: &'t str, diagnostics: &mut Diagnostics) -> Option<Spanned<DeTable<'t>>> {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let range = error.span().unwrap_or(0..0);
+        let span = Span::new(file, range.start as u32, range.end as u32);
+        diagnostics.push(Diagnostic::error("toml-syntax", span, error.message().trim_end_matches('.').to_owned()));
+    }
+    errors.is_empty().then_some(document)
+}
+
+impl Reader<'_> {
+    pub(crate) fn span(&self, range: Range<usize>) -> Span {
+        Span::new(self.file, range.start as u32, range.end as u32)
+    }
+
+    pub(crate) fn wrong(&mut self, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error("topology", span, message));
+    }
+
+    /// Reports the keys that nobody reads.
+    pub(crate) fn known(&mut self, table: &DeTable<'_>, what: &str, keys: &[&str]) {
+        for (key, _) in table.iter() {
+            let name: &str = key.get_ref();
+            if !keys.contains(&name) {
+                let finding = Diagnostic::error("topology", self.span(key.span()), format!("{what} has no `{name}`"));
+                let help = match field::nearest(name, keys.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it has {}", keys.join(", ")),
+                };
+                self.diagnostics.push(finding.help(help));
+            }
+        }
+    }
+
+    pub(crate) fn get<'a>(&self, table: &'a DeTable<'a>, key: &str) -> Option<Value<'a>> {
+        let found = table.iter().find(|(name, _)| name.get_ref() == key);
+        found.map(|(_, value)| (value.get_ref(), self.span(value.span())))
+    }
+
+    pub(crate) fn table<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {
+        let (value, span) = self.get(table, key)?;
+        if value.as_table().is_none() {
+            self.wrong(span, format!("`{key}` is a table: write [{key}] and what it has below"));
+        }
+        value.as_table()
+    }
+
+    pub(crate) fn text<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<(&'a str, Span)> {
+        let (value, span) = self.get(table, key)?;
+        if value.as_str().is_none() {
+            self.wrong(span, format!("`{key}` is a text: write it in double quotes"));
+        }
+        value.as_str().map(|text| (text, span))
+    }
+
+    pub(crate) fn parsed<T>(&mut self, table: &DeTable<'_>, key: &str) -> Option<T>
+    where
+        T: FromStr<Err: std::fmt::Display>,
+    {
+        let (text, span) = self.text(table, key)?;
+        text.parse().map_err(|error| self.wrong(span, format!("{error}"))).ok()
+    }
+
+    pub(crate) fn integer(
+        &mut self,
+        table: &DeTable<'_>,
+        key: &str,
+        range: std::ops::RangeInclusive<u32>,
+    ) -> Option<u32> {
+        let (value, span) = self.get(table, key)?;
+        let number = value.as_integer().and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok());
+        let fits = number.filter(|number| range.contains(number));
+        if fits.is_none() {
+            self.wrong(span, format!("`{key}` is a whole number from {} to {}", range.start(), range.end()));
+        }
+        fits
+    }
+
+    pub(crate) fn chance(&mut self, table: &DeTable<'_>, key: &str) -> Option<f64> {
+        let (value, span) = self.get(table, key)?;
+        let number = match value {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(integer) => integer.as_str().parse().ok(),
+            _ => None,
+        };
+        let fits = number.filter(|number: &f64| (0.0..=1.0).contains(number));
+        if fits.is_none() {
+            self.wrong(span, format!("`{key}` is a chance: a number from 0 to 1"));
+        }
+        fits
+    }
+}

@@ -1,0 +1,196 @@
+//! What happens in a simulated network: who sends what to whom, what goes wrong, and what is expected.
+
+mod faults;
+mod read;
+mod results;
+mod run;
+
+use source::Span;
+
+use crate::sim::Fault;
+use crate::sim::traffic::SizeDistribution;
+use crate::topology::{Delay, End, Node};
+
+pub use crate::sim::CongestionControl;
+pub use read::read;
+pub use results::{FlowResult, LinkResult, Results, Unmet};
+pub use run::{Run, prepare};
+
+/// A scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// How long it lasts.
+    pub duration: Delay,
+    /// What everything random comes from, unless whoever runs it says otherwise.
+    pub seed: u64,
+    /// How often queues are sampled.
+    pub sample: Delay,
+    /// Who sends.
+    pub traffic: Vec<Traffic>,
+    /// What goes wrong, and when.
+    pub faults: Vec<(Delay, Node, Fault)>,
+    /// What goes wrong at random.
+    pub random_faults: Option<RandomFaults>,
+    /// What is recorded, and in which file.
+    pub captures: Vec<(End, String)>,
+    /// What has to come of it.
+    pub expect: Vec<Expectation>,
+}
+
+/// Hosts that send, hosts that receive, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traffic {
+    /// Its name, unique in the scenario.
+    pub name: String,
+    /// The senders and whom each sends to, by their places in the topology.
+    pub pairs: Vec<(usize, Vec<usize>)>,
+    /// When it begins.
+    pub start: Delay,
+    /// When it ends.
+    pub stop: Delay,
+    /// What is sent.
+    pub kind: TrafficKind,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TrafficKind {
+    /// Datagrams in frames of `size` bytes, `rate_bps` bits of frames a second.
+    Udp {
+        /// Bytes of a frame.
+        size: u32,
+        /// Bits of frames a second, on average while sending.
+        rate_bps: u64,
+        /// When each is sent.
+        timing: Timing,
+    },
+    /// One flow of so many bytes; without end if `None`.
+    Tcp {
+        /// Bytes of the flow.
+        bytes: Option<u64>,
+        /// Bytes of buffers.
+        window: u32,
+        /// How it avoids congestion.
+        control: CongestionControl,
+    },
+    /// Flows that come and go.
+    Flows {
+        /// How large they are.
+        sizes: SizeDistribution,
+        /// Bits a second that each sender offers, on average.
+        rate_bps: u64,
+        /// How they avoid congestion.
+        control: CongestionControl,
+    },
+    /// Requests, each when the last is answered.
+    Requests {
+        /// Bytes of a request.
+        request: u32,
+        /// Bytes of an answer.
+        response: u32,
+        /// The mean of the time between an answer and the next request.
+        think: Delay,
+        /// How they avoid congestion.
+        control: CongestionControl,
+    },
+    /// Echo requests.
+    Ping {
+        /// How many.
+        count: u32,
+        /// One every so long.
+        interval: Delay,
+    },
+    /// The frames of a capture file, at their times, once.
+    Replay(
+        /// The file; relative names are relative to the scenario's.
+        String,
+    ),
+}
+
+/// When datagrams are sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Timing {
+    /// Evenly.
+    Constant,
+    /// Independently of each other.
+    Poisson,
+    /// Evenly for a time, not at all for a time; both exponential with these means.
+    OnOff {
+        /// The mean of the time on.
+        on: Delay,
+        /// The mean of the time off.
+        off: Delay,
+    },
+}
+
+/// Faults drawn from the seed: each kind happens to a random switch or link, `mean` apart, and lasts `mean` long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandomFaults {
+    /// Time from one to the next, on average.
+    pub every: Delay,
+    /// How long one lasts, on average.
+    pub lasts: Delay,
+    /// Whether switches crash.
+    pub crashes: bool,
+    /// Whether links go down.
+    pub links: bool,
+}
+
+/// Something that has to hold in the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// Of which traffic, by its place.
+    pub traffic: usize,
+    /// Which number.
+    pub what: Quantity,
+    /// At least this.
+    pub at_least: Option<f64>,
+    /// At most this.
+    pub at_most: Option<f64>,
+    /// Where the file says so.
+    pub span: Span,
+}
+
+/// A number that traffic ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// The share of what was sent that arrived, was answered or completed: 0 to 1.
+    Delivered,
+    /// Bits of payload a second.
+    Rate,
+    /// The median latency, in nanoseconds.
+    LatencyP50,
+    /// The latency that 99 of 100 do not exceed, in nanoseconds.
+    LatencyP99,
+}
+
+impl Scenario {
+    /// A scenario for those who have none: every host pings every other (each its successor, where there are many).
+    pub fn all_ping(hosts: usize) -> Scenario {
+        const ALL_PAIRS_UP_TO: usize = 16;
+        let others = |host: usize| match hosts {
+            0..=ALL_PAIRS_UP_TO => (0..hosts).filter(|other| *other != host).collect(),
+            _ => vec![(host + 1) % hosts],
+        };
+        let ping = Traffic {
+            name: "ping".to_owned(),
+            pairs: (0..hosts).map(|host| (host, others(host))).collect(),
+            start: Delay::from_ms(10),
+            stop: Delay::from_ms(1_000),
+            kind: TrafficKind::Ping { count: 5, interval: Delay::from_ms(100) },
+        };
+        Scenario {
+            duration: Delay::from_ms(3_000),
+            seed: 1,
+            sample: Delay::from_ms(10),
+            traffic: if hosts > 1 { vec![ping] } else { Vec::new() },
+            faults: Vec::new(),
+            random_faults: None,
+            captures: Vec::new(),
+            expect: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! What came of a scenario.
+
+use std::any::Any;
+
+use source::Span;
+use switch::Time;
+
+use super::run::{At, Part, Run};
+use super::{Quantity, Scenario, TrafficKind};
+use crate::sim::traffic::{Measured, Measurement, Ping, Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink};
+use crate::sim::{LinkStats, Sample, Stack, Totals};
+use crate::topology::{End, Topology};
+
+/// What came of a scenario.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// What came of each traffic, in the order of the scenario.
+    pub traffic: Vec<FlowResult>,
+    /// What came of each pair of sender and receiver.
+    pub pairs: Vec<FlowResult>,
+    /// What each direction of each link did.
+    pub links: Vec<LinkResult>,
+    /// The queues over time.
+    pub samples: Vec<Sample>,
+    /// The simulation in numbers.
+    pub totals: Totals,
+    /// When it ended.
+    pub end: Time,
+    /// What was expected and did not come.
+    pub unmet: Vec<Unmet>,
+}
+
+/// What came of some traffic, or of one pair of it.
+#[derive(Clone, Debug)]
+pub struct FlowResult {
+    /// The traffic's name.
+    pub name: String,
+    /// The sender, or how many there are.
+    pub from: String,
+    /// The receiver, or how many there are.
+    pub to: String,
+    /// What `sent` and `received` count: datagrams, flows, requests, echoes, frames.
+    pub unit: &'static str,
+    /// Whether it is known whether the rest will still arrive: long flows are never complete.
+    pub measured: Measured,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct LinkResult {
+    /// The end that sends.
+    pub from: End,
+    /// The end that receives.
+    pub to: End,
+    /// What it did.
+    pub stats: LinkStats,
+}
+
+/// Something that was expected and did not come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unmet {
+    /// What was expected of which traffic, and what came.
+    pub message: String,
+    /// Where the scenario says so.
+    pub span: Span,
+}
+
+impl FlowResult {
+    /// The share of what was sent that arrived; 1 if nothing was sent.
+    pub fn delivered(&self) -> f64 {
+        if self.measured.sent == 0 { 1.0 } else { self.measured.received as f64 / self.measured.sent as f64 }
+    }
+}
+
+/// The application at a place, if it is of this kind.
+fn app<T: Any>(run: &Run, at: At) -> Option<&T> {
+    let stack = run.simulation.program(at.host)?.as_any().downcast_ref::<Stack>()?;
+    stack.apps().nth(at.app)?.as_any().downcast_ref()
+}
+
+/// What the applications of one sender measured.
+fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
+    let mut all = Measured::default();
+    let sent = match kind {
+        TrafficKind::Udp { .. } => app::<UdpSender>(run, part.sender).map_or(0, |sender| sender.sent),
+        TrafficKind::Tcp { bytes, .. } => u64::from(bytes.is_some()),
+        TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
+        TrafficKind::Replay(_) => app::<Replay>(run, part.sender).map_or(0, |replay| replay.sent),
+        TrafficKind::Requests { .. } | TrafficKind::Ping { .. } => 0,
+    };
+    for receiver in &part.receivers {
+        let one = match kind {
+            TrafficKind::Udp { .. } => app::<UdpSink>(run, *receiver).and_then(|sink| sink.flows.get(&part.flow)),
+            TrafficKind::Tcp { .. } => app::<TcpSink>(run, *receiver).map(Measurement::measured),
+            TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
+            TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),
+            // Sinks are shared by all senders; they are counted once, with the traffic.
+            TrafficKind::Flows { .. } | TrafficKind::Replay(_) => None,
+        };
+        one.into_iter().for_each(|one| all.add(one));
+    }
+    all.sent += sent;
+    all
+}
+
+pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
+    let mut pairs = Vec::new();
+    let mut traffic: Vec<FlowResult> = Vec::new();
+    for (number, described) in scenario.traffic.iter().enumerate() {
+        let unit = match described.kind {
+            TrafficKind::Udp { .. } => "datagrams",
+            TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
+            TrafficKind::Requests { .. } => "requests",
+            TrafficKind::Ping { .. } => "echoes",
+            TrafficKind::Replay(_) => "frames",
+        };
+        let mut all = Measured::default();
+        let mut seen = std::collections::BTreeSet::new();
+        let parts: Vec<&Part> = run.parts.iter().filter(|part| part.traffic == number).collect();
+        for part in &parts {
+            let mut one = measured(run, part, &described.kind);
+            // TCP sinks serve all senders to a host: count each once.
+            let shared = matches!(described.kind, TrafficKind::Tcp { .. } | TrafficKind::Flows { .. });
+            if shared {
+                for receiver in part.receivers.iter().filter(|receiver| seen.insert(**receiver)) {
+                    app::<TcpSink>(run, *receiver).into_iter().for_each(|sink| all.add(sink.measured()));
+                }
+                all.sent += one.sent;
+            } else {
+                all.add(&one);
+            }
+            let alone = parts.iter().filter(|other| other.receivers == part.receivers).count() == 1;
+            if shared && !(alone && part.receivers.len() == 1) {
+                one = Measured { sent: one.sent, ..Measured::default() };
+            }
+            let name = |host: &usize| topology.hosts[*host].name.clone();
+            let to = if part.to.len() == 1 { name(&part.to[0]) } else { format!("{} hosts", part.to.len()) };
+            pairs.push(FlowResult { name: described.name.clone(), from: name(&part.from), to, unit, measured: one });
+        }
+        let hosts = |mut hosts: Vec<usize>| {
+            hosts.sort_unstable();
+            hosts.dedup();
+            match hosts[..] {
+                [host] => topology.hosts[host].name.clone(),
+                _ => format!("{} hosts", hosts.len()),
+            }
+        };
+        let from = hosts(parts.iter().map(|part| part.from).collect());
+        let to = hosts(parts.iter().flat_map(|part| part.to.iter().copied()).collect());
+        traffic.push(FlowResult { name: described.name.clone(), from, to, unit, measured: all });
+    }
+    let links = run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats: stats.clone() }).collect();
+    let unmet = scenario.expect.iter().filter_map(|expected| unmet(expected, &traffic[expected.traffic])).collect();
+    let (samples, totals) = (run.simulation.samples().to_vec(), run.simulation.totals());
+    Results { traffic, pairs, links, samples, totals, end: run.simulation.now(), unmet }
+}
+
+fn unmet(expected: &super::Expectation, result: &FlowResult) -> Option<Unmet> {
+    let measured = &result.measured;
+    let percentile = |share| {
+        if measured.latency.is_empty() { f64::INFINITY } else { measured.latency.value_at_quantile(share) as f64 }
+    };
+    let (what, value) = match expected.what {
+        Quantity::Delivered => ("the share delivered", result.delivered()),
+        Quantity::Rate => ("the rate in bit/s", measured.rate_bps()),
+        Quantity::LatencyP50 => ("the median latency in ns", percentile(0.50)),
+        Quantity::LatencyP99 => ("the 99th percentile of the latency in ns", percentile(0.99)),
+    };
+    let low = expected.at_least.filter(|least| value < *least).map(|least| format!("at least {least}"));
+    let high = expected.at_most.filter(|most| value > *most).map(|most| format!("at most {most}"));
+    let bound = low.or(high)?;
+    let message = format!("{what} of `{}` is {value}, and {bound} was expected", result.name);
+    Some(Unmet { message, span: expected.span })
+}

@@ -1,0 +1,211 @@
+//! From a scenario to a simulation, and to what came of it.
+
+use std::collections::BTreeMap;
+
+use switch::Time;
+
+use super::faults;
+use super::results::{self, Results};
+use super::{Scenario, Timing, Traffic, TrafficKind};
+use crate::sim::traffic::{
+    Pattern, Ping, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
+};
+use crate::sim::{App, MakeElement, Simulation, Stack};
+use crate::topology::{Delay, Topology};
+
+/// The first port of the scenario's traffic; each kind has its own.
+const FIRST_PORT: u16 = 5_000;
+
+/// A scenario that is under way.
+pub struct Run {
+    /// The simulation.
+    pub simulation: Simulation,
+    duration: Delay,
+    /// Where the applications of each traffic are.
+    pub(super) parts: Vec<Part>,
+}
+
+/// Where an application is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At {
+    pub host: usize,
+    pub app: usize,
+}
+
+/// The applications of one sender of some traffic.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub traffic: usize,
+    pub from: usize,
+    pub to: Vec<usize>,
+    pub sender: At,
+    /// The applications that measure: the sender's own, or the receivers'.
+    pub receivers: Vec<At>,
+    /// What a receiver knows the sender by.
+    pub flow: u32,
+}
+
+fn time(delay: Delay) -> Time {
+    Time::from_ns(delay.as_ns())
+}
+
+/// Makes the simulation of a scenario; `capture_files` are the frames of its replays, by name.
+pub fn prepare(
+    topology: &Topology,
+    scenario: &Scenario,
+    seed: u64,
+    replays: &BTreeMap<String, Vec<(u64, Vec<u8>)>>,
+    make: MakeElement,
+) -> Run {
+    let mut simulation = Simulation::new(topology, seed, make);
+    let mut hosts = Hosts::new(topology);
+    for (number, traffic) in scenario.traffic.iter().enumerate() {
+        hosts.add(number, traffic, topology, replays);
+    }
+    for (host, stack) in hosts.stacks.into_iter().enumerate() {
+        simulation.run_program(host, Time::ZERO, Box::new(stack));
+    }
+    let drawn = scenario.random_faults.map(|random| faults::draw(random, topology, scenario.duration, seed));
+    for (at, node, fault) in scenario.faults.iter().copied().chain(drawn.into_iter().flatten()) {
+        simulation.fault(time(at), node, fault);
+    }
+    simulation.sample_every(scenario.sample.as_ns());
+    Run { simulation, duration: scenario.duration, parts: hosts.parts }
+}
+
+impl Run {
+    /// Runs to the scenario's end, on so many threads. `progress` is told the share that is done, now and then.
+    pub fn run(&mut self, threads: usize, progress: &mut dyn FnMut(f64)) {
+        let total = self.duration.as_ns().max(1) as f64;
+        let end = Time::from_ns(self.duration.as_ns());
+        self.simulation.run_until(end, threads, &mut |now| progress(now.as_ns() as f64 / total));
+    }
+
+    /// What came of it.
+    pub fn results(&self, topology: &Topology, scenario: &Scenario) -> Results {
+        results::of(self, topology, scenario)
+    }
+}
+
+/// The stacks of all hosts while applications are added.
+struct Hosts {
+    stacks: Vec<Stack>,
+    counts: Vec<usize>,
+    sinks: BTreeMap<(usize, u16), At>,
+    parts: Vec<Part>,
+}
+
+impl Hosts {
+    fn new(topology: &Topology) -> Hosts {
+        let mut mtus = vec![1500; topology.hosts.len()];
+        for link in &topology.links {
+            for end in link.ends {
+                if let crate::topology::Node::Host(host) = end.node {
+                    mtus[host] = link.shape.mtu;
+                }
+            }
+        }
+        let counts = vec![0; mtus.len()];
+        Hosts { stacks: mtus.into_iter().map(Stack::new).collect(), counts, sinks: BTreeMap::new(), parts: Vec::new() }
+    }
+
+    fn app(&mut self, host: usize, app: Box<dyn App>) -> At {
+        self.stacks[host].add(app);
+        self.counts[host] += 1;
+        At { host, app: self.counts[host] - 1 }
+    }
+
+    /// The sink at a port of a host, made if it is not there.
+    fn sink(&mut self, host: usize, port: u16, make: impl FnOnce() -> Box<dyn App>) -> At {
+        if let Some(at) = self.sinks.get(&(host, port)) {
+            return *at;
+        }
+        let at = self.app(host, make());
+        self.sinks.insert((host, port), at);
+        at
+    }
+
+    fn add(
+        &mut self,
+        number: usize,
+        traffic: &Traffic,
+        topology: &Topology,
+        replays: &BTreeMap<String, Vec<(u64, Vec<u8>)>>,
+    ) {
+        let port = FIRST_PORT + number as u16;
+        let (start, stop) = (time(traffic.start), time(traffic.stop));
+        let address = |host: usize| topology.hosts[host].address.map(|(address, _)| address);
+        for (from, to) in &traffic.pairs {
+            let flow = self.parts.len() as u32;
+            let reached: Vec<(usize, std::net::Ipv4Addr)> =
+                to.iter().filter_map(|host| Some((*host, address(*host)?))).collect();
+            let part = |hosts: &mut Hosts, to: Vec<usize>, sender: At, receivers: Vec<At>| {
+                hosts.parts.push(Part { traffic: number, from: *from, to, sender, receivers, flow });
+            };
+            match &traffic.kind {
+                TrafficKind::Udp { size, rate_bps, timing } => {
+                    let Some(&(to, address)) = reached.first() else { continue };
+                    let pattern = pattern(*timing, *size, *rate_bps);
+                    let sender = UdpSender::new(flow, (address, port), (*size).into(), pattern, start, stop);
+                    let sender = self.app(*from, Box::new(sender));
+                    let sink = self.sink(to, port, || Box::new(UdpSink::new(port)));
+                    part(self, vec![to], sender, vec![sink]);
+                }
+                TrafficKind::Tcp { bytes, window, control } => {
+                    let Some(&(to, address)) = reached.first() else { continue };
+                    let (bytes, window) = (bytes.unwrap_or(u64::MAX), *window as usize);
+                    let sender = TcpSender::new((address, port), bytes, *control, window, start);
+                    let sender = self.app(*from, Box::new(sender));
+                    let sink = self.sink(to, port, || Box::new(TcpSink::new(port, window)));
+                    part(self, vec![to], sender, vec![sink]);
+                }
+                TrafficKind::Flows { sizes, rate_bps, control } => {
+                    let targets = reached.iter().map(|(_, address)| (*address, port)).collect();
+                    let mean_ns = sizes.mean() * 8e9 / (*rate_bps).max(1) as f64;
+                    let sender = TcpFlows::new(targets, sizes.clone(), mean_ns, *control, start, stop);
+                    let sender = self.app(*from, Box::new(sender));
+                    let sinks = reached
+                        .iter()
+                        .map(|(host, _)| self.sink(*host, port, || Box::new(TcpSink::new(port, WINDOW / 4))));
+                    let sinks = sinks.collect();
+                    part(self, to.clone(), sender, sinks);
+                }
+                TrafficKind::Requests { request, response, think, control } => {
+                    let Some(&(to, address)) = reached.first() else { continue };
+                    let (request, response) = ((*request).into(), (*response).into());
+                    let think_ns = think.as_ns() as f64;
+                    let client =
+                        RequestClient::new((address, port), request, response, think_ns, *control, start, stop);
+                    let client = self.app(*from, Box::new(client));
+                    self.sink(to, port, || Box::new(RequestServer::new(port)));
+                    part(self, vec![to], client, vec![client]);
+                }
+                TrafficKind::Ping { count, interval } => {
+                    for (at, (to, address)) in reached.iter().enumerate() {
+                        let ident = (number as u16) << 10 | at as u16;
+                        let ping = Ping::new(*address, ident, (*count).into(), interval.as_ns(), start);
+                        let ping = self.app(*from, Box::new(ping));
+                        part(self, vec![*to], ping, vec![ping]);
+                    }
+                }
+                TrafficKind::Replay(file) => {
+                    let frames = replays.get(file).cloned().unwrap_or_default();
+                    let replay = self.app(*from, Box::new(Replay::new(frames, start, stop)));
+                    part(self, Vec::new(), replay, Vec::new());
+                }
+            }
+        }
+    }
+}
+
+fn pattern(timing: Timing, size: u32, rate_bps: u64) -> Pattern {
+    let interval = f64::from(size) * 8e9 / rate_bps.max(1) as f64;
+    let interval_ns = (interval.round() as u64).max(1);
+    match timing {
+        Timing::Constant => Pattern::Constant { interval_ns },
+        Timing::Poisson => Pattern::Poisson { mean_ns: interval },
+        Timing::OnOff { on, off } => {
+            Pattern::OnOff { interval_ns, mean_on_ns: on.as_ns() as f64, mean_off_ns: off.as_ns() as f64 }
+        }
+    }
+}

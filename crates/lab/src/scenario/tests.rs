@@ -1,0 +1,195 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use source::{Diagnostics, SourceMap};
+use switch::{Device, Frame, PortId, Time};
+
+use super::{Results, Scenario, prepare};
+use crate::generate::{Kind, generate};
+use crate::sim::{Element, MakeElement};
+use crate::topology::{Delay, Rate, Shape, Topology};
+
+/// A switch that learns nothing and floods.
+struct Hub(Vec<u32>);
+
+impl Device for Hub {
+    fn step(&mut self, _now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
+        for frame in input.drain(..) {
+            let others = self.0.iter().filter(|port| **port != frame.port.0);
+            output.extend(others.map(|port| Frame { port: PortId(*port), data: frame.data.clone() }));
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        None
+    }
+}
+
+impl Element for Hub {
+    fn as_any(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+fn star() -> (Topology, MakeElement) {
+    let shape = Shape { rate: Some(Rate::from_bps(100_000_000)), delay: Delay::from_us(50), ..Shape::default() };
+    let topology = generate(Kind::Star { hosts: 4 }, shape, shape).expect("it can be made");
+    (topology, Arc::new(|_| Box::new(Hub(vec![1, 2, 3, 4]))))
+}
+
+/// Reads a scenario; the findings as they are shown.
+fn read(text: &str) -> (Option<Scenario>, String) {
+    let mut map = SourceMap::new();
+    let file = map.add("scenario.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    let scenario = super::read(file, text, &star().0, &mut diagnostics);
+    (scenario, diagnostics.render(&map, false))
+}
+
+fn run(text: &str, seed: u64) -> Results {
+    let (scenario, findings) = read(text);
+    let scenario = scenario.unwrap_or_else(|| panic!("{findings}"));
+    let (topology, make) = star();
+    let frames = vec![(5, vec![0xff; 60]), (1_000_005, vec![0xff; 60])];
+    let replays = BTreeMap::from([("in.pcap".to_owned(), frames)]);
+    let mut run = prepare(&topology, &scenario, seed, &replays, make);
+    run.run(1, &mut |_| {});
+    run.results(&topology, &scenario)
+}
+
+const EVERYTHING: &str = r#"
+duration = "3s"
+[[traffic]]
+name = "voice"
+kind = "udp"
+from = "h1"
+to = "h2"
+rate = "1Mbps"
+size = 125
+start = "500ms"
+stop = "1500ms"
+[[traffic]]
+name = "bulk"
+kind = "tcp"
+from = ["h3", "h4"]
+to = "h2"
+bytes = 200000
+[[traffic]]
+name = "search"
+kind = "flows"
+from = "all"
+to = "all"
+sizes = 5000
+rate = "1Mbps"
+stop = "2s"
+[[traffic]]
+name = "rpc"
+kind = "requests"
+from = "h1"
+to = "h4"
+think = "10ms"
+[[traffic]]
+name = "ping"
+kind = "ping"
+from = "all"
+to = "all"
+[[traffic]]
+name = "old"
+kind = "replay"
+from = "h1"
+file = "in.pcap"
+[[expect]]
+traffic = "voice"
+delivered = 1.0
+latency_p99 = "5ms"
+[[expect]]
+traffic = "voice"
+rate = "10Mbps"
+"#;
+
+#[test]
+fn every_kind_of_traffic_arrives() {
+    let results = run(EVERYTHING, 1);
+    let [voice, bulk, search, rpc, ping, old] = &results.traffic[..] else { panic!("six kinds") };
+    assert_eq!((voice.measured.sent, voice.measured.received), (1000, 1000));
+    assert_eq!((bulk.measured.sent, bulk.measured.received, bulk.measured.bytes), (2, 2, 400_000));
+    assert!(search.measured.sent > 100, "{}", search.measured.sent);
+    assert!(search.delivered() > 0.98, "{} of {}", search.measured.received, search.measured.sent);
+    assert!(rpc.measured.received > 100 && rpc.delivered() > 0.98, "{}", rpc.measured.received);
+    assert_eq!((ping.measured.sent, ping.measured.received), (60, 60));
+    assert_eq!(old.measured.sent, 2);
+    assert_eq!(results.unmet.len(), 1, "{:?}", results.unmet);
+    assert!(results.unmet[0].message.contains("the rate in bit/s of `voice`"));
+    assert_eq!(results.pairs.iter().filter(|pair| pair.name == "ping").count(), 12);
+}
+
+#[test]
+fn faults_on_a_schedule_and_at_random_show() {
+    let traffic = "duration = \"2s\"\n[[traffic]]\nname = \"v\"\nkind = \"udp\"\nfrom = \"h1\"\nto = \"h2\"\nrate = \"1Mbps\"\nsize = 125\n";
+    let down = format!(
+        "{traffic}[[faults]]\nat = \"500ms\"\ndown = [\"s1\", \"h2\"]\n[[faults]]\nat = \"1s\"\nup = [\"h2\", \"s1\"]\n"
+    );
+    let received = run(&down, 1).traffic[0].measured.received;
+    assert!((1490..=1502).contains(&received), "{received} of 2000 arrived with the link down a quarter of the time");
+    let parted = format!("{traffic}[[faults]]\nat = \"1s\"\npartition = [\"h1\", \"h3\"]\n");
+    assert!((990..=1001).contains(&run(&parted, 1).traffic[0].measured.received));
+    let random = format!("{traffic}[random-faults]\nevery = \"100ms\"\nlasts = \"50ms\"\n");
+    let (once, again, other) = (run(&random, 1), run(&random, 1), run(&random, 2));
+    let received = |results: &Results| results.traffic[0].measured.received;
+    assert!(received(&once) < 2000);
+    assert_eq!((received(&once), once.totals), (received(&again), again.totals));
+    assert_ne!(once.totals, other.totals);
+}
+
+#[test]
+fn mistakes_are_told_all_at_once() {
+    let (scenario, findings) = read(
+        r#"
+durration = "1s"
+[[traffic]]
+kind = "udp"
+from = "h1"
+to = "h9"
+[[traffic]]
+kind = "tpc"
+from = "h1"
+to = "h2"
+[[traffic]]
+kind = "tcp"
+from = ["h1", "h2", "h3"]
+to = ["h4", "h1"]
+[[traffic]]
+kind = "udp"
+rate = "1Mbps"
+from = "s1"
+to = "h2"
+timing = "gauss"
+[[faults]]
+crash = "s1"
+[[faults]]
+at = "1s"
+down = ["h1", "h2"]
+[[captures]]
+at = "s1"
+file = "x.pcap"
+[[expect]]
+traffic = "voice"
+"#,
+    );
+    assert!(scenario.is_none());
+    for expected in [
+        "a scenario has no `durration`",
+        "there is no host or switch `h9`",
+        "this traffic needs a rate",
+        "`tpc` is no kind of traffic",
+        "3 senders and 2 receivers",
+        "`s1` is a switch; hosts send and receive",
+        "`timing` is one of constant, poisson, on-off",
+        "a fault happens at a time",
+        "no link joins `h1` and `h2`",
+        "`s1` is a switch: say which port",
+        "there is no traffic `voice`",
+    ] {
+        assert!(findings.contains(expected), "{expected} is not in\n{findings}");
+    }
+}

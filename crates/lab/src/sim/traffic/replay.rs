@@ -1,0 +1,46 @@
+//! The frames of a capture, at their times.
+
+use std::any::Any;
+
+use switch::Time;
+
+use crate::sim::{App, Io};
+
+/// Sends given frames as they are, beside whatever the host's stack sends.
+pub struct Replay {
+    frames: Vec<(u64, Vec<u8>)>,
+    start: Time,
+    stop: Time,
+    /// Frames sent.
+    pub sent: u64,
+}
+
+impl Replay {
+    /// Frames and their times in nanoseconds, of which the first is sent at `start`; none after `stop`.
+    pub fn new(frames: Vec<(u64, Vec<u8>)>, start: Time, stop: Time) -> Replay {
+        Replay { frames, start, stop, sent: 0 }
+    }
+
+    fn due(&self, number: usize) -> Option<Time> {
+        let first = self.frames.first()?.0;
+        let (time, _) = self.frames.get(number)?;
+        Some(self.start.after_ns(time.saturating_sub(first))).filter(|due| *due < self.stop)
+    }
+}
+
+impl App for Replay {
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
+        while let Some(due) = self.due(self.sent as usize) {
+            if due > io.now {
+                return Some(due);
+            }
+            io.raw.push(self.frames[self.sent as usize].1.clone());
+            self.sent += 1;
+        }
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
