@@ -112,13 +112,18 @@ impl Loader {
         switch: &mut v1model::Switch,
         output: &Output,
     ) -> Result<(), Failure> {
-        let file = self.map.add(name, text);
         self.diagnostics = Diagnostics::new();
+        self.fill(name, text, switch);
+        self.report(output)
+    }
+
+    /// The same, and the findings are added to those of the program.
+    pub fn fill(&mut self, name: &str, text: &str, switch: &mut v1model::Switch) {
+        let file = self.map.add(name, text);
         let program = switch.program().clone();
         if let Some(entries) = entries::parse(&self.map, file, &program, &mut self.diagnostics) {
             crate::apply::apply(switch, &entries, &mut self.diagnostics);
         }
-        self.report(output)
     }
 
     /// Prints what was found; an error if any finding is one.

@@ -8,6 +8,8 @@ use support::{Directory, run, triplane};
 use wire::pcap::{Reader, Writer};
 
 const PROGRAM: &str = "crates/triplane/testdata/control_plane.p4";
+/// The most entries that the router's table of routes has.
+const ROUTES: usize = 1024;
 const ENTRIES: &str = "crates/triplane/testdata/control_plane.json";
 
 /// What leaves by port 1, and how many copies by port 2, when these packets come in on port 0, one by one.
@@ -58,4 +60,29 @@ fn more_copies_than_a_group_may_have_are_refused_in_words() {
         let done = run(&mut triplane(&["trace", PROGRAM, "--entries", &path, "--port", "0", "--packet", "00000000"]));
         assert_eq!(done.code, Some(code), "{done:?}");
     }
+}
+
+#[test]
+fn check_tells_what_a_switch_would_not_take() {
+    let directory = Directory::new();
+    let entry = |net: usize| {
+        format!(
+            r#"{{ "table": "ipv4_lpm", "match": {{ "hdr.ipv4.dst": "10.{}.{}.0/24" }}, "action_name": "no_route" }}"#,
+            net / 256,
+            net % 256
+        )
+    };
+    let written = |count: usize| {
+        let all: Vec<String> = (0..count).map(entry).collect();
+        directory.write("entries.json", format!("{{ \"table_entries\": [\n{} ] }}", all.join(",\n")))
+    };
+    const ROUTER: &str = "examples/router/router.p4";
+    run(&mut triplane(&["check", ROUTER, "--entries", &written(ROUTES)])).ok();
+    let done = run(&mut triplane(&["check", ROUTER, "--entries", &written(ROUTES + 2)]));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for line in [ROUTES + 2, ROUTES + 3] {
+        let place = format!("entries.json:{line}:1");
+        assert!(done.stderr.contains(&place), "{place} is missing in {done:?}");
+    }
+    assert!(done.stderr.contains("2 mistakes found"), "{done:?}");
 }

@@ -1,7 +1,10 @@
 //! `triplane check`: every mistake in a program, and in its entries file if one is given.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use source::{Diagnostic, Label, Severity, SourceMap};
+use v1model::{Config, Executor, Switch};
 
 use crate::cli::CheckArgs;
 use crate::load::Loader;
@@ -13,13 +16,16 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     let typed = loader.typed();
     let is_for_v1model = typed.as_ref().is_some_and(is_for_v1model);
     let program = match &typed {
-        Some(typed) if is_for_v1model => loader.compile(typed),
+        Some(typed) if is_for_v1model => loader.compile(typed).map(Arc::new),
         _ => None,
     };
     if let (Some(program), Some(path)) = (&program, &args.entries) {
         let text = crate::load::read(path, entries::MAX_FILE_BYTES)?;
-        let file = loader.map.add(&path.display().to_string(), text);
-        entries::parse(&loader.map, file, program, &mut loader.diagnostics);
+        // A switch that no packet comes to says what it would not take: a table that is full, for one.
+        let config = Config { executor: Executor::Interpreter, ..Config::default() };
+        let made = Switch::new(program.clone(), config);
+        let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
+        loader.fill(&path.display().to_string(), &text, &mut switch);
     }
     if args.json {
         let findings: Vec<_> =
