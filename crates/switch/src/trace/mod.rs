@@ -11,6 +11,7 @@
 mod model;
 mod recorder;
 mod render;
+mod shown;
 mod tracer;
 mod value;
 

@@ -1,19 +1,16 @@
 //! From events to a trace.
 
-use engine::{Event, PacketState, Requested, TableEntry, Watch, Written};
-use ir::{BlockId, BodyId, BodyKind, Expr, HeaderId, KeyValue, LocId, Program, SlotId, TableId, Terminator};
+use engine::{Event, PacketState, Watch, Written};
+use ir::{BlockId, BodyId, BodyKind, Expr, HeaderId, LocId, Program, SlotId, Terminator};
 
 use bits::Bits;
 
 use super::model::{Change, Outcome, Pass, PassKind, Section, Step, Trace, What};
-use super::{Recorder, Value, value};
+use super::{Recorder, Value, shown};
 use crate::{Frame, Time};
 
 /// The most steps a trace has. A program that loops through the switch ends long before.
 const MAX_STEPS: usize = 10_000;
-
-/// The most characters of an expression that are shown.
-const MAX_EXPR: usize = 100;
 
 /// The headers of a packet as the parser left them.
 type Parsed = Vec<(HeaderId, engine::HeaderState)>;
@@ -111,8 +108,9 @@ impl Tracer {
             }
             Written::Nowhere => return,
         };
-        // Names with this character are the compiler's own and mean nothing to a reader.
-        if !new.name.contains('$') {
+        // The compiler's own names mean nothing to a reader.
+        if let Some(name) = shown::author_name(&new.name).map(str::to_owned) {
+            let (old, new) = (Value { name: name.clone(), ..old }, Value { name, ..new });
             self.push(program, What::Write { old, new }, loc);
         }
     }
@@ -137,7 +135,7 @@ impl Tracer {
             }
             shadow.header_mut(header).valid = true;
         }
-        let header = program.headers[header].name.clone();
+        let header = shown::header(program, header).to_owned();
         self.push(program, What::Extract { header, at_bit, bits, fields }, loc);
     }
 
@@ -162,9 +160,17 @@ impl Tracer {
         }
     }
 
+    /// What decided and its value.
+    fn shown_key(&self, program: &Program, key: &Expr, value: &Bits) -> Value {
+        match shown::expr(program, key, self.shadow.as_ref()) {
+            Some(name) => Value::new(name, value),
+            None => Value::symbolic("", value, shown::key(value)),
+        }
+    }
+
     fn branched(&mut self, program: &Program, value: bool, target: BlockId, loc: LocId) {
         let condition = match self.deciding(program) {
-            Some(Terminator::Branch { condition, .. }) => Some(shown_expr(program, condition)),
+            Some(Terminator::Branch { condition, .. }) => shown::expr(program, condition, self.shadow.as_ref()),
             _ => None,
         };
         self.goes_to(target);
@@ -173,8 +179,8 @@ impl Tracer {
 
     fn switched(&mut self, program: &Program, value: &Bits, target: BlockId, loc: LocId) {
         let subject = match self.deciding(program) {
-            Some(Terminator::Switch { subject, .. }) => Value::new(shown_expr(program, subject), value),
-            _ => Value::symbolic("", value, shown_key(value)),
+            Some(Terminator::Switch { subject, .. }) => self.shown_key(program, subject, value),
+            _ => Value::symbolic("", value, shown::key(value)),
         };
         self.goes_to(target);
         self.push(program, What::Switch { subject }, loc);
@@ -183,9 +189,9 @@ impl Tracer {
     fn selected(&mut self, program: &Program, values: &[Bits], case: Option<BlockId>, loc: LocId) {
         let keys = match self.deciding(program) {
             Some(Terminator::Select { keys, .. }) => {
-                keys.iter().zip(values).map(|(key, value)| Value::new(shown_expr(program, key), value)).collect()
+                keys.iter().zip(values).map(|(key, value)| self.shown_key(program, key, value)).collect()
             }
-            _ => values.iter().map(|value| Value::symbolic("", value, shown_key(value))).collect(),
+            _ => values.iter().map(|value| Value::symbolic("", value, shown::key(value))).collect(),
         };
         let target = case.map(|block| self.block_name(program, block));
         if let Some(block) = case {
@@ -202,8 +208,10 @@ impl Tracer {
             };
             *shadow.header_mut(to) = copy;
         }
-        let name = |header: Option<HeaderId>| header.map(|header| program.headers[header].name.clone());
-        self.push(program, What::Copy { from: name(from), to: name(to) }, loc);
+        let name = |header: Option<HeaderId>| header.map(|header| shown::header(program, header).to_owned());
+        if to.is_none_or(|to| shown::author_name(&program.headers[to].name).is_some()) {
+            self.push(program, What::Copy { from: name(from), to: name(to) }, loc);
+        }
     }
 }
 
@@ -271,7 +279,7 @@ impl Recorder for Tracer {
 
 impl Watch for Tracer {
     fn event(&mut self, program: &Program, event: Event<'_>) {
-        let name = |header: HeaderId| program.headers[header].name.clone();
+        let name = |header: HeaderId| shown::header(program, header).to_owned();
         match event {
             Event::BodyBegins { body } => {
                 self.bodies.push(Running { body, block: BlockId::from_u32(0), steps: Vec::new() });
@@ -297,7 +305,9 @@ impl Watch for Tracer {
                 if let Some(shadow) = &mut self.shadow {
                     shadow.header_mut(header).valid = valid;
                 }
-                self.push(program, What::Validity { header: name(header), valid }, loc);
+                if shown::author_name(&program.headers[header].name).is_some() {
+                    self.push(program, What::Validity { header: name(header), valid }, loc);
+                }
             }
             Event::Applied { table, key, entry, member, action, args, loc } => {
                 let step = What::Table {
@@ -309,7 +319,7 @@ impl Watch for Tracer {
                         .map(|(k, v)| Value::new(k.name.as_str(), v))
                         .collect(),
                     hit: entry.is_some(),
-                    entry: entry.map(|entry| shown_entry(program, table, entry)),
+                    entry: entry.map(|entry| shown::entry(program, table, entry)),
                     member: member.map(|(_, member)| member),
                     action: action.map(|action| program.actions[action].name.clone()),
                     args: action.map_or(Vec::new(), |action| {
@@ -345,7 +355,7 @@ impl Watch for Tracer {
                 self.push(program, What::Compute { algorithm, data: hex(data), value }, loc);
             }
             Event::Requested { request, loc } => {
-                self.push(program, What::Request { request: shown_request(program, request) }, loc);
+                self.push(program, What::Request { request: shown::request(program, request) }, loc);
             }
             Event::Emitted { header, bits, loc } => {
                 self.push(program, What::Emit { header: name(header), bits }, loc);
@@ -362,27 +372,6 @@ impl Watch for Tracer {
 /// Bytes in hexadecimal.
 fn hex(data: &[u8]) -> String {
     data.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A value without a name: hexadecimal where it has bytes, else decimal.
-fn shown_key(value: &Bits) -> String {
-    value::show(if value.width() >= 8 { "type" } else { "" }, value)
-}
-
-/// An expression without the widths of its constants, cut if it is long.
-fn shown_expr(program: &Program, expr: &Expr) -> String {
-    let mut text = String::new();
-    let mut in_width = false;
-    for c in program.display_expr(expr).to_string().chars() {
-        in_width = c == ':' || (in_width && c.is_ascii_digit());
-        if !in_width {
-            text.push(c);
-        }
-    }
-    match text.char_indices().nth(MAX_EXPR) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text,
-    }
 }
 
 fn field_name(program: &Program, header: HeaderId, field: u32) -> String {
@@ -420,40 +409,4 @@ fn changes(program: &Program, parsed: &Parsed, state: &PacketState) -> Vec<Chang
         }
     }
     changes
-}
-
-/// `hdr.ipv4.dstAddr = 10.0.1.0/24`
-fn shown_entry(program: &Program, table: TableId, entry: &TableEntry) -> String {
-    let keys = program.tables[table].keys.iter().filter(|key| key.kind != ir::MatchKind::Selector);
-    let shown: Vec<String> = keys
-        .zip(&entry.keys)
-        .map(|(key, value)| {
-            let show = |value: &Bits| value::show(&key.name, value);
-            let value = match value {
-                KeyValue::Exact(value) => show(value),
-                KeyValue::Lpm(value, len) => format!("{}/{len}", show(value)),
-                KeyValue::Ternary(value, mask) => format!("{} &&& {}", show(value), value::show("mask", mask)),
-                KeyValue::Range(low, high) => format!("{}..{}", show(low), show(high)),
-                KeyValue::Any => "*".to_string(),
-            };
-            format!("{} = {value}", key.name)
-        })
-        .collect();
-    let priority = if entry.priority != 0 { format!(" priority {}", entry.priority) } else { String::new() };
-    format!("{}{priority}", shown.join(", "))
-}
-
-fn shown_request(program: &Program, request: &Requested) -> String {
-    let keeping = |list: &Option<u32>| list.map_or(String::new(), |list| format!(", keeping field list {list}"));
-    match request {
-        Requested::Clone { session, keep, .. } => format!("clone to mirror session {session}{}", keeping(keep)),
-        Requested::Resubmit(keep) => format!("resubmit{}", keeping(keep)),
-        Requested::Recirculate(keep) => format!("recirculate{}", keeping(keep)),
-        Requested::Truncate(bytes) => format!("truncate to {bytes} bytes"),
-        Requested::Digest(digest, values) => {
-            let fields = program.digests[*digest].fields.iter().zip(values);
-            let fields: Vec<String> = fields.map(|((n, _), v)| format!("{n}={}", value::show(n, v))).collect();
-            format!("digest {}({})", program.digests[*digest].name, fields.join(", "))
-        }
-    }
 }
