@@ -39,8 +39,17 @@ impl From<anyhow::Error> for Failure {
 
 impl From<ports::PortError> for Failure {
     fn from(error: ports::PortError) -> Self {
-        Failure::Environment(error.into())
+        match is_damaged_capture(&error) {
+            true => Failure::Input(error.to_string()),
+            false => Failure::Environment(error.into()),
+        }
     }
+}
+
+/// Whether what is wrong is in a capture that the user gave: damaged, or none at all. One that cannot be read is the
+/// environment's.
+pub fn is_damaged_capture(error: &ports::PortError) -> bool {
+    matches!(error, ports::PortError::Capture { source, .. } if !matches!(source, wire::pcap::PcapError::Io(_)))
 }
 
 impl From<std::io::Error> for Failure {

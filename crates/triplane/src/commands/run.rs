@@ -14,7 +14,7 @@ use crate::cli::RunArgs;
 use crate::forward::Forwarder;
 use crate::load::Loader;
 use crate::messages::Messages;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, is_damaged_capture};
 
 /// Runs.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -160,5 +160,12 @@ fn report_failures(forwarder: &Forwarder, offline: bool) -> Result<(), Failure> 
         false => format!("port {id} was lost during the run"),
     };
     let failures: Vec<_> = forwarder.failures().map(tell).collect();
-    if failures.is_empty() { Ok(()) } else { Err(anyhow!("{}", failures.join("; ")).into()) }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let failures = failures.join("; ");
+    match forwarder.failures().all(|(_, error)| is_damaged_capture(error)) {
+        true => Err(Failure::Input(failures)),
+        false => Err(anyhow!("{failures}").into()),
+    }
 }

@@ -92,5 +92,5 @@ impl<'a> Packets<'a> {
 }
 
 fn wrong(name: &str, error: pcap::PcapError) -> Failure {
-    Failure::Input(format!("{name}: {error}"))
+    ports::PortError::Capture { path: name.into(), source: error }.into()
 }
