@@ -19,11 +19,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     compiler.open_files(FILES)?;
     // The bytes of the compiler itself, not of `prost_types`: they keep options that this crate does not know.
     std::fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
-    prost_build::Config::new()
-        .enable_type_names()
-        .btree_map(["."])
-        .disable_comments(["."])
-        .include_file("modules.rs")
-        .compile_fds(compiler.file_descriptor_set())?;
+    let mut config = prost_build::Config::new();
+    config.enable_type_names().btree_map(["."]).disable_comments(["."]).include_file("modules.rs");
+    services(&mut config);
+    config.compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }
+
+/// Generates the service too: the server's trait and the client, both over any transport.
+#[cfg(feature = "grpc")]
+fn services(config: &mut prost_build::Config) {
+    let builder = tonic_prost_build::configure().build_transport(false).disable_comments(["."]);
+    config.service_generator(builder.service_generator());
+}
+
+#[cfg(not(feature = "grpc"))]
+fn services(_: &mut prost_build::Config) {}

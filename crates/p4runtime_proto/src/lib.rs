@@ -1,9 +1,10 @@
 //! The messages of P4Runtime, version 1.5, and the forms they are written in.
 //!
 //! The interface files (`proto/`, unchanged from release v1.5.0 of p4lang/p4runtime, Apache-2.0) are compiled when this
-//! crate is built; the types below [`p4`] and [`google`] are generated from them and documented there. Services are not
-//! generated yet: the build script is the place for that. [`Format`] writes and reads a message as protobuf
-//! text, JSON, or bytes. Only crates that speak protobuf import this one.
+//! crate is built; the types below [`p4`] and [`google`] are generated from them and documented there. With the
+//! feature `grpc` so is the service: `v1::p4_runtime_server` has the server's trait, `v1::p4_runtime_client` the client,
+//! both without a transport. [`Format`] writes and reads a message as protobuf text, JSON, or bytes. Only crates that
+//! speak protobuf import this one.
 
 mod format;
 mod text;

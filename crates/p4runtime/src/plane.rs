@@ -1,0 +1,153 @@
+//! The way from the control plane to the packets and back, across threads.
+//!
+//! ```text
+//!   server ── Operation ──> [bounded queue] ──> PlaneEnd::poll, between two batches of packets
+//!   server <── Notified <── [bounded queue] <── PlaneEnd::notify
+//! ```
+//!
+//! An operation has the switch to itself, so that no packet sees half of it. Whoever runs packets holds the
+//! [`PlaneEnd`]; it never waits for the control plane: what does not fit into the queue back is counted and dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ir::Program;
+use switch::{Frame, Notification, Time};
+use tokio::sync::{mpsc, oneshot};
+use v1model::{LoadError, Switch};
+
+use crate::status::{Code, Refusal};
+
+/// The data plane, as an operation sees it.
+pub struct Plane<'a> {
+    /// The switch. An operation may put another in its place.
+    pub switch: &'a mut Switch,
+    /// The time of the switch.
+    pub now: Time,
+    /// Frames that the switch gets next.
+    pub input: &'a mut Vec<Frame>,
+    /// Frames that leave.
+    pub output: &'a mut Vec<Frame>,
+}
+
+/// Something to do between two batches of packets. It should be short: packets wait meanwhile.
+pub type Operation = Box<dyn FnOnce(&mut Plane<'_>) + Send>;
+
+/// What makes switches for new programs, with the ports and settings of the one that runs.
+pub type Builder = Arc<dyn Fn(Arc<Program>) -> Result<Switch, LoadError> + Send + Sync>;
+
+/// What wakes the thread that runs packets, should it sleep.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// Operations that wait for the packet thread at most.
+const OPERATIONS: usize = 256;
+/// Batches of notifications that wait for the server at most.
+const BATCHES: usize = 256;
+/// Operations run at one [`PlaneEnd::poll`] at most, so that packets have their turn.
+const OPERATIONS_A_POLL: usize = 64;
+
+/// Makes both ends.
+pub fn plane(builder: Builder, waker: Waker) -> (PlaneHandle, PlaneEnd) {
+    let (operations, todo) = mpsc::channel(OPERATIONS);
+    let (notify, notified) = mpsc::channel(BATCHES);
+    let lost = Arc::new(AtomicU64::new(0));
+    let handle = PlaneHandle { operations, waker, builder };
+    (handle, PlaneEnd { todo, notify, lost: lost.clone(), notified: Some(Notified { batches: notified, lost }) })
+}
+
+/// The server's end.
+#[derive(Clone)]
+pub struct PlaneHandle {
+    operations: mpsc::Sender<Operation>,
+    waker: Waker,
+    builder: Builder,
+}
+
+impl PlaneHandle {
+    /// A switch for another program, which runs nothing yet.
+    ///
+    /// # Errors
+    /// If the switch cannot run the program.
+    pub fn build(&self, program: Arc<Program>) -> Result<Switch, LoadError> {
+        (self.builder)(program)
+    }
+
+    /// Runs an operation on the packet thread and gives what it returns.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` if packets are run no longer.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Plane<'_>) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let operation: Operation = Box::new(move |plane| drop(answer.send(operation(plane))));
+        let gone = |_| Refusal::new(Code::Unavailable, "the switch is stopping");
+        self.operations.send(operation).await.map_err(|_| gone(()))?;
+        (self.waker)();
+        answered.await.map_err(|_| gone(()))
+    }
+
+    /// Leaves an operation for the packet thread. False if too many wait already.
+    pub fn post(&self, operation: Operation) -> bool {
+        let posted = self.operations.try_send(operation).is_ok();
+        (self.waker)();
+        posted
+    }
+}
+
+/// The end of whoever runs packets.
+pub struct PlaneEnd {
+    todo: mpsc::Receiver<Operation>,
+    notify: mpsc::Sender<Vec<Notification>>,
+    lost: Arc<AtomicU64>,
+    notified: Option<Notified>,
+}
+
+impl PlaneEnd {
+    /// Runs what waits, up to a limit. Returns how many operations were run.
+    pub fn poll(&mut self, plane: &mut Plane<'_>) -> usize {
+        for done in 0..OPERATIONS_A_POLL {
+            match self.todo.try_recv() {
+                Ok(operation) => operation(plane),
+                Err(_) => return done,
+            }
+        }
+        OPERATIONS_A_POLL
+    }
+
+    /// Whether operations wait.
+    pub fn is_waiting(&self) -> bool {
+        !self.todo.is_empty()
+    }
+
+    /// Hands what the switch tells the control plane to the server, or counts it as lost if the server is behind.
+    pub fn notify(&mut self, notifications: Vec<Notification>) {
+        if notifications.is_empty() {
+            return;
+        }
+        let count = notifications.len() as u64;
+        if self.notify.try_send(notifications).is_err() {
+            self.lost.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// The notifications, for the server; once.
+    pub fn take_notified(&mut self) -> Option<Notified> {
+        self.notified.take()
+    }
+}
+
+/// The server's end of the way back.
+pub struct Notified {
+    /// What the switch told, in batches.
+    pub(crate) batches: mpsc::Receiver<Vec<Notification>>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Notified {
+    /// How many notifications were lost because the server was behind.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,146 @@
+//! What a role may do, as its configuration says.
+//!
+//! The specification leaves the form of `role.config` to an agreement between controllers and server (section 5.2).
+//! This server knows one: `stratum.P4RoleConfig`, the message that the Stratum switch defined and controllers such as
+//! finsy send. Without a configuration a role has access to everything.
+
+use std::collections::BTreeSet;
+
+use p4runtime_proto::prost::{self, Message};
+use p4runtime_proto::v1;
+
+use crate::status::Refusal;
+
+/// The name at the end of the type URL.
+const STRATUM: &str = "stratum.P4RoleConfig";
+
+/// `stratum.P4RoleConfig`.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(prost_path = "::p4runtime_proto::prost")]
+struct RoleConfig {
+    /// Ids that only this role may write.
+    #[prost(uint32, repeated, tag = "1")]
+    exclusive_p4_ids: Vec<u32>,
+    /// Ids that this role may write.
+    #[prost(uint32, repeated, tag = "2")]
+    shared_p4_ids: Vec<u32>,
+    /// Which packets the role receives, if not all.
+    #[prost(message, optional, tag = "3")]
+    packet_in_filter: Option<PacketFilter>,
+    /// Whether the role receives packets.
+    #[prost(bool, tag = "4")]
+    receives_packet_ins: bool,
+    /// Whether the role may set the pipeline.
+    #[prost(bool, tag = "5")]
+    can_push_pipeline: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(prost_path = "::p4runtime_proto::prost")]
+struct PacketFilter {
+    #[prost(uint32, tag = "1")]
+    metadata_id: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+/// What a role may write, read and receive.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Access {
+    limits: Option<Limits>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Limits {
+    ids: BTreeSet<u32>,
+    packet_in: bool,
+    filter: Option<(u32, Vec<u8>)>,
+    pipeline: bool,
+}
+
+impl Access {
+    /// What a configuration gives.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a configuration of another form.
+    pub fn of(config: Option<&prost_types::Any>) -> Result<Access, Refusal> {
+        let Some(any) = config else { return Ok(Access::default()) };
+        if any.type_url.rsplit('/').next() != Some(STRATUM) {
+            return Err(Refusal::invalid(format!(
+                "role.config is a `{}`; this server knows `{STRATUM}`, and no config for access to everything",
+                any.type_url
+            )));
+        }
+        let config = RoleConfig::decode(&*any.value)
+            .map_err(|error| Refusal::invalid(format!("role.config is no {STRATUM}: {error}")))?;
+        let ids = config.exclusive_p4_ids.into_iter().chain(config.shared_p4_ids).collect();
+        Ok(Access {
+            limits: Some(Limits {
+                ids,
+                packet_in: config.receives_packet_ins,
+                filter: config.packet_in_filter.map(|filter| (filter.metadata_id, filter.value)),
+                pipeline: config.can_push_pipeline,
+            }),
+        })
+    }
+
+    /// Whether the role may write and read the object with this P4Info id. Replication has none (`None`) and is for
+    /// roles without limits only.
+    pub fn allows(&self, id: Option<u32>) -> bool {
+        self.limits.as_ref().is_none_or(|limits| id.is_some_and(|id| limits.ids.contains(&id)))
+    }
+
+    /// Whether the role may set the pipeline.
+    pub fn may_push_pipeline(&self) -> bool {
+        self.limits.as_ref().is_none_or(|limits| limits.pipeline)
+    }
+
+    /// Whether the role may send packets, and receives any.
+    pub fn has_packets(&self) -> bool {
+        self.limits.as_ref().is_none_or(|limits| limits.packet_in)
+    }
+
+    /// Whether the role receives a packet with this metadata.
+    pub fn receives(&self, metadata: &[v1::PacketMetadata]) -> bool {
+        let Some(limits) = &self.limits else { return true };
+        let passes = |(id, value): &(u32, Vec<u8>)| {
+            metadata.iter().any(|field| field.metadata_id == *id && field.value == crate::bytestring::shortest(value))
+        };
+        limits.packet_in && limits.filter.as_ref().is_none_or(passes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any(url: &str, config: &RoleConfig) -> prost_types::Any {
+        prost_types::Any { type_url: url.to_owned(), value: config.encode_to_vec() }
+    }
+
+    #[test]
+    fn without_a_config_everything_is_allowed_and_with_one_what_it_lists() {
+        let all = Access::of(None).unwrap();
+        assert!(all.allows(Some(7)) && all.allows(None) && all.may_push_pipeline() && all.receives(&[]));
+        let config = RoleConfig {
+            exclusive_p4_ids: vec![1],
+            shared_p4_ids: vec![2],
+            receives_packet_ins: true,
+            packet_in_filter: Some(PacketFilter { metadata_id: 1, value: vec![0, 5] }),
+            ..Default::default()
+        };
+        let some = Access::of(Some(&any("type.googleapis.com/stratum.P4RoleConfig", &config))).unwrap();
+        assert!(some.allows(Some(1)) && some.allows(Some(2)) && !some.allows(Some(3)) && !some.allows(None));
+        assert!(!some.may_push_pipeline());
+        let metadata = |value: u8| [v1::PacketMetadata { metadata_id: 1, value: vec![value] }];
+        assert!(some.receives(&metadata(5)) && !some.receives(&metadata(6)) && !some.receives(&[]));
+    }
+
+    #[test]
+    fn other_forms_of_config_are_refused() {
+        let refused = Access::of(Some(&any("type.googleapis.com/my.Config", &RoleConfig::default()))).unwrap_err();
+        assert_eq!(refused.code, crate::Code::InvalidArgument);
+        let broken = prost_types::Any { type_url: format!("x/{STRATUM}"), value: vec![0xff] };
+        assert!(Access::of(Some(&broken)).is_err());
+    }
+}
