@@ -60,7 +60,7 @@ trace 3 000000000101 000000000202 0800 450000180001000040115cc4 0a090807 0a00020
   verify_checksum MyVerifyChecksum
     if valid(hdr.ipv4): yes                                                   router.p4:51:9
     csum16 of 18 bytes: 0x5cc4                                                router.p4:51:9
-    if $tmp != hdr.ipv4.hdrChecksum: no                                       router.p4:51:9
+    if 0x5cc4 != hdr.ipv4.hdrChecksum: no                                     router.p4:51:9
   ingress MyIngress
     if (standard_metadata.parser_error != 0x0) | standard_metadata.checksum_error: no  router.p4:80:9
     if valid(hdr.ipv4): yes                                                   router.p4:82:16
@@ -114,7 +114,7 @@ trace 3 000000000101 000000000202 0800 450000180001000040115cc3 0a090807 0a00020
   verify_checksum MyVerifyChecksum
     if valid(hdr.ipv4): yes                                                   router.p4:51:9
     csum16 of 18 bytes: 0x5cc3                                                router.p4:51:9
-    if $tmp != hdr.ipv4.hdrChecksum: no                                       router.p4:51:9
+    if 0x5cc3 != hdr.ipv4.hdrChecksum: no                                     router.p4:51:9
   ingress MyIngress
     if (standard_metadata.parser_error != 0x0) | standard_metadata.checksum_error: no  router.p4:80:9
     if valid(hdr.ipv4): yes                                                   router.p4:82:16
