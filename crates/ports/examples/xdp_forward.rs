@@ -108,7 +108,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A type for experiments, and addresses that change.
     let mut frame = vec![2; frame_len.max(18)];
     frame[12..14].copy_from_slice(&[0x88, 0xb5]);
-    let vary = Vary { offset: 14, first: 0, count: 1024 };
+    let vary = Vary { offset: 14, first: 0, count: 1024, balance: None };
 
     let mut results = vec![Vec::new(); KINDS.len()];
     for _ in 0..runs {

@@ -85,6 +85,8 @@ pub(crate) mod code {
     pub(crate) const ADD_REGISTER: u8 = 0x0f;
     /// `destination &= immediate`
     pub(crate) const AND: u8 = 0x57;
+    /// `destination ^= immediate`
+    pub(crate) const XOR: u8 = 0xa7;
     /// `if destination > source goto offset` (unsigned)
     pub(crate) const JUMP_GREATER_REGISTER: u8 = 0x2d;
     /// `if destination == immediate goto offset`

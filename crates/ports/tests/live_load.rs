@@ -60,7 +60,7 @@ fn flood(router: &Namespace) {
 fn varied(router: &Namespace) {
     let hosts = Hosts::new(router);
     let mut port = XdpPort::open("r1", XdpSettings::default()).unwrap();
-    let vary = Vary { offset: 14, first: 0xa00_0000, count: 64 };
+    let vary = Vary { offset: 14, first: 0xa00_0000, count: 64, balance: Some(20) };
     let send = || Flood::new("eth0", &frame(60), Some(vary)).unwrap().send(256).unwrap();
     hosts.h1.enter(send).unwrap();
     let mut batch: Vec<Frame> = Vec::new();
@@ -73,9 +73,11 @@ fn varied(router: &Namespace) {
     let values: BTreeSet<u32> =
         batch.iter().map(|frame| u32::from_be_bytes([frame[14], frame[15], frame[16], frame[17]])).collect();
     assert!(values.iter().copied().eq(0xa00_0000..0xa00_0040), "{values:x?}");
-    assert!(batch.iter().all(|received| received.len() == 60 && received[18..] == frame(60)[18..]));
+    assert!(batch.iter().all(|received| received.len() == 60 && received[22..] == frame(60)[22..]));
+    assert!(batch.iter().all(|received| received[18..20] == [2, 2]));
+    assert!(batch.iter().all(|received| received[16] ^ received[20] == 0xff && received[17] ^ received[21] == 0xff));
     // A field beyond the frame leaves it as it is.
-    let beyond = Vary { offset: 58, ..vary };
+    let beyond = Vary { offset: 58, balance: None, ..vary };
     hosts.h1.enter(|| Flood::new("eth0", &frame(60), Some(beyond)).unwrap().send(10).unwrap()).unwrap();
     batch.clear();
     while batch.len() < 10 {

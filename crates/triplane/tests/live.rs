@@ -249,17 +249,36 @@ fn a_run_ends_after_its_duration_and_on_a_termination_request() {
 }
 
 #[test]
+fn what_a_device_does_not_send_counts_as_dropped_and_not_as_sent() {
+    for kind in ["", "xdp:"] {
+        let Some(network) = network(&["ping"], true) else { return };
+        // The router's own end takes less than the hosts send.
+        network.run("router", &["ip", "link", "set", "p2", "mtu", "600"]).ok();
+        let mut router = network.router_on([&format!("1={kind}p1"), &format!("2={kind}p2")], &["--json"]);
+        router.wait_for("Ctrl-C ends");
+        let ping = ["ping", "-n", "-i", "0.2", "-W", "1", "-c", "3", "-s", "1000", "10.0.2.2"];
+        let text = network.run("h1", &ping).stdout;
+        assert!(text.contains("3 packets transmitted, 0 received"), "{text}");
+        let counters = interrupt(router).json()["counters"].take();
+        let counted = |name: &str| counters[name].as_u64();
+        assert_eq!(counted("port.1.rx.packets"), Some(3), "{kind}p1: {counters:#}");
+        assert_eq!(counted("drop.tx.device-length"), Some(3), "{kind}p2: {counters:#}");
+        assert_eq!((counted("port.2.tx.packets"), counted("port.2.tx.bytes")), (Some(0), Some(0)));
+    }
+}
+
+#[test]
 fn an_interface_that_goes_away_ends_in_a_failure_that_says_so() {
     let Some(network) = network(&["ping"], true) else { return };
-    let router = network.router(&[]);
+    let mut router = network.router(&[]);
     ping(&network, 1);
     network.run("router", &["ip", "link", "delete", "p2"]).ok();
-    // The other port goes on until it is told to end.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // It is told at once, and the other port goes on until it is told to end.
+    router.wait_for("port 2 was lost, the others go on: interface `p2` vanished");
     router.signal("INT");
     let done = router.wait();
     assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(done.stderr.contains("port 2 was lost"), "{done:?}");
+    assert!(done.stderr.contains("error: port 2 was lost during the run"), "{done:?}");
     assert!(done.stdout.contains("port  rx packets"), "there is a summary all the same: {done:?}");
 }
 

@@ -17,12 +17,15 @@ const REDIRECT: i32 = 23;
 /// A field of the frame that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// Where its four bytes, in network byte order, begin. No checksum that covers them is adapted.
+    /// Where its four bytes, in network byte order, begin. No checksum that covers them is adapted, but see `balance`.
     pub offset: usize,
     /// Its first value.
     pub first: u32,
     /// How many values it takes in turn; rounded down to a power of two, at most 2^30.
     pub count: u32,
+    /// Where two bytes begin that hold the complement of the field's low two, so that an Internet checksum over both stays
+    /// what it is. The frame must begin with such a pair, and `first` and `count` leave the high two alone.
+    pub balance: Option<usize>,
 }
 
 /// A flood of frames out of an interface.
@@ -70,10 +73,15 @@ fn program(index: c_int, count: &OwnedFd, vary: Option<Vary>) -> Vec<u64> {
         instruction(code::CALL, 0, 0, 0, REDIRECT),
         instruction(code::EXIT, 0, 0, 0, 0),
     ];
-    let Some(Vary { offset, first, count: values }) = vary else { return redirect.to_vec() };
+    let Some(Vary { offset, first, count: values, balance }) = vary else { return redirect.to_vec() };
     let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;
     // Beyond any frame: the program's own check of the length fails, and the frame stays as it is.
-    let offset = i16::try_from(offset).unwrap_or(i16::MAX - 8);
+    let place = |offset| i16::try_from(offset).unwrap_or(i16::MAX - 8);
+    let offset = place(offset);
+    let balance = balance.map(place);
+    let end = (offset + 4).max(balance.map_or(0, |balance| balance + 2));
+    // Unbalanced, the complement is written where the field comes next.
+    let complement_at = balance.unwrap_or(offset);
     let [load_low, load_high] = load_map(1, count.as_fd());
     let mut program = vec![
         instruction(code::MOVE_REGISTER, 6, 1, 0, 0),
@@ -84,7 +92,7 @@ fn program(index: c_int, count: &OwnedFd, vary: Option<Vary>) -> Vec<u64> {
         load_low,
         load_high,
         instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
-        instruction(code::JUMP_EQUAL, 0, 0, 12, 0),
+        instruction(code::JUMP_EQUAL, 0, 0, 17, 0),
         // r7 = (the count, which goes up) % values + first
         instruction(code::LOAD_U64, 7, 0, 0, 0),
         instruction(code::MOVE_REGISTER, 1, 7, 0, 0),
@@ -92,13 +100,17 @@ fn program(index: c_int, count: &OwnedFd, vary: Option<Vary>) -> Vec<u64> {
         instruction(code::STORE_U64, 0, 1, 0, 0),
         instruction(code::AND, 7, 0, 0, mask),
         instruction(code::ADD, 7, 0, 0, first.cast_signed()),
+        instruction(code::MOVE_REGISTER, 8, 7, 0, 0),
+        instruction(code::XOR, 8, 0, 0, 0xffff),
+        instruction(code::TO_BIG_ENDIAN, 8, 0, 0, 16),
         instruction(code::TO_BIG_ENDIAN, 7, 0, 0, 32),
         // if the frame has the field: write it
         instruction(code::LOAD_U32, 2, 6, 0, 0),
         instruction(code::LOAD_U32, 3, 6, 4, 0),
         instruction(code::MOVE_REGISTER, 4, 2, 0, 0),
-        instruction(code::ADD, 4, 0, 0, i32::from(offset) + 4),
-        instruction(code::JUMP_GREATER_REGISTER, 4, 3, 1, 0),
+        instruction(code::ADD, 4, 0, 0, i32::from(end)),
+        instruction(code::JUMP_GREATER_REGISTER, 4, 3, 2, 0),
+        instruction(code::STORE_U16, 2, 8, complement_at, 0),
         instruction(code::STORE_U32, 2, 7, offset, 0),
     ];
     program.extend(redirect);

@@ -1,0 +1,217 @@
+//! What forwards: Triplane, a bare loop over AF_XDP, the kernel, Open vSwitch. Each runs in the router's namespace.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ports::{Frame, Port, XdpPort, XdpSettings, wait};
+
+use crate::network::{Network, ROUTER_MACS, SINK_MAC};
+
+/// The first argument of a process that is the bare forwarder.
+pub const BARE: &str = "bare-forwarder";
+
+/// A way to forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Bare,
+    Triplane,
+    TriplaneAfPacket,
+    Kernel,
+    OpenVswitch,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Bare => "bare AF_XDP forwarder",
+            Kind::Triplane => "triplane run, router.p4, AF_XDP",
+            Kind::TriplaneAfPacket => "triplane run, router.p4, AF_PACKET",
+            Kind::Kernel => "Linux kernel, routing",
+            Kind::OpenVswitch => "Open vSwitch, userspace, AF_XDP",
+        }
+    }
+}
+
+/// Something that forwards as long as it lives.
+pub struct Running {
+    process: Option<Child>,
+    vswitch: Option<Vswitch>,
+}
+
+impl Kind {
+    /// Starts it in the router's namespace, on a processor of its own if there are several. `directory` is for its files.
+    pub fn start(self, network: &Network, directory: &Path) -> Result<Running, Box<dyn Error>> {
+        let mut running = Running { process: None, vswitch: None };
+        match self {
+            Kind::Kernel => {}
+            Kind::Bare => {
+                let own = std::env::current_exe()?;
+                let mut command = pinned(network, &own)?;
+                running.process = Some(started(command.arg(BARE), "forwarding")?);
+            }
+            Kind::Triplane | Kind::TriplaneAfPacket => {
+                let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+                let kind = if self == Kind::Triplane { "xdp:" } else { "" };
+                let mut command = pinned(network, Path::new(env!("CARGO_BIN_EXE_triplane")))?;
+                command.arg("run").arg(root.join("examples/router/router.p4")).arg("--entries");
+                command.arg(directory.join("entries.json")).args(["--json", "--port", &format!("1={kind}r1")]);
+                command.args(["--port", &format!("2={kind}r2")]);
+                running.process = Some(started(&mut command, "Ctrl-C ends")?);
+            }
+            Kind::OpenVswitch => running.vswitch = Some(Vswitch::start(network, directory)?),
+        }
+        Ok(running)
+    }
+}
+
+impl Running {
+    /// Ends it and says what it printed.
+    pub fn stop(mut self) -> Result<String, Box<dyn Error>> {
+        let mut text = String::new();
+        if let Some(mut process) = self.process.take() {
+            Command::new("kill").args(["-INT", &process.id().to_string()]).status()?;
+            if let Some(mut out) = process.stdout.take() {
+                out.read_to_string(&mut text)?;
+            }
+            process.wait()?;
+        }
+        Ok(text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// A command in the router's namespace, on the second processor where `taskset` can have it so.
+fn pinned(network: &Network, program: &Path) -> Result<Command, Box<dyn Error>> {
+    if !crate::can_pin() {
+        return Ok(network.router.command(program)?);
+    }
+    let mut command = network.router.command("taskset")?;
+    command.args(["-c", "1"]).arg(program);
+    Ok(command)
+}
+
+/// Starts a process and waits until it says that it is ready.
+fn started(command: &mut Command, ready: &str) -> Result<Child, Box<dyn Error>> {
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stderr = process.stderr.take().expect("it was piped");
+    let mut lines = BufReader::new(stderr).lines();
+    let mut said = String::new();
+    for line in lines.by_ref() {
+        let line = line?;
+        said.push_str(&line);
+        if line.contains(ready) {
+            // What else it says is nobody's concern, but somebody has to take it.
+            std::thread::spawn(move || lines.count());
+            return Ok(process);
+        }
+    }
+    process.wait()?;
+    Err(format!("it ended before it was ready: {said}").into())
+}
+
+/// The bare forwarder's process: what arrives at one interface leaves by the other, untouched.
+pub fn bare() -> Result<(), Box<dyn Error>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
+    let mut ports = XdpPort::open_together(&["r1", "r2"], XdpSettings::default())?;
+    let descriptors: Vec<_> = ports.iter().filter_map(XdpPort::poll_fd).collect();
+    let mut frames: Vec<Frame> = Vec::new();
+    eprintln!("forwarding");
+    while !stop.load(Ordering::Relaxed) {
+        let mut count = 0;
+        for from in 0..2 {
+            count += ports[from].receive_frames(&mut frames, 32)?;
+            for frame in frames.drain(..) {
+                ports[1 - from].send_frame(frame)?;
+            }
+            ports[1 - from].flush()?;
+        }
+        if count == 0 {
+            wait(&descriptors, Duration::from_millis(100))?;
+        }
+    }
+    Ok(())
+}
+
+/// Open vSwitch with a bridge of its userspace datapath, and a database of its own.
+struct Vswitch {
+    processes: Vec<Child>,
+}
+
+impl Vswitch {
+    fn start(network: &Network, directory: &Path) -> Result<Vswitch, Box<dyn Error>> {
+        let at = directory.join("ovs");
+        let _ = std::fs::remove_dir_all(&at);
+        std::fs::create_dir(&at)?;
+        let path = |name: &str| -> PathBuf { at.join(name) };
+        let socket = format!("unix:{}", path("db").display());
+        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
+        let command = |program: &str| -> Result<Command, Box<dyn Error>> {
+            let mut command = network.router.command(program)?;
+            command.env("OVS_RUNDIR", &at).env("OVS_LOGDIR", &at).env("OVS_DBDIR", &at);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
+            Ok(command)
+        };
+        done(command("ovsdb-tool")?.arg("create").arg(path("conf")).arg(schema))?;
+        let mut this = Vswitch { processes: Vec::new() };
+        let server = command("ovsdb-server")?.arg(path("conf")).arg(format!("--remote=p{socket}")).spawn()?;
+        this.processes.push(server);
+        wait_for(&path("db"))?;
+        done(command("ovs-vsctl")?.arg(format!("--db={socket}")).args(["--no-wait", "init"]))?;
+        this.processes.push(command("ovs-vswitchd")?.arg("--no-mlockall").arg(&socket).spawn()?);
+        let mut bridge = command("ovs-vsctl")?;
+        bridge.arg(format!("--db={socket}")).arg("--timeout=10");
+        bridge.args(["--", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x2"]);
+        bridge.args(["--", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail_mode=secure"]);
+        for end in ["r1", "r2"] {
+            bridge.args(["--", "add-port", "br0", end, "--", "set", "interface", end, "type=afxdp"]);
+        }
+        done(&mut bridge)?;
+        let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
+        let flow = format!(
+            "in_port=r1,ip,nw_dst=10.2.0.0/16,actions=dec_ttl,mod_dl_src:{},mod_dl_dst:{},output:r2",
+            mac(ROUTER_MACS[1]),
+            mac(SINK_MAC)
+        );
+        done(command("ovs-ofctl")?.args(["--timeout=10", "add-flow"]).arg(path("br0.mgmt")).arg(flow))?;
+        Ok(this)
+    }
+}
+
+impl Drop for Vswitch {
+    fn drop(&mut self) {
+        for process in self.processes.iter_mut().rev() {
+            let _ = Command::new("kill").arg(process.id().to_string()).status();
+            let _ = process.wait();
+        }
+    }
+}
+
+fn done(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    let status = command.status()?;
+    if status.success() { Ok(()) } else { Err(format!("{:?}: {status}", command.get_program()).into()) }
+}
+
+fn wait_for(path: &Path) -> Result<(), Box<dyn Error>> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !path.exists() {
+        if Instant::now() > deadline {
+            return Err(format!("{} does not appear", path.display()).into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}

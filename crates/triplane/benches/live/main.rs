@@ -1,0 +1,231 @@
+//! Triplane between two interfaces, against a bare AF_XDP forwarder, the kernel's routing and Open vSwitch.
+//!
+//! ```text
+//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency]]
+//! ```
+//!
+//! Everything happens in network namespaces made for it, on veth pairs, and needs root. All kinds take turns in every
+//! round, so that a busy machine is busy for all of them; ratios are taken within a round, and what is printed are
+//! medians. With several processors the load has the first and the forwarder the second.
+
+mod forwarder;
+mod measure;
+mod network;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use forwarder::Kind;
+use measure::{Offer, Rate};
+use network::Network;
+
+/// Whether processes can be bound to processors here.
+pub fn can_pin() -> bool {
+    std::thread::available_parallelism().is_ok_and(|count| count.get() >= 2) || std::env::var_os(PINNED).is_some()
+}
+
+/// Set in the process that was bound.
+const PINNED: &str = "TRIPLANE_BENCH_PINNED";
+
+struct Settings {
+    rounds: usize,
+    seconds: f64,
+    len: usize,
+    only: Option<String>,
+}
+
+impl Settings {
+    fn read() -> Result<Settings, Box<dyn Error>> {
+        let mut this = Settings { rounds: 7, seconds: 0.5, len: 60, only: None };
+        for argument in std::env::args().skip(1) {
+            match argument.split_once('=') {
+                Some(("rounds", value)) => this.rounds = value.parse::<usize>()?.max(1),
+                Some(("seconds", value)) => this.seconds = value.parse()?,
+                Some(("len", value)) => this.len = value.parse()?,
+                Some(("only", value)) => this.only = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        Ok(this)
+    }
+
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().nth(1).as_deref() == Some(forwarder::BARE) {
+        return forwarder::bare();
+    }
+    if std::env::var_os(PINNED).is_none() && can_pin() {
+        return pinned();
+    }
+    let settings = Settings::read()?;
+    let network = match Network::new() {
+        Ok(network) => network,
+        Err(error) => {
+            println!("nothing was measured: {error}");
+            return Ok(());
+        }
+    };
+    let directory = Directory::new()?;
+    std::fs::write(directory.0.join("entries.json"), network::entries())?;
+    println!("frames of {} bytes, {} rounds of {} s each", settings.len, settings.rounds, settings.seconds);
+    if settings.wants("rate") {
+        throughput(&settings, &network, &directory.0)?;
+    }
+    if settings.wants("overload") {
+        overload(&settings, &network, &directory.0)?;
+    }
+    if settings.wants("latency") {
+        latency(&settings, &network, &directory.0)?;
+    }
+    Ok(())
+}
+
+/// Runs this program again on the first processor.
+fn pinned() -> Result<(), Box<dyn Error>> {
+    let own = std::env::current_exe()?;
+    let mut again = Command::new("taskset");
+    again.args(["-c", "0"]).arg(own).args(std::env::args().skip(1)).env(PINNED, "1");
+    match again.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("the benchmark ended with {status}").into()),
+        Err(error) => Err(format!("`taskset` (util-linux) cannot be run: {error}").into()),
+    }
+}
+
+/// The kinds that can be had here.
+fn kinds(network: &Network, directory: &Path, wanted: &[Kind]) -> Vec<Kind> {
+    let works = |kind: &Kind| match kind.start(network, directory).and_then(forwarder::Running::stop) {
+        Ok(_) => true,
+        Err(error) => {
+            println!("{}: left out, {error}", kind.name());
+            false
+        }
+    };
+    wanted.iter().copied().filter(works).collect()
+}
+
+/// How much arrives of all that can be offered.
+fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
+    let wanted = [Kind::Bare, Kind::Triplane, Kind::TriplaneAfPacket, Kind::Kernel, Kind::OpenVswitch];
+    let kinds = kinds(network, directory, &wanted);
+    let mut rounds: Vec<Vec<Rate>> = Vec::new();
+    for _ in 0..settings.rounds {
+        let mut round = Vec::new();
+        for kind in &kinds {
+            round.push(flooded(*kind, settings, network, directory)?);
+        }
+        rounds.push(round);
+    }
+    println!("\nforwarded of a flood, Mpps (median, least to most), against the bare forwarder of the same round");
+    for (at, kind) in kinds.iter().enumerate() {
+        let arrived = sorted(rounds.iter().map(|round| round[at].arrived));
+        let ratio = median(rounds.iter().map(|round| round[at].arrived / round[0].arrived));
+        let offered = median(rounds.iter().map(|round| round[at].offered));
+        println!(
+            "  {:35} {:6.3} ({:.3} to {:.3})  {ratio:5.2}  offered {offered:.2}",
+            kind.name(),
+            arrived[arrived.len() / 2],
+            arrived[0],
+            arrived[arrived.len() - 1]
+        );
+    }
+    Ok(())
+}
+
+fn flooded(kind: Kind, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
+    let (sink, flood) = (network.sink()?, network.flood(settings.len)?);
+    let running = kind.start(network, directory)?;
+    let rate = measure::rate(network, Offer::All(&flood), &sink, settings.seconds)?;
+    running.stop()?;
+    Ok(rate)
+}
+
+/// Whether more load than can be carried costs what can be.
+fn overload(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
+    const SHARES: [f64; 5] = [0.5, 0.7, 0.85, 1.0, 1.2];
+    println!("\noverload: the best rate of any load against that under a flood, Mpps (medians)");
+    for kind in [Kind::Bare, Kind::Triplane] {
+        let guess = flooded(kind, settings, network, directory)?.arrived;
+        let mut paced = vec![Vec::new(); SHARES.len()];
+        let mut floods = Vec::new();
+        for _ in 0..settings.rounds {
+            for (share, results) in SHARES.iter().zip(&mut paced) {
+                let sink = network.sink()?;
+                let running = kind.start(network, directory)?;
+                let offer = Offer::Rate(share * guess * 1e6, Network::frames(settings.len));
+                results.push(measure::rate(network, offer, &sink, settings.seconds)?);
+                running.stop()?;
+            }
+            floods.push(flooded(kind, settings, network, directory)?);
+        }
+        println!("  {}", kind.name());
+        let show = |rates: &[Rate]| {
+            let (offered, arrived) =
+                (median(rates.iter().map(|rate| rate.offered)), median(rates.iter().map(|rate| rate.arrived)));
+            println!("    offered {offered:6.3}  forwarded {arrived:6.3}");
+            (offered, arrived)
+        };
+        let best = paced.iter().map(|rates| show(rates).1).fold(0.0, f64::max);
+        let (offered, arrived) = show(&floods);
+        let best = best.max(arrived);
+        println!("    offered {:.1}x the best rate: still {:.2} of it", offered / best, arrived / best);
+    }
+    Ok(())
+}
+
+/// How long single frames take.
+fn latency(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
+    const COUNT: usize = 1000;
+    let kinds = kinds(network, directory, &[Kind::Bare, Kind::Triplane, Kind::Kernel, Kind::OpenVswitch]);
+    let mut all: Vec<Vec<[u64; 2]>> = vec![Vec::new(); kinds.len()];
+    for _ in 0..settings.rounds {
+        for (kind, results) in kinds.iter().zip(&mut all) {
+            let running = kind.start(network, directory)?;
+            let mut times = measure::latency(network, settings.len, COUNT, Duration::from_micros(200))?;
+            running.stop()?;
+            times.sort_unstable();
+            let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(0);
+            results.push([at(0.5), at(0.99)]);
+        }
+    }
+    println!("\nlatency under light load, microseconds from host to host (medians of the rounds)");
+    for (kind, rounds) in kinds.iter().zip(&all) {
+        let of = |which: usize| median(rounds.iter().map(|round| round[which] as f64 / 1000.0));
+        println!("  {:35} p50 {:6.1}  p99 {:6.1}", kind.name(), of(0), of(1));
+    }
+    Ok(())
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    values[values.len() / 2]
+}
+
+/// A directory that is removed with everything in it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> std::io::Result<Directory> {
+        let path = std::env::temp_dir().join(format!("triplane-live-{}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Directory(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,101 @@
+//! Measuring: how many frames a second arrive, and how long one takes.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ports::load::{Flood, Pace, Sink};
+use ports::{Frame, Port, PortError};
+
+use crate::network::Network;
+
+/// How much is offered.
+pub enum Offer<'a> {
+    /// As much as the kernel can make.
+    All(&'a Flood),
+    /// So many frames a second, from these in turn.
+    Rate(f64, Vec<Vec<u8>>),
+}
+
+/// Frames a second, in millions.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    pub offered: f64,
+    pub arrived: f64,
+}
+
+/// Frames of one call of the flood.
+const FLOOD: u32 = 500_000;
+
+/// What the load does before it counts.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// Offers frames for a time and counts what arrives.
+pub fn rate(network: &Network, offer: Offer<'_>, sink: &Sink, seconds: f64) -> Result<Rate, Box<dyn Error>> {
+    let quiet = AtomicBool::new(false);
+    let port = match offer {
+        Offer::Rate(..) => {
+            let open = || ports::XdpPort::open("eth0", ports::XdpSettings::default());
+            Some(network.source.enter(open)??)
+        }
+        Offer::All(_) => None,
+    };
+    let (offered, lasted, arrived) = std::thread::scope(|scope| -> Result<_, Box<dyn Error>> {
+        let sender = scope.spawn(|| {
+            let started = Instant::now();
+            let sent = match offer {
+                Offer::All(flood) => network.source.enter(|| {
+                    let mut offered = 0;
+                    while !quiet.load(Ordering::Relaxed) {
+                        flood.send(FLOOD)?;
+                        offered += u64::from(FLOOD);
+                    }
+                    Ok::<_, PortError>(offered)
+                }),
+                Offer::Rate(pps, frames) => {
+                    let port = Box::new(port.expect("it was opened for a rate"));
+                    Ok(Pace::new(port, frames).run(pps, Duration::from_secs(3600), &quiet))
+                }
+            };
+            (sent, started.elapsed())
+        });
+        std::thread::sleep(SETTLE);
+        let (started, before) = (Instant::now(), sink.arrived());
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+        let (after, elapsed) = (sink.arrived(), started.elapsed());
+        quiet.store(true, Ordering::Relaxed);
+        let (sent, lasted) = sender.join().expect("the source does not panic");
+        let arrived = (after?.frames - before?.frames) as f64 / elapsed.as_secs_f64();
+        Ok((sent?? as f64, lasted.as_secs_f64(), arrived))
+    })?;
+    Ok(Rate { offered: offered / lasted / 1e6, arrived: arrived / 1e6 })
+}
+
+/// Sends frames one at a time, `gap` apart, and says how long each took from one host to the other, in nanoseconds.
+/// Frames that do not arrive within 10 ms are left out.
+pub fn latency(network: &Network, len: usize, count: usize, gap: Duration) -> Result<Vec<u64>, Box<dyn Error>> {
+    let [mut source, mut sink] = network.ends()?;
+    let mut batch: Vec<Frame> = Vec::new();
+    let mut times = Vec::with_capacity(count);
+    for frame in Network::frames(len).iter().cycle().take(count) {
+        let until = Instant::now() + gap;
+        while Instant::now() < until {
+            sink.receive_frames(&mut batch, 64)?;
+        }
+        batch.clear();
+        let sent = Instant::now();
+        source.send(frame)?;
+        source.flush()?;
+        while sent.elapsed() < Duration::from_millis(10) {
+            if sink.receive_frames(&mut batch, 1)? > 0 && batch.iter().any(|arrived| arrived.len() == frame.len()) {
+                times.push(sent.elapsed().as_nanos() as u64);
+                break;
+            }
+            batch.clear();
+        }
+        // What the source receives itself is of no interest.
+        source.receive_frames(&mut batch, 64)?;
+        batch.clear();
+    }
+    Ok(times)
+}

@@ -1,0 +1,129 @@
+//! The network that is measured in, and what is sent through it.
+//!
+//! ```text
+//! source 10.0.1.1 eth0 ── r1 10.0.1.254   router   10.0.2.254 r2 ── eth0 10.0.2.2 sink
+//! ```
+//!
+//! It lives in namespaces of its own and goes with them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use ports::load::{Flood, Sink, Vary};
+use ports::namespace::{Namespace, NamespaceError, Offload, veth};
+use ports::{PortError, XdpPort, XdpSettings};
+use serde_json::json;
+use wire::{ethernet, ipv4};
+
+/// What the router's ports and the hosts are called by.
+pub const SOURCE_MAC: [u8; 6] = [2, 0, 0, 0, 1, 1];
+pub const SINK_MAC: [u8; 6] = [2, 0, 0, 0, 2, 2];
+pub const ROUTER_MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0xfe], [2, 0, 0, 0, 2, 0xfe]];
+
+/// Frames go to 10.2.0.0/16, of which each /24 is a prefix of its own.
+const NET: u32 = 0x0a02_0000;
+const PREFIXES: u32 = 256;
+
+/// The source, the router and the sink.
+pub struct Network {
+    pub source: Namespace,
+    pub router: Namespace,
+    pub sink: Namespace,
+}
+
+impl Network {
+    /// Makes it.
+    pub fn new() -> Result<Network, NamespaceError> {
+        let (source, router, sink) = (Namespace::new("source")?, Namespace::new("router")?, Namespace::new("sink")?);
+        let hosts = [(&source, "r1", SOURCE_MAC, 1u8, 1u8), (&sink, "r2", SINK_MAC, 2, 2)];
+        router.disable_ipv6()?;
+        for ((host, end, mac, net, last), router_mac) in hosts.into_iter().zip(ROUTER_MACS) {
+            host.disable_ipv6()?;
+            veth(host, "eth0", &router, end)?;
+            host.set_mac("eth0", mac)?;
+            router.set_mac(end, router_mac)?;
+            host.add_address("eth0", IpAddr::from([10, 0, net, last]), 24)?;
+            router.add_address(end, IpAddr::from([10, 0, net, 254]), 24)?;
+            host.set_up("eth0")?;
+            router.set_up(end)?;
+            host.wait_for_link("eth0", Duration::from_secs(1))?;
+            router.wait_for_link(end, Duration::from_secs(1))?;
+        }
+        // The flood's frames have no socket buffers, and r1 takes such only so.
+        router.turn_on("r1", Offload::Receive)?;
+        // For the kernel's own routing.
+        router.set_parameter("net/ipv4/ip_forward", "1")?;
+        router.add_neighbour("r2", IpAddr::from([10, 0, 2, 2]), SINK_MAC)?;
+        for net in 0..PREFIXES {
+            let prefix = Ipv4Addr::from(NET + (net << 8));
+            router.add_route(IpAddr::from(prefix), 24, IpAddr::from([10, 0, 2, 2]))?;
+        }
+        Ok(Network { source, router, sink })
+    }
+
+    /// What comes out of the source without end, as fast as the kernel makes it.
+    pub fn flood(&self, len: usize) -> Result<Flood, Box<dyn std::error::Error>> {
+        let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
+        // The identification balances the address in the header's checksum.
+        let vary = Vary { offset: 30, first: NET, count: 1 << 16, balance: Some(18) };
+        Ok(self.source.enter(|| Flood::new("eth0", &frame, Some(vary)))??)
+    }
+
+    /// The same frames to be sent one by one.
+    pub fn frames(len: usize) -> Vec<Vec<u8>> {
+        let address = |n: u32| Ipv4Addr::from(NET + n * 251 % 65_536);
+        (0..1024).map(|n| frame(len, address(n), 0)).collect()
+    }
+
+    /// Counts what arrives.
+    pub fn sink(&self) -> Result<Sink, Box<dyn std::error::Error>> {
+        Ok(self.sink.enter(|| Sink::open("eth0"))??)
+    }
+
+    /// Both hosts' ends, for frames of this program's own.
+    pub fn ends(&self) -> Result<[XdpPort; 2], Box<dyn std::error::Error>> {
+        let open = || -> Result<XdpPort, PortError> { XdpPort::open("eth0", XdpSettings::default()) };
+        Ok([self.source.enter(open)??, self.sink.enter(open)??])
+    }
+}
+
+/// A frame of `len` bytes from the source to an address beyond the router.
+pub fn frame(len: usize, to: Ipv4Addr, identification: u16) -> Vec<u8> {
+    let payload = vec![0x5a; len.max(42) - 34];
+    let mut packet = ipv4::Repr::new(Ipv4Addr::new(10, 0, 1, 1), to, 17).packet(&payload);
+    packet[4..6].copy_from_slice(&identification.to_be_bytes());
+    packet[10..12].fill(0);
+    let sum: u32 = packet[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    ethernet::Repr {
+        destination: ethernet::Address(ROUTER_MACS[0]),
+        source: ethernet::Address(SOURCE_MAC),
+        ethertype: ethernet::IPV4,
+    }
+    .packet(&packet)
+}
+
+/// What `examples/router` is told: every prefix, and its own addresses on both ports.
+pub fn entries() -> String {
+    let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
+    let route = |net: u32| {
+        json!({
+            "table": "RouterIngress.ipv4_lpm",
+            "match": { "hdr.ipv4.dst": [Ipv4Addr::from(NET + (net << 8)).to_string(), 24] },
+            "action_name": "RouterIngress.forward",
+            "action_params": { "mac": mac(SINK_MAC), "port": 2 },
+        })
+    };
+    let port = |(port, own): (usize, &[u8; 6])| {
+        json!({
+            "table": "RouterEgress.port_mac",
+            "match": { "standard_metadata.egress_port": port + 1 },
+            "action_name": "RouterEgress.set_source",
+            "action_params": { "mac": mac(*own) },
+        })
+    };
+    let all: Vec<_> = (0..PREFIXES).map(route).chain(ROUTER_MACS.iter().enumerate().map(port)).collect();
+    json!({ "table_entries": all }).to_string()
+}
