@@ -18,6 +18,9 @@
 //! knows, and the [`Requested`] copies, resubmissions and digests. For a parser, [`Ending::Reject`] leaves the error
 //! in [`PacketState::parser_error`]; headers extracted before it stay.
 //!
+//! Packets may run on several threads at once: [`Objects::worker`] gives another thread its view of the same state, and
+//! the table there says how each kind of state is shared. Nobody waits for anybody who reads.
+//!
 //! The crate is pure: time is an argument, random numbers come from a seed, there is no input or output and no
 //! thread. It knows nothing of architectures, of P4 source, or of how entries are written down. It expects programs
 //! that the IR's validator accepts, and panics on others; no packet and no control request makes it panic.

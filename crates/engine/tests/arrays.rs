@@ -50,7 +50,7 @@ fn registers_keep_what_is_written_and_end() {
     assert_eq!(at(&mut world, "get", 998, 1), 0);
     assert_eq!(at(&mut world, "get", 1000, 1), 0);
     let value = Bits::new(0xabcdef, 24);
-    assert_eq!(world.objects.register(r, 999), Ok(&value));
+    assert_eq!(world.objects.register(r, 999), Ok(value.clone()));
     assert_eq!(world.objects.register(r, 1000), Err(EntryError::BeyondEnd { index: 1000, size: 1000 }));
     assert_eq!(world.objects.set_register(r, 0, byte(1)), Err(EntryError::ValueWidth { want: 24, got: 8 }));
     world.objects.set_register(r, 0, value.clone()).unwrap();

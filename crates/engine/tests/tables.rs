@@ -237,7 +237,7 @@ fn modifying_changes_the_action_and_keeps_the_counter() {
     assert_eq!(world.apply("longest", 0x80, 0), 9);
     let installed = world.objects.get(table, &entry.keys, 0).unwrap();
     assert_eq!(installed.counter, CounterValue { packets: 2, bytes: 20 });
-    assert_eq!(installed.entry, entry);
+    assert_eq!(*installed.entry, entry);
     let zero = CounterValue::default();
     world.objects.set_entry_counter(table, &entry.keys, 0, zero).unwrap();
     assert_eq!(world.objects.get(table, &entry.keys, 0).unwrap().counter, zero);
@@ -373,13 +373,17 @@ fn one_shots_need_a_profile() {
 }
 
 /// Finds the first entry it was given for every key, or is never ready.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Remote {
     entries: Vec<Handle>,
     ready: bool,
 }
 
 impl Backend for Remote {
+    fn copy(&self) -> Box<dyn Backend> {
+        Box::new(self.clone())
+    }
+
     fn lookup(&self, _: &[Bits]) -> Lookup {
         if self.ready { Lookup::Hit(self.entries[0]) } else { Lookup::Pending }
     }

@@ -132,18 +132,22 @@ mod functions {
 
         fn register_read(frame: *mut u64, register: u64, index: u64, width: u64, out: *mut u64) {
             let host = unsafe { host(frame) };
-            let found = host.objects.register(RegisterId::from_u32(register as u32), index);
-            match found {
-                Ok(found) => unsafe { give(out, found) },
-                Err(_) => unsafe { give(out, &Bits::zero(width as u32)) },
+            let register = RegisterId::from_u32(register as u32);
+            match width {
+                0 => {}
+                1..=64 => unsafe { out.write(host.objects.register_word(register, index)) },
+                _ => unsafe { give(out, &host.objects.read_register(register, index)) },
             }
         }
 
         fn register_write(frame: *mut u64, register: u64, index: u64, width: u64, from: *const u64) {
             let host = unsafe { host(frame) };
-            let new = unsafe { value(from, width as u32) };
-            // Beyond the end nothing is written.
-            _ = host.objects.set_register(RegisterId::from_u32(register as u32), index, new);
+            let register = RegisterId::from_u32(register as u32);
+            match width {
+                0 => {}
+                1..=64 => host.objects.set_register_word(register, index, unsafe { from.read() }),
+                _ => host.objects.write_register(register, index, &unsafe { value(from, width as u32) }),
+            }
         }
 
         fn count(frame: *mut u64, counter: u64, index: u64) {

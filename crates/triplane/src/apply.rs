@@ -87,8 +87,8 @@ fn objects(switch: &mut Switch, entries: &Entries, diagnostics: &mut Diagnostics
         let Crc { polynomial, initial: init, reflect_in, reflect_out, final_xor: xor_out, .. } = *crc;
         let params = |width| CrcParams { width, polynomial, init, reflect_in, reflect_out, xor_out };
         match crc.algorithm {
-            Algorithm::Crc16Custom => objects.algorithms_mut().set_crc16_custom(params(16)),
-            Algorithm::Crc32Custom => objects.algorithms_mut().set_crc32_custom(params(32)),
+            Algorithm::Crc16Custom => objects.set_crc16_custom(params(16)),
+            Algorithm::Crc32Custom => objects.set_crc32_custom(params(32)),
             other => unreachable!("the entries reader gives no parameters to {other:?}"),
         }
     }

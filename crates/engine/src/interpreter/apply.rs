@@ -43,7 +43,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             Event::Applied {
                 table: id,
                 key: &key,
-                entry: entry.map(|handle| &self.objects.tables[id].entry(handle).entry),
+                entry: entry.map(|handle| &*self.objects.control().tables[id].stored(handle).entry),
                 member: chosen.member,
                 action: call.map(|call| call.action),
                 args: call.map(|call| call.args.as_slice()).unwrap_or_default(),
@@ -61,7 +61,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
                 self.state.slots[param.slot] = arg.clone();
             }
             if action.is_some() {
-                let index = self.objects.tables[id].action_index(call.action);
+                let index = self.objects.control().tables[id].action_index(call.action);
                 ran = index.expect("entries are checked against the table's actions") as u64;
             }
             self.body(program_action.body)?;

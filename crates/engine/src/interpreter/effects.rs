@@ -25,9 +25,8 @@ impl<W: Watch + ?Sized> Run<'_, W> {
 
     pub(super) fn register_read(&mut self, place: &Place, register: RegisterId, index: &Expr, loc: LocId) {
         let index = self.eval_number(index);
-        let registers = &self.objects.registers[register];
-        let value = index.and_then(|index| registers.cells().get(index)).cloned();
-        let value = value.unwrap_or_else(|| Bits::zero(registers.width()));
+        // What does not fit into 64 bits is beyond any end.
+        let value = self.objects.read_register(register, index.unwrap_or(u64::MAX));
         tell!(self, Event::RegisterRead { register, index, value: &value, loc });
         self.write(place, value, loc);
     }
@@ -35,27 +34,23 @@ impl<W: Watch + ?Sized> Run<'_, W> {
     pub(super) fn register_write(&mut self, register: RegisterId, index: &Expr, value: &Expr, loc: LocId) {
         let (index, value) = (self.eval_number(index), self.eval(value));
         tell!(self, Event::RegisterWritten { register, index, value: &value, loc });
-        let registers = &mut self.objects.registers[register];
-        if let Some(cell) = index.and_then(|index| registers.cells_mut().get_mut(index)) {
-            *cell = value;
+        if let Some(index) = index {
+            self.objects.write_register(register, index, &value);
         }
     }
 
     pub(super) fn count(&mut self, counter: CounterId, index: &Expr, loc: LocId) {
         let index = self.eval_number(index);
         tell!(self, Event::Counted { counter, index, loc });
-        let cells = self.objects.counters[counter].as_mut();
-        if let Some(cell) = cells.zip(index).and_then(|(cells, index)| cells.get_mut(index)) {
-            cell.count(self.state.data.len() as u64);
+        if let Some(index) = index {
+            self.objects.count(counter, index, self.state.data.len() as u64);
         }
     }
 
     pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &Place, loc: LocId) {
         let index = self.eval_number(index);
         let bytes = self.state.data.len() as u64;
-        let (unit, cells) = &mut self.objects.meters[meter];
-        let cell = cells.as_mut().zip(index).and_then(|(cells, index)| cells.get_mut(index));
-        let colour = cell.map_or(Colour::Green, |cell| cell.execute(*unit, bytes, self.now.ns));
+        let colour = index.map_or(Colour::Green, |index| self.objects.execute_meter(meter, index, bytes, self.now.ns));
         tell!(self, Event::Metered { meter, index, colour, loc });
         self.write_colour(place, colour, loc);
     }
@@ -71,7 +66,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         for piece in data {
             self.cover(&mut covered, piece);
         }
-        let value = self.objects.algorithms.compute_to_width(algorithm, &covered, self.place_width(place));
+        let value = self.objects.compute(algorithm, &covered, self.place_width(place));
         tell!(self, Event::Computed { algorithm, data: covered.as_bytes(), value: &value, loc });
         self.covered = covered;
         self.write(place, value, loc);

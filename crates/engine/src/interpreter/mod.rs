@@ -175,7 +175,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             Op::Compute(place, algorithm, data) => self.compute(place, *algorithm, data, loc),
             Op::Random(place, low, high) => {
                 let (low, high) = (self.eval(low), self.eval(high));
-                let value = self.objects.random.between(&low, &high);
+                let value = self.objects.random_between(&low, &high);
                 self.write(place, value, loc);
             }
             Op::Request(request) => self.request(request, loc)?,

@@ -103,7 +103,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         let mut rest = keys;
         matches.iter().all(|one| {
             let covered = match one {
-                Match::ValueSet(set) => self.objects.value_sets[*set].field_count(),
+                Match::ValueSet(set) => self.objects.control().value_sets[*set].field_count(),
                 _ => 1,
             };
             let (these, others) = rest.split_at(covered);
@@ -121,7 +121,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
                 Match::RangeSigned(low, high) => {
                     these[0].signed_cmp(&self.eval(low)).is_ge() && these[0].signed_cmp(&self.eval(high)).is_le()
                 }
-                Match::ValueSet(set) => self.objects.value_sets[*set].contains(these),
+                Match::ValueSet(set) => self.objects.control().value_sets[*set].contains(these),
             }
         })
     }

@@ -3,57 +3,69 @@
 use bits::Bits;
 use ir::{CounterId, KeyValue, MeterId, RegisterId, ValueSetId};
 
-use super::{Cells, CounterValue, EntryError, Meter, MeterConfig, Objects};
+use super::control::Change;
+use super::metering::MeterArray;
+use super::{CounterValue, EntryError, MeterConfig, Objects};
 
 impl Objects {
     /// The number of elements of a register array.
     pub fn register_size(&self, register: RegisterId) -> u64 {
-        self.registers[register].cells().size()
+        self.shared.registers[register].size()
     }
 
     /// An element of a register array.
     ///
     /// # Errors
     /// `BeyondEnd`.
-    pub fn register(&self, register: RegisterId, index: u64) -> Result<&Bits, EntryError> {
-        self.registers[register].cells().checked(index)
+    pub fn register(&self, register: RegisterId, index: u64) -> Result<Bits, EntryError> {
+        let registers = &self.shared.registers[register];
+        registers.get(index, self.several).ok_or_else(|| registers.beyond(index))
     }
 
-    /// Sets an element of a register array.
+    /// Sets an element of a register array, at once for all workers.
     ///
     /// # Errors
     /// `BeyondEnd`, `ValueWidth`.
     pub fn set_register(&mut self, register: RegisterId, index: u64, value: Bits) -> Result<(), EntryError> {
-        self.registers[register].check(&value)?;
-        *self.registers[register].cells_mut().checked_mut(index)? = value;
+        let registers = &self.shared.registers[register];
+        registers.check(&value)?;
+        if index >= registers.size() {
+            return Err(registers.beyond(index));
+        }
+        registers.set(index, &value, self.several);
         Ok(())
     }
 
-    /// Sets all elements of a register array.
+    /// Sets all elements of a register array, one after the other.
     ///
     /// # Errors
     /// `ValueWidth`.
     pub fn fill_register(&mut self, register: RegisterId, value: Bits) -> Result<(), EntryError> {
-        self.registers[register].check(&value)?;
-        self.registers[register].cells_mut().fill(value);
+        let registers = &self.shared.registers[register];
+        registers.check(&value)?;
+        registers.fill(&value, self.several);
         Ok(())
     }
 
-    fn counter_cells(&self, counter: CounterId) -> Result<&Cells<CounterValue>, EntryError> {
-        self.counters[counter].as_ref().ok_or(EntryError::NoSuchResource)
+    /// Whether an element is inside a counter array.
+    fn check_counter(&self, counter: CounterId, index: u64) -> Result<(), EntryError> {
+        let size = self.facts.counters[counter].ok_or(EntryError::NoSuchResource)?;
+        if index >= size { Err(EntryError::BeyondEnd { index, size }) } else { Ok(()) }
     }
 
     /// The number of elements of a counter array; `None` for a direct counter.
     pub fn counter_size(&self, counter: CounterId) -> Option<u64> {
-        self.counters[counter].as_ref().map(Cells::size)
+        self.facts.counters[counter]
     }
 
-    /// An element of a counter array.
+    /// An element of a counter array: what all workers have counted until now.
     ///
     /// # Errors
     /// `BeyondEnd`; `NoSuchResource` for a direct counter, which entries have.
     pub fn counter(&self, counter: CounterId, index: u64) -> Result<CounterValue, EntryError> {
-        self.counter_cells(counter)?.checked(index).copied()
+        self.check_counter(counter, index)?;
+        let others = self.tallies.iter().map(|tally| tally.counter(counter, index));
+        Ok(others.fold(self.tally.counter(counter, index), CounterValue::plus))
     }
 
     /// Sets an element of a counter array.
@@ -61,14 +73,19 @@ impl Objects {
     /// # Errors
     /// As [`Objects::counter`].
     pub fn set_counter(&mut self, counter: CounterId, index: u64, value: CounterValue) -> Result<(), EntryError> {
-        let cells = self.counters[counter].as_mut().ok_or(EntryError::NoSuchResource)?;
-        *cells.checked_mut(index)? = value;
+        self.check_counter(counter, index)?;
+        let others = self.tallies.iter().map(|tally| tally.counter(counter, index));
+        self.tally.set_counter(counter, index, others.fold(value, CounterValue::minus));
         Ok(())
+    }
+
+    fn meter_array(&self, meter: MeterId) -> Result<&MeterArray, EntryError> {
+        self.shared.meters[meter].as_ref().ok_or(EntryError::NoSuchResource)
     }
 
     /// The number of elements of a meter array; `None` for a direct meter.
     pub fn meter_size(&self, meter: MeterId) -> Option<u64> {
-        self.meters[meter].1.as_ref().map(Cells::size)
+        self.shared.meters[meter].as_ref().map(MeterArray::size)
     }
 
     /// The configuration of an element of a meter array.
@@ -76,11 +93,10 @@ impl Objects {
     /// # Errors
     /// `BeyondEnd`; `NoSuchResource` for a direct meter, which entries have.
     pub fn meter_config(&self, meter: MeterId, index: u64) -> Result<Option<MeterConfig>, EntryError> {
-        let cells = self.meters[meter].1.as_ref().ok_or(EntryError::NoSuchResource)?;
-        cells.checked(index).map(Meter::config)
+        self.meter_array(meter)?.config(index, self.several)
     }
 
-    /// Configures an element of a meter array, or takes its configuration away.
+    /// Configures an element of a meter array, or takes its configuration away, at once for all workers.
     ///
     /// # Errors
     /// As [`Objects::meter_config`], and `PeakBelowCommitted`.
@@ -90,8 +106,7 @@ impl Objects {
         index: u64,
         config: Option<MeterConfig>,
     ) -> Result<(), EntryError> {
-        let cells = self.meters[meter].1.as_mut().ok_or(EntryError::NoSuchResource)?;
-        cells.checked_mut(index)?.configure(config)
+        self.meter_array(meter)?.configure(index, config, self.several)
     }
 
     /// Configures every element of a meter array, or takes the configurations away.
@@ -99,16 +114,12 @@ impl Objects {
     /// # Errors
     /// `NoSuchResource` for a direct meter, `PeakBelowCommitted`.
     pub fn configure_meters(&mut self, meter: MeterId, config: Option<MeterConfig>) -> Result<(), EntryError> {
-        let cells = self.meters[meter].1.as_mut().ok_or(EntryError::NoSuchResource)?;
-        let mut one = Meter::default();
-        one.configure(config)?;
-        cells.fill(one);
-        Ok(())
+        self.meter_array(meter)?.fill(config)
     }
 
     /// The members of a value set, a value for each of its fields.
     pub fn value_set(&self, set: ValueSetId) -> &[Vec<KeyValue>] {
-        self.value_sets[set].members()
+        self.control().value_sets[set].members()
     }
 
     /// Adds a member to a value set.
@@ -116,7 +127,9 @@ impl Objects {
     /// # Errors
     /// `Duplicate`, `Full`, and what can be wrong with a key.
     pub fn insert_value_set_member(&mut self, set: ValueSetId, member: Vec<KeyValue>) -> Result<(), EntryError> {
-        self.value_sets[set].insert(member)
+        let member = self.control().value_sets[set].new_member(member)?;
+        self.change(Change::AddToSet(set, member));
+        Ok(())
     }
 
     /// Takes a member of a value set away.
@@ -124,11 +137,13 @@ impl Objects {
     /// # Errors
     /// `NotFound`, and what can be wrong with a key.
     pub fn remove_value_set_member(&mut self, set: ValueSetId, member: Vec<KeyValue>) -> Result<(), EntryError> {
-        self.value_sets[set].remove(member)
+        let at = self.control().value_sets[set].find(member)?;
+        self.change(Change::TakeFromSet(set, at));
+        Ok(())
     }
 
     /// Takes all members of a value set away.
     pub fn clear_value_set(&mut self, set: ValueSetId) {
-        self.value_sets[set].clear();
+        self.change(Change::ClearSet(set));
     }
 }

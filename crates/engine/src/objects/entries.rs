@@ -1,9 +1,13 @@
 //! The control plane's requests to tables.
 
+use std::sync::Arc;
+
 use ir::{KeyValue, TableId};
 
+use super::control::Change;
 use super::profile::check_weights;
-use super::{ActionCall, ActionSpec, CounterValue, EntryError, Installed, Meter, MeterConfig, Objects, TableEntry};
+use super::table::Stored;
+use super::{ActionCall, ActionSpec, CounterValue, EntryError, Installed, MeterConfig, Objects, TableEntry};
 use crate::tables::{Backend, Handle, KeyShape, canonical, needs_priority};
 
 impl Objects {
@@ -13,11 +17,11 @@ impl Objects {
     /// Everything that [`EntryError`] says of entries, `Duplicate` if one with this key and priority is there, and
     /// `Full` at the larger of the table's size and 1024.
     pub fn insert(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
-        if self.tables[table].const_entries {
+        if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
         let entry = self.checked_entry(table, entry)?;
-        self.add_checked(table, entry, false)
+        self.add_checked(table, entry)
     }
 
     /// Gives an entry another action, metadata and idle timeout. Counter and meter go on.
@@ -25,32 +29,27 @@ impl Objects {
     /// # Errors
     /// As [`Objects::insert`]; `NotFound` if there is no entry with this key and priority.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
-        if self.tables[table].const_entries {
+        if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
         let entry = self.checked_entry(table, entry)?;
-        let handle = self.tables[table].backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
-        self.use_action(table, &entry.action);
-        let now_ns = self.now_ns;
-        let installed = self.tables[table].entry_mut(handle);
-        installed.last_hit_ns = now_ns;
-        let before = self.tables[table].replace(handle, entry);
-        self.release_action(table, &before.action);
+        let handle =
+            self.control().tables[table].backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
+        self.change(Change::Replace(table, handle, Arc::new(entry), self.now_ns));
         Ok(())
     }
 
-    /// Takes an entry away and returns it.
+    /// Takes an entry away.
     ///
     /// # Errors
     /// `NotFound`, `ConstEntries`, and what can be wrong with a key.
-    pub fn delete(&mut self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Installed, EntryError> {
-        if self.tables[table].const_entries {
+    pub fn delete(&mut self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<(), EntryError> {
+        if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
         let handle = self.find(table, keys, priority)?;
-        let installed = self.tables[table].take(handle);
-        self.release_action(table, &installed.entry.action);
-        Ok(installed)
+        self.change(Change::Take(table, handle));
+        Ok(())
     }
 
     /// Takes all entries away.
@@ -58,36 +57,57 @@ impl Objects {
     /// # Errors
     /// `ConstEntries`.
     pub fn clear(&mut self, table: TableId) -> Result<(), EntryError> {
-        let all: Vec<_> = self.entries(table).map(|it| (it.entry.keys.clone(), it.entry.priority)).collect();
-        all.into_iter().try_for_each(|(keys, priority)| self.delete(table, &keys, priority).map(drop))
+        let state = &self.control().tables[table];
+        let all: Vec<_> = state.iter().map(|(handle, _)| handle).collect();
+        if state.const_entries && !all.is_empty() {
+            return Err(EntryError::ConstEntries(table));
+        }
+        all.into_iter().for_each(|handle| self.change(Change::Take(table, handle)));
+        Ok(())
     }
 
     /// The entry with this key and priority.
     ///
     /// # Errors
     /// `NotFound`, and what can be wrong with a key.
-    pub fn get(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<&Installed, EntryError> {
-        Ok(self.tables[table].entry(self.find(table, keys, priority)?))
+    pub fn get(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Installed<'_>, EntryError> {
+        let handle = self.find(table, keys, priority)?;
+        Ok(self.installed(table, handle, self.control().tables[table].stored(handle)))
     }
 
     /// All entries, in no particular order.
-    pub fn entries(&self, table: TableId) -> impl Iterator<Item = &Installed> {
-        self.tables[table].iter()
+    pub fn entries(&self, table: TableId) -> impl Iterator<Item = Installed<'_>> {
+        let entries = self.control().tables[table].iter();
+        entries.map(move |(handle, stored)| self.installed(table, handle, stored))
+    }
+
+    /// An entry with what is counted, metered and timed with it.
+    fn installed<'a>(&'a self, table: TableId, handle: Handle, stored: &'a Stored) -> Installed<'a> {
+        let generation = u64::from(stored.generation);
+        let (mut counter, mut last_hit_ns) = (CounterValue::default(), stored.written_ns);
+        for tally in std::iter::once(&self.tally).chain(&self.tallies) {
+            if let Some((counted, last_ns)) = tally.hits(table, handle, generation) {
+                counter = counter.plus(counted);
+                last_hit_ns = last_hit_ns.max(last_ns);
+            }
+        }
+        let meter_config = self.shared.direct[table].direct_config(handle.0, generation, self.several);
+        Installed { entry: &stored.entry, constant: stored.constant, counter, meter_config, last_hit_ns }
     }
 
     /// How many entries there are.
     pub fn entry_count(&self, table: TableId) -> usize {
-        self.tables[table].len()
+        self.control().tables[table].len()
     }
 
     /// How many entries there can be.
     pub fn capacity(&self, table: TableId) -> u64 {
-        self.tables[table].capacity
+        self.control().tables[table].capacity
     }
 
     /// What a miss runs.
     pub fn default_action(&self, table: TableId) -> &ActionCall {
-        &self.tables[table].default
+        &self.control().tables[table].default
     }
 
     /// Sets what a miss runs.
@@ -95,7 +115,7 @@ impl Objects {
     /// # Errors
     /// `ConstDefault`, `ActionNotInTable`, `TableOnly`, and what can be wrong with arguments.
     pub fn set_default_action(&mut self, table: TableId, call: ActionCall) -> Result<(), EntryError> {
-        let state = &self.tables[table];
+        let state = &self.control().tables[table];
         // P4Runtime allows to set a constant default to what it is already.
         if state.const_default && state.default != call {
             return Err(EntryError::ConstDefault(table));
@@ -106,14 +126,14 @@ impl Objects {
             return Err(EntryError::TableOnly(call.action));
         }
         self.check_args(&call)?;
-        self.tables[table].set_default(call);
+        self.change(Change::Default(table, call));
         Ok(())
     }
 
     /// Sets what a miss runs back to what the program says.
     pub fn reset_default_action(&mut self, table: TableId) {
-        let state = &mut self.tables[table];
-        state.set_default(state.initial_default.clone());
+        let initial = self.control().tables[table].initial_default.clone();
+        self.change(Change::Default(table, initial));
     }
 
     /// Sets the direct counter of an entry.
@@ -127,9 +147,12 @@ impl Objects {
         priority: i32,
         value: CounterValue,
     ) -> Result<(), EntryError> {
-        self.tables[table].counter.ok_or(EntryError::NoSuchResource)?;
+        self.control().tables[table].counter.ok_or(EntryError::NoSuchResource)?;
         let handle = self.find(table, keys, priority)?;
-        self.tables[table].entry_mut(handle).counter = value;
+        let generation = u64::from(self.control().tables[table].stored(handle).generation);
+        let counted = self.tallies.iter().filter_map(|tally| tally.hits(table, handle, generation));
+        let own = counted.fold(value, |value, (counted, _)| value.minus(counted));
+        self.tally.set_hits(table, handle, generation, own);
         Ok(())
     }
 
@@ -145,34 +168,39 @@ impl Objects {
         priority: i32,
         config: Option<MeterConfig>,
     ) -> Result<(), EntryError> {
-        self.tables[table].meter.ok_or(EntryError::NoSuchResource)?;
+        self.control().tables[table].meter.ok_or(EntryError::NoSuchResource)?;
         let handle = self.find(table, keys, priority)?;
-        self.tables[table].entry_mut(handle).meter.configure(config)
+        let generation = u64::from(self.control().tables[table].stored(handle).generation);
+        self.shared.direct[table].configure_direct(handle.0, generation, config, self.several)
     }
 
     /// Entries that have gone without a hit for longer than they may.
-    pub fn idle_entries(&self, table: TableId, now_ns: u64) -> impl Iterator<Item = &Installed> {
-        self.tables[table].iter().filter(move |installed| {
-            let timeout_ns = installed.entry.idle_timeout_ns;
-            timeout_ns > 0 && now_ns.saturating_sub(installed.last_hit_ns) >= timeout_ns
-        })
+    pub fn idle_entries(&self, table: TableId, now_ns: u64) -> impl Iterator<Item = Installed<'_>> {
+        let aging = self.control().tables[table].iter().filter(|(_, stored)| stored.entry.idle_timeout_ns > 0);
+        let aging = aging.map(move |(handle, stored)| self.installed(table, handle, stored));
+        aging.filter(move |it| now_ns.saturating_sub(it.last_hit_ns) >= it.entry.idle_timeout_ns)
+    }
+
+    /// Whether a table has an entry that ages.
+    pub fn has_aging_entries(&self, table: TableId) -> bool {
+        self.control().tables[table].iter().any(|(_, stored)| stored.entry.idle_timeout_ns > 0)
     }
 
     /// The key elements of a table that are matched, which leaves out selectors.
     pub fn key_shape(&self, table: TableId) -> &[KeyShape] {
-        &self.tables[table].keys
+        &self.control().tables[table].keys
     }
 
     /// Keeps a table's entries in another backend from now on, which gets those that are there.
     pub fn set_backend(&mut self, table: TableId, backend: Box<dyn Backend>) {
-        self.tables[table].move_to(backend);
+        self.change(Change::Backend(table, backend));
     }
 
     /// Loads the entries that the program gives. The validator has seen them; of two with one key the first stays,
     /// since the second could never be hit.
     pub(super) fn load_program_entries(&mut self, id: TableId, table: &ir::Table) {
         for entry in &table.entries {
-            let shape = &self.tables[id].keys;
+            let shape = &self.control().tables[id].keys;
             let call = ActionCall { action: table.actions[entry.action as usize].action, args: entry.args.clone() };
             let keys = canonical(shape, entry.keys.clone()).expect("the validator checks the program's entries");
             let entry = TableEntry {
@@ -182,42 +210,33 @@ impl Objects {
                 metadata: Vec::new(),
                 idle_timeout_ns: 0,
             };
-            if self.tables[id].backend.find(&entry.keys, entry.priority).is_none() {
-                self.tables[id].add(Installed {
-                    entry,
-                    constant: table.const_entries,
-                    counter: CounterValue::default(),
-                    meter: Meter::default(),
-                    last_hit_ns: 0,
-                });
+            if self.control().tables[id].backend.find(&entry.keys, entry.priority).is_none() {
+                self.change(Change::Add(id, Arc::new(entry), table.const_entries, 0));
             }
         }
     }
 
-    fn add_checked(&mut self, table: TableId, entry: TableEntry, constant: bool) -> Result<(), EntryError> {
-        let state = &self.tables[table];
+    fn add_checked(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
+        let state = &self.control().tables[table];
         if state.backend.find(&entry.keys, entry.priority).is_some() {
             return Err(EntryError::Duplicate);
         }
         if state.len() as u64 >= state.capacity {
             return Err(EntryError::Full(state.capacity));
         }
-        self.use_action(table, &entry.action);
-        let last_hit_ns = self.now_ns;
-        let (counter, meter) = (CounterValue::default(), Meter::default());
-        self.tables[table].add(Installed { entry, constant, counter, meter, last_hit_ns });
+        self.change(Change::Add(table, Arc::new(entry), false, self.now_ns));
         Ok(())
     }
 
     fn find(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Handle, EntryError> {
-        let state = &self.tables[table];
+        let state = &self.control().tables[table];
         let keys = canonical(&state.keys, keys.to_vec())?;
         state.backend.find(&keys, priority).ok_or(EntryError::NotFound)
     }
 
     /// The entry with its values in their canonical form, if nothing is wrong with it.
     fn checked_entry(&self, table: TableId, mut entry: TableEntry) -> Result<TableEntry, EntryError> {
-        let state = &self.tables[table];
+        let state = &self.control().tables[table];
         if state.keys.is_empty() && !state.has_selectors {
             return Err(EntryError::Keyless(table));
         }
@@ -232,8 +251,8 @@ impl Objects {
     }
 
     fn check_action(&self, table: TableId, spec: &ActionSpec) -> Result<(), EntryError> {
-        let state = &self.tables[table];
-        match (spec, state.profile.map(|profile| &self.profiles[profile])) {
+        let state = &self.control().tables[table];
+        match (spec, state.profile.map(|profile| &self.control().profiles[profile])) {
             (ActionSpec::Direct(_), Some(_)) => Err(EntryError::NeedsProfile(table)),
             (ActionSpec::Direct(call), None) => self.check_call(table, call),
             (_, None) => Err(EntryError::NoProfile(table)),
@@ -250,30 +269,12 @@ impl Objects {
     }
 
     fn check_call(&self, table: TableId, call: &ActionCall) -> Result<(), EntryError> {
-        let state = &self.tables[table];
+        let state = &self.control().tables[table];
         let index = state.action_index(call.action);
         let index = index.ok_or(EntryError::ActionNotInTable { table, action: call.action })?;
         if state.actions[index].default_only {
             return Err(EntryError::DefaultOnly(call.action));
         }
         self.check_args(call)
-    }
-
-    fn use_action(&mut self, table: TableId, spec: &ActionSpec) {
-        let profile = self.tables[table].profile.map(|profile| &mut self.profiles[profile]);
-        match (spec, profile) {
-            (ActionSpec::Member(id), Some(profile)) => profile.use_member(*id),
-            (ActionSpec::Group(id), Some(profile)) => profile.use_group(*id),
-            _ => {}
-        }
-    }
-
-    fn release_action(&mut self, table: TableId, spec: &ActionSpec) {
-        let profile = self.tables[table].profile.map(|profile| &mut self.profiles[profile]);
-        match (spec, profile) {
-            (ActionSpec::Member(id), Some(profile)) => profile.release_member(*id),
-            (ActionSpec::Group(id), Some(profile)) => profile.release_group(*id),
-            _ => {}
-        }
     }
 }

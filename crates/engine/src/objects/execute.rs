@@ -1,24 +1,47 @@
 //! What executors other than the interpreter ask of objects while a packet runs.
 
 use bits::Bits;
-use ir::{Algorithm, CounterId, MeterId, ValueSetId};
+use ir::{Algorithm, CounterId, MeterId, RegisterId, ValueSetId};
 
 use super::{Colour, Objects};
 use crate::BitString;
 
 impl Objects {
     /// Counts a packet of so many bytes; beyond the end, and for direct counters, nothing.
+    #[inline]
     pub fn count(&mut self, counter: CounterId, index: u64, bytes: u64) {
-        if let Some(cell) = self.counters[counter].as_mut().and_then(|cells| cells.get_mut(index)) {
-            cell.count(bytes);
+        if self.facts.counters[counter].is_some_and(|size| index < size) {
+            self.tally.count(counter, index, bytes);
         }
     }
 
     /// Meters a packet of so many bytes; green beyond the end, and for direct meters.
     pub fn execute_meter(&mut self, meter: MeterId, index: u64, bytes: u64, now_ns: u64) -> Colour {
-        let (unit, cells) = &mut self.meters[meter];
-        let cell = cells.as_mut().and_then(|cells| cells.get_mut(index));
-        cell.map_or(Colour::Green, |cell| cell.execute(*unit, bytes, now_ns))
+        let array = self.shared.meters[meter].as_ref();
+        array.map_or(Colour::Green, |array| array.execute(index, bytes, now_ns, self.several))
+    }
+
+    /// An element of a register array of at most 64 bits; 0 beyond the end.
+    #[inline]
+    pub fn register_word(&self, register: RegisterId, index: u64) -> u64 {
+        self.shared.registers[register].word(index)
+    }
+
+    /// Sets an element of a register array of at most 64 bits to a value, cut to its width; nothing beyond the end.
+    #[inline]
+    pub fn set_register_word(&mut self, register: RegisterId, index: u64, value: u64) {
+        self.shared.registers[register].set_word(index, value);
+    }
+
+    /// An element of a register array; 0 beyond the end.
+    pub fn read_register(&self, register: RegisterId, index: u64) -> Bits {
+        let registers = &self.shared.registers[register];
+        registers.get(index, self.several).unwrap_or_else(|| Bits::zero(registers.width()))
+    }
+
+    /// Sets an element of a register array to a value of its width; nothing beyond the end.
+    pub fn write_register(&mut self, register: RegisterId, index: u64, value: &Bits) {
+        self.shared.registers[register].set(index, value, self.several);
     }
 
     /// The next random number from `low` to `high`.
@@ -28,11 +51,11 @@ impl Objects {
 
     /// A checksum or hash, zero-extended or cut to `width` bits.
     pub fn compute(&self, algorithm: Algorithm, data: &BitString, width: u32) -> Bits {
-        self.algorithms.compute_to_width(algorithm, data, width)
+        self.control().algorithms.compute_to_width(algorithm, data, width)
     }
 
     /// Whether a value set has a member that these values match.
     pub fn value_set_contains(&self, set: ValueSetId, values: &[Bits]) -> bool {
-        self.value_sets[set].contains(values)
+        self.control().value_sets[set].contains(values)
     }
 }

@@ -2,6 +2,7 @@
 
 use ir::ProfileId;
 
+use super::control::Change;
 use super::{ActionCall, EntryError, GroupMember, Objects};
 
 impl Objects {
@@ -12,7 +13,9 @@ impl Objects {
     /// with arguments.
     pub fn insert_member(&mut self, profile: ProfileId, id: u32, call: ActionCall) -> Result<(), EntryError> {
         self.check_member(profile, &call)?;
-        self.profiles[profile].insert_member(id, call)
+        self.control().profiles[profile].may_insert_member(id)?;
+        self.change(Change::InsertMember(profile, id, call));
+        Ok(())
     }
 
     /// Gives a member another action; entries and groups follow.
@@ -21,7 +24,9 @@ impl Objects {
     /// As [`Objects::insert_member`], and `NotFound`.
     pub fn modify_member(&mut self, profile: ProfileId, id: u32, call: ActionCall) -> Result<(), EntryError> {
         self.check_member(profile, &call)?;
-        self.profiles[profile].modify_member(id, call)
+        self.control().profiles[profile].member(id).ok_or(EntryError::NotFound)?;
+        self.change(Change::ModifyMember(profile, id, call));
+        Ok(())
     }
 
     /// Takes a member away.
@@ -29,17 +34,19 @@ impl Objects {
     /// # Errors
     /// `NotFound`; `InUse` while an entry or group refers to it.
     pub fn delete_member(&mut self, profile: ProfileId, id: u32) -> Result<(), EntryError> {
-        self.profiles[profile].delete_member(id)
+        self.control().profiles[profile].may_delete_member(id)?;
+        self.change(Change::DeleteMember(profile, id));
+        Ok(())
     }
 
     /// A member.
     pub fn member(&self, profile: ProfileId, id: u32) -> Option<&ActionCall> {
-        self.profiles[profile].member(id)
+        self.control().profiles[profile].member(id)
     }
 
     /// All members, in the order of their ids.
     pub fn members(&self, profile: ProfileId) -> impl Iterator<Item = (u32, &ActionCall)> {
-        self.profiles[profile].members()
+        self.control().profiles[profile].members()
     }
 
     /// Adds a group; a `max_size` of 0 is no limit.
@@ -54,7 +61,9 @@ impl Objects {
         members: Vec<GroupMember>,
         max_size: u32,
     ) -> Result<(), EntryError> {
-        self.profiles[profile].insert_group(id, members, max_size)
+        let members = self.control().profiles[profile].new_group(id, members, max_size)?;
+        self.change(Change::InsertGroup(profile, id, members, max_size));
+        Ok(())
     }
 
     /// Gives a group other members.
@@ -62,7 +71,9 @@ impl Objects {
     /// # Errors
     /// As [`Objects::insert_group`], and `NotFound`.
     pub fn modify_group(&mut self, profile: ProfileId, id: u32, members: Vec<GroupMember>) -> Result<(), EntryError> {
-        self.profiles[profile].modify_group(id, members)
+        let members = self.control().profiles[profile].other_members(id, members)?;
+        self.change(Change::ModifyGroup(profile, id, members));
+        Ok(())
     }
 
     /// Takes a group away.
@@ -70,21 +81,23 @@ impl Objects {
     /// # Errors
     /// `NotFound`; `InUse` while an entry refers to it.
     pub fn delete_group(&mut self, profile: ProfileId, id: u32) -> Result<(), EntryError> {
-        self.profiles[profile].delete_group(id)
+        self.control().profiles[profile].may_delete_group(id)?;
+        self.change(Change::DeleteGroup(profile, id));
+        Ok(())
     }
 
     /// The members of a group, in the order of their ids.
     pub fn group(&self, profile: ProfileId, id: u32) -> Option<&[GroupMember]> {
-        self.profiles[profile].group(id)
+        self.control().profiles[profile].group(id)
     }
 
     /// All groups: id, members, largest size.
     pub fn groups(&self, profile: ProfileId) -> impl Iterator<Item = (u32, &[GroupMember], u32)> {
-        self.profiles[profile].groups()
+        self.control().profiles[profile].groups()
     }
 
     fn check_member(&self, profile: ProfileId, call: &ActionCall) -> Result<(), EntryError> {
-        if !self.profiles[profile].actions.contains(&call.action) {
+        if !self.control().profiles[profile].actions.contains(&call.action) {
             return Err(EntryError::ActionNotInProfile { profile, action: call.action });
         }
         self.check_args(call)

@@ -4,7 +4,7 @@ use bits::Bits;
 use ir::{MatchKind, ProfileId, TableId};
 use smallvec::SmallVec;
 
-use super::{ActionCall, ActionSpec, Colour, Objects, choose};
+use super::{ActionCall, ActionSpec, Colour, Objects, TableState, choose};
 use crate::BitString;
 use crate::tables::{Handle, Lookup};
 
@@ -20,7 +20,7 @@ pub(crate) struct Chosen<'a> {
 impl Objects {
     /// Finds the entry for a key, which has all the table's elements, selectors included.
     pub(crate) fn look_up(&self, id: TableId, table: &ir::Table, key: &[Bits]) -> Lookup {
-        let state = &self.tables[id];
+        let state = &self.control().tables[id];
         if !state.has_selectors {
             return state.backend.lookup(key);
         }
@@ -30,27 +30,38 @@ impl Objects {
     }
 
     /// Counts and meters a hit with the entry's own counter and meter. Returns the colour, if the table has a meter.
-    pub(crate) fn hit(&mut self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
-        let table = &mut self.tables[id];
-        if !table.notes_hits {
+    pub(crate) fn hit(&self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
+        let state = &self.control().tables[id];
+        if !state.notes_hits {
             return None;
         }
-        let meter = table.meter;
-        let installed = table.entry_mut(handle);
-        installed.counter.count(bytes);
-        installed.last_hit_ns = now_ns;
-        meter.map(|meter| installed.meter.execute(self.meters[meter].0, bytes, now_ns))
+        self.note_hit(id, state, handle, bytes, now_ns)
+    }
+
+    /// The same for a table whose hits are noted.
+    #[inline]
+    pub(crate) fn note_hit(
+        &self,
+        id: TableId,
+        state: &TableState,
+        handle: Handle,
+        bytes: u64,
+        now_ns: u64,
+    ) -> Option<Colour> {
+        let generation = u64::from(state.stored(handle).generation);
+        self.tally.hit(id, handle, generation, bytes, now_ns);
+        state.meter.map(|_| self.shared.direct[id].execute_direct(handle.0, generation, bytes, now_ns, self.several))
     }
 
     /// The action to run for an entry, or for a miss.
     pub(crate) fn choose(&self, id: TableId, table: &ir::Table, entry: Option<Handle>, key: &[Bits]) -> Chosen<'_> {
-        let state = &self.tables[id];
+        let state = &self.control().tables[id];
         let Some(entry) = entry else { return Chosen { call: Some(&state.default), member: None } };
         let in_profile = || {
             let id = state.profile.expect("entries with members belong to tables with profiles");
-            (id, &self.profiles[id])
+            (id, &self.control().profiles[id])
         };
-        match &state.entry(entry).entry.action {
+        match &state.stored(entry).entry.action {
             ActionSpec::Direct(call) => Chosen { call: Some(call), member: None },
             ActionSpec::Member(member) => {
                 let (id, profile) = in_profile();
@@ -59,7 +70,7 @@ impl Objects {
             ActionSpec::Group(group) => {
                 let (id, profile) = in_profile();
                 let members = profile.group(*group).unwrap_or_default();
-                let member = choose(members, self.selector_hash(id, table, key), &self.down);
+                let member = choose(members, self.selector_hash(id, table, key), &self.control().down);
                 let member = member.map(|member| member.member);
                 Chosen {
                     call: member.and_then(|member| profile.member(member)),
@@ -68,7 +79,7 @@ impl Objects {
             }
             ActionSpec::OneShot(calls) => {
                 let (id, _) = in_profile();
-                let chosen = choose(calls, self.selector_hash(id, table, key), &self.down);
+                let chosen = choose(calls, self.selector_hash(id, table, key), &self.control().down);
                 Chosen { call: chosen.map(|weighted| &weighted.call), member: None }
             }
         }
@@ -77,10 +88,10 @@ impl Objects {
     /// The hash of the selector elements of the key, joined bit by bit. As in BMv2 its whole width counts, whatever
     /// width the program asks the selector for.
     fn selector_hash(&self, profile: ProfileId, table: &ir::Table, key: &[Bits]) -> u64 {
-        let Some(algorithm) = self.profiles[profile].selector else { return 0 };
+        let Some(algorithm) = self.control().profiles[profile].selector else { return 0 };
         let mut data = BitString::new();
         let selectors = table.keys.iter().zip(key).filter(|(key, _)| key.kind == MatchKind::Selector);
         selectors.for_each(|(_, value)| data.push(value));
-        self.algorithms.compute(algorithm, &data).low_u64()
+        self.control().algorithms.compute(algorithm, &data).low_u64()
     }
 }

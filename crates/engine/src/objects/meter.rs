@@ -36,9 +36,12 @@ pub struct MeterConfig {
     pub pbs: u64,
 }
 
+/// Words of a meter's state.
+pub(crate) const WORDS: usize = 10;
+
 const NANO: u128 = 1_000_000_000;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Bucket {
     rate: u64,
     size: u128,
@@ -59,12 +62,12 @@ impl Bucket {
 }
 
 /// One meter. Without a configuration every packet is green.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meter {
     buckets: Option<Buckets>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Buckets {
     config: MeterConfig,
     committed: Bucket,
@@ -93,6 +96,29 @@ impl Meter {
             started: false,
         });
         Ok(())
+    }
+
+    /// The meter in words, for memory that several threads share.
+    pub(crate) fn to_words(&self) -> [u64; WORDS] {
+        let Some(buckets) = &self.buckets else { return [0; WORDS] };
+        let MeterConfig { cir, cbs, pir, pbs } = buckets.config;
+        let flags = 1 | u64::from(buckets.started) << 1;
+        let (committed, peak) = (buckets.committed.tokens, buckets.peak.tokens);
+        let halves = [committed as u64, (committed >> 64) as u64, peak as u64, (peak >> 64) as u64];
+        [flags, cir, cbs, pir, pbs, halves[0], halves[1], halves[2], halves[3], buckets.filled_ns]
+    }
+
+    /// The meter that [`Meter::to_words`] gave.
+    pub(crate) fn from_words(words: [u64; WORDS]) -> Self {
+        let [flags, cir, cbs, pir, pbs, committed_low, committed_high, peak_low, peak_high, filled_ns] = words;
+        if flags == 0 {
+            return Meter::default();
+        }
+        let tokens = |low: u64, high: u64| u128::from(low) | u128::from(high) << 64;
+        let committed = Bucket { tokens: tokens(committed_low, committed_high), ..Bucket::full(cir, cbs) };
+        let peak = Bucket { tokens: tokens(peak_low, peak_high), ..Bucket::full(pir, pbs) };
+        let config = MeterConfig { cir, cbs, pir, pbs };
+        Meter { buckets: Some(Buckets { config, committed, peak, filled_ns, started: flags & 2 != 0 }) }
     }
 
     /// Meters a packet of so many bytes. A clock that goes back counts as one that stands still.
@@ -146,6 +172,15 @@ mod tests {
         assert_eq!(at(6000), Yellow); // C 500, P 1000 - 1000
         assert_eq!(at(60000), Green); // full again
         assert_eq!(at(60000), Yellow); // C 500 of 1500
+    }
+
+    #[test]
+    fn words_keep_everything() {
+        assert_eq!(Meter::from_words(Meter::default().to_words()), Meter::default());
+        let mut meter = meter(u64::MAX - 1, u64::MAX, u64::MAX, u64::MAX - 3);
+        assert_eq!(Meter::from_words(meter.to_words()), meter);
+        meter.execute(Unit::Bytes, 12345, 678);
+        assert_eq!(Meter::from_words(meter.to_words()), meter);
     }
 
     #[test]

@@ -118,28 +118,35 @@ impl Members {
         self.groups.iter().map(|(id, group)| (*id, group.members.as_slice(), group.max_size))
     }
 
-    pub(crate) fn insert_member(&mut self, id: u32, call: ActionCall) -> Result<(), EntryError> {
+    /// Whether a member with this id may be added.
+    pub(crate) fn may_insert_member(&self, id: u32) -> Result<(), EntryError> {
         if self.members.contains_key(&id) {
             return Err(EntryError::Duplicate);
         }
         if self.members.len() as u64 >= self.capacity {
             return Err(EntryError::Full(self.capacity));
         }
+        Ok(())
+    }
+
+    pub(crate) fn insert_member(&mut self, id: u32, call: ActionCall) {
         self.members.insert(id, Member { call, users: 0 });
-        Ok(())
     }
 
-    pub(crate) fn modify_member(&mut self, id: u32, call: ActionCall) -> Result<(), EntryError> {
-        self.members.get_mut(&id).ok_or(EntryError::NotFound)?.call = call;
-        Ok(())
+    pub(crate) fn modify_member(&mut self, id: u32, call: ActionCall) {
+        self.members.get_mut(&id).expect("it was checked").call = call;
     }
 
-    pub(crate) fn delete_member(&mut self, id: u32) -> Result<(), EntryError> {
+    /// Whether a member is there and nothing refers to it.
+    pub(crate) fn may_delete_member(&self, id: u32) -> Result<(), EntryError> {
         match self.members.get(&id).ok_or(EntryError::NotFound)?.users {
-            0 => self.members.remove(&id),
-            users => return Err(EntryError::InUse(users)),
-        };
-        Ok(())
+            0 => Ok(()),
+            users => Err(EntryError::InUse(users)),
+        }
+    }
+
+    pub(crate) fn delete_member(&mut self, id: u32) {
+        self.members.remove(&id);
     }
 
     /// The members of a group, checked and in order. A `max_size` of 0 is no limit.
@@ -161,52 +168,63 @@ impl Members {
         Ok(members)
     }
 
-    pub(crate) fn insert_group(&mut self, id: u32, members: Vec<GroupMember>, max: u32) -> Result<(), EntryError> {
-        let members = self.checked(members, max)?;
+    /// The members of a group that may be added.
+    pub(crate) fn new_group(
+        &self,
+        id: u32,
+        members: Vec<GroupMember>,
+        max_size: u32,
+    ) -> Result<Vec<GroupMember>, EntryError> {
+        let members = self.checked(members, max_size)?;
         if self.groups.contains_key(&id) {
             return Err(EntryError::Duplicate);
         }
         if self.groups.len() as u64 >= self.capacity {
             return Err(EntryError::Full(self.capacity));
         }
-        members.iter().for_each(|member| self.use_member(member.member));
-        self.groups.insert(id, Group { members, max_size: max, users: 0 });
-        Ok(())
+        Ok(members)
     }
 
-    pub(crate) fn modify_group(&mut self, id: u32, members: Vec<GroupMember>) -> Result<(), EntryError> {
+    pub(crate) fn insert_group(&mut self, id: u32, members: Vec<GroupMember>, max_size: u32) {
+        members.iter().for_each(|member| self.use_member(member.member, true));
+        self.groups.insert(id, Group { members, max_size, users: 0 });
+    }
+
+    /// The members that a group may get instead of its own.
+    pub(crate) fn other_members(&self, id: u32, members: Vec<GroupMember>) -> Result<Vec<GroupMember>, EntryError> {
         let max_size = self.groups.get(&id).ok_or(EntryError::NotFound)?.max_size;
-        let members = self.checked(members, max_size)?;
-        members.iter().for_each(|member| self.use_member(member.member));
-        let group = self.groups.get_mut(&id).expect("it was there");
+        self.checked(members, max_size)
+    }
+
+    pub(crate) fn modify_group(&mut self, id: u32, members: Vec<GroupMember>) {
+        members.iter().for_each(|member| self.use_member(member.member, true));
+        let group = self.groups.get_mut(&id).expect("it was checked");
         let before = std::mem::replace(&mut group.members, members);
-        before.iter().for_each(|member| self.release_member(member.member));
-        Ok(())
+        before.iter().for_each(|member| self.use_member(member.member, false));
     }
 
-    pub(crate) fn delete_group(&mut self, id: u32) -> Result<(), EntryError> {
+    /// Whether a group is there and no entry refers to it.
+    pub(crate) fn may_delete_group(&self, id: u32) -> Result<(), EntryError> {
         match self.groups.get(&id).ok_or(EntryError::NotFound)?.users {
-            0 => {}
-            users => return Err(EntryError::InUse(users)),
+            0 => Ok(()),
+            users => Err(EntryError::InUse(users)),
         }
-        let group = self.groups.remove(&id).expect("it was there");
-        group.members.iter().for_each(|member| self.release_member(member.member));
-        Ok(())
     }
 
-    pub(crate) fn use_member(&mut self, id: u32) {
-        self.members.get_mut(&id).expect("members in use exist").users += 1;
+    pub(crate) fn delete_group(&mut self, id: u32) {
+        let group = self.groups.remove(&id).expect("it was checked");
+        group.members.iter().for_each(|member| self.use_member(member.member, false));
     }
 
-    pub(crate) fn release_member(&mut self, id: u32) {
-        self.members.get_mut(&id).expect("members in use exist").users -= 1;
+    /// Counts one user more or less of a member.
+    pub(crate) fn use_member(&mut self, id: u32, more: bool) {
+        let users = &mut self.members.get_mut(&id).expect("members in use exist").users;
+        *users = if more { *users + 1 } else { *users - 1 };
     }
 
-    pub(crate) fn use_group(&mut self, id: u32) {
-        self.groups.get_mut(&id).expect("groups in use exist").users += 1;
-    }
-
-    pub(crate) fn release_group(&mut self, id: u32) {
-        self.groups.get_mut(&id).expect("groups in use exist").users -= 1;
+    /// Counts one user more or less of a group.
+    pub(crate) fn use_group(&mut self, id: u32, more: bool) {
+        let users = &mut self.groups.get_mut(&id).expect("groups in use exist").users;
+        *users = if more { *users + 1 } else { *users - 1 };
     }
 }

@@ -11,6 +11,14 @@ impl Random {
         Random(seed)
     }
 
+    /// Another generator, whose numbers do not repeat these: that of worker `number` of those with this seed.
+    pub(crate) fn stream(seed: u64, number: u64) -> Self {
+        let mut random = Random(seed);
+        (0..number).for_each(|_| _ = random.next());
+        // Where a generator begins is what another one gave, as Steele, Lea and Flood split them.
+        Random(random.next().rotate_left(32) ^ number)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

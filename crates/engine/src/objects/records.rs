@@ -11,7 +11,7 @@ use bits::Bits;
 use ir::{MatchKind, MeterId, TableId};
 use smallvec::SmallVec;
 
-use super::{ActionCall, ActionSpec, Colour, Objects};
+use super::{ActionCall, ActionSpec, Colour, Objects, Side};
 use crate::tables::{Handle, Lookup};
 
 /// The bit of a record's first word that says that an entry was hit.
@@ -39,18 +39,10 @@ pub fn record_places(widths: &[u32]) -> Vec<(usize, u32)> {
 }
 
 /// The records of one table: the default action's, then one for each handle.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
     stride: usize,
     words: Vec<u64>,
-    /// What a profile gave last: memory that is lent for the length of one action, and no state.
-    chosen: Vec<u64>,
-}
-
-impl std::fmt::Debug for Records {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Records").field("words", &self.words).finish_non_exhaustive()
-    }
 }
 
 /// Words of a record with arguments of these widths.
@@ -73,7 +65,7 @@ fn write(record: &mut [u64], head: u64, args: &[Bits]) {
 impl Records {
     pub(crate) fn new(params: &[&[u32]]) -> Self {
         let stride = params.iter().map(|widths| words_of(widths)).max().unwrap_or(1);
-        Records { stride, words: vec![0; stride], chosen: vec![0; stride] }
+        Records { stride, words: vec![0; stride] }
     }
 
     pub(crate) fn set_default(&mut self, index: usize, call: &ActionCall) {
@@ -91,6 +83,11 @@ impl Records {
             ActionSpec::Direct(call) => write(record, RECORD_HIT | index(call) as u64, &call.args),
             _ => write(record, RECORD_HIT | RECORD_INDIRECT, &[]),
         }
+    }
+
+    /// Memory for one record.
+    pub(crate) fn blank(&self) -> Vec<u64> {
+        vec![0; self.stride]
     }
 
     #[inline]
@@ -120,7 +117,11 @@ impl Objects {
         bytes: u64,
         now_ns: u64,
     ) -> Option<Applied<'_>> {
-        let state = &self.tables[id];
+        let control = match &self.side {
+            Side::Owner(writer) => writer.latest(),
+            Side::Worker(reader) => reader.pinned(),
+        };
+        let state = &control.tables[id];
         let found = match state.backend.lookup_words(&key[..state.words.matched.min(key.len())]) {
             Some(found) => found,
             None => {
@@ -137,28 +138,22 @@ impl Objects {
         };
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
         if let (Some(handle), true) = (handle, state.notes_hits) {
-            let hit = self.hit(id, handle, bytes, now_ns);
+            let hit = self.note_hit(id, state, handle, bytes, now_ns);
             colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
         }
-        if self.tables[id].profile.is_some() && self.tables[id].records.get(handle)[0] & RECORD_INDIRECT != 0 {
-            self.choose_words(id, table, handle, key);
-            return Some((&self.tables[id].records.chosen, colour));
+        let record = state.records.get(handle);
+        if state.profile.is_some() && record[0] & RECORD_INDIRECT != 0 {
+            // What a profile chooses has no record of its own: this one is lent for the length of one action.
+            let mut record = std::mem::take(&mut self.chosen[id]);
+            let chosen = self.choose(id, table, handle, &state.words.unpack(key)).call;
+            let (head, args) = chosen.map_or((RECORD_NO_ACTION, [].as_slice()), |call| {
+                let index = state.action_index(call.action).expect("entries are checked against the table's actions");
+                (index as u64, call.args.as_slice())
+            });
+            write(&mut record, RECORD_HIT | head, args);
+            self.chosen[id] = record;
+            return Some((&self.chosen[id], colour));
         }
-        Some((self.tables[id].records.get(handle), colour))
-    }
-
-    /// Writes the record of what a profile chooses.
-    fn choose_words(&mut self, id: TableId, table: &ir::Table, handle: Option<Handle>, key: &[u64]) {
-        let key = self.tables[id].words.unpack(key);
-        let mut record = std::mem::take(&mut self.tables[id].records.chosen);
-        match self.choose(id, table, handle, &key).call {
-            Some(call) => {
-                let index = self.tables[id].action_index(call.action);
-                let index = index.expect("entries are checked against the table's actions");
-                write(&mut record, RECORD_HIT | index as u64, &call.args);
-            }
-            None => write(&mut record, RECORD_HIT | RECORD_NO_ACTION, &[]),
-        }
-        self.tables[id].records.chosen = record;
+        Some((record, colour))
     }
 }

@@ -1,26 +1,38 @@
 //! The state of one table: its entries and what is counted with each.
 
+use std::sync::Arc;
+
 use cranelift_entity::PrimaryMap;
 use ir::{ActionId, CounterId, MatchKind, MeterId, ProfileId, TableAction};
 
 use super::records::Records;
-use super::{ActionCall, ActionSpec, CounterValue, Meter, TableEntry};
+use super::{ActionCall, ActionSpec, CounterValue, MeterConfig, TableEntry};
 use crate::tables::{Backend, Handle, KeyShape, KeyWords, backend_for};
 
-/// An entry that is in a table.
+/// An entry that is in a table, with what all workers have made of it until now.
 #[derive(Clone, Debug)]
-pub struct Installed {
+pub struct Installed<'a> {
     /// The entry.
-    pub entry: TableEntry,
+    pub entry: &'a TableEntry,
     /// Whether the program gave it and the control plane may not touch it.
     pub constant: bool,
     /// Its direct counter: hits and their bytes. Counts if the table has a direct counter, a direct meter or entries
     /// that age.
     pub counter: CounterValue,
-    /// Its direct meter.
-    pub meter: Meter,
+    /// The configuration of its direct meter.
+    pub meter_config: Option<MeterConfig>,
     /// When it was last hit (in the tables whose hits are counted), or written.
     pub last_hit_ns: u64,
+}
+
+/// An entry as a version of a table keeps it; versions share what does not change.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) entry: Arc<TableEntry>,
+    pub(crate) constant: bool,
+    /// How many entries have had this handle, this one included; what workers count is of one of them.
+    pub(crate) generation: u32,
+    pub(crate) written_ns: u64,
 }
 
 /// A table: facts of the program that the control plane is held to, and state.
@@ -45,8 +57,33 @@ pub(crate) struct TableState {
     pub(crate) records: Records,
     /// Whether hits are counted, metered or timed.
     pub(crate) notes_hits: bool,
-    entries: Vec<Option<Installed>>,
-    free: Vec<Handle>,
+    entries: Vec<Option<Stored>>,
+    /// Handles that may be used again, and their generations.
+    free: Vec<(Handle, u32)>,
+}
+
+impl Clone for TableState {
+    fn clone(&self) -> Self {
+        TableState {
+            keys: self.keys.clone(),
+            has_selectors: self.has_selectors,
+            actions: self.actions.clone(),
+            const_entries: self.const_entries,
+            const_default: self.const_default,
+            capacity: self.capacity,
+            profile: self.profile,
+            counter: self.counter,
+            meter: self.meter,
+            initial_default: self.initial_default.clone(),
+            default: self.default.clone(),
+            backend: self.backend.copy(),
+            words: self.words.clone(),
+            records: self.records.clone(),
+            notes_hits: self.notes_hits,
+            entries: self.entries.clone(),
+            free: self.free.clone(),
+        }
+    }
 }
 
 impl TableState {
@@ -84,27 +121,26 @@ impl TableState {
         self.entries.len() - self.free.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Installed> {
-        self.entries.iter().flatten()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, &Stored)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(|(index, stored)| Some((Handle(index as u32), stored.as_ref()?)))
     }
 
-    pub(crate) fn entry(&self, handle: Handle) -> &Installed {
+    #[inline]
+    pub(crate) fn stored(&self, handle: Handle) -> &Stored {
         self.entries[handle.0 as usize].as_ref().expect("backends name entries that are there")
     }
 
-    pub(crate) fn entry_mut(&mut self, handle: Handle) -> &mut Installed {
-        self.entries[handle.0 as usize].as_mut().expect("backends name entries that are there")
-    }
-
     /// Adds a checked entry that is not there yet.
-    pub(crate) fn add(&mut self, installed: Installed) {
-        let handle = self.free.pop().unwrap_or_else(|| {
+    pub(crate) fn add(&mut self, entry: Arc<TableEntry>, constant: bool, written_ns: u64) {
+        let (handle, before) = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            Handle(self.entries.len() as u32 - 1)
+            (Handle(self.entries.len() as u32 - 1), 0)
         });
-        self.backend.insert(&installed.entry.keys, installed.entry.priority, handle);
-        self.note(handle, &installed.entry.action);
-        self.entries[handle.0 as usize] = Some(installed);
+        self.backend.insert(&entry.keys, entry.priority, handle);
+        self.note(handle, &entry.action);
+        let generation = before.wrapping_add(1);
+        self.entries[handle.0 as usize] = Some(Stored { entry, constant, generation, written_ns });
     }
 
     /// Writes the record of an entry.
@@ -117,9 +153,11 @@ impl TableState {
     }
 
     /// Puts another entry in the place of one with the same key and priority, and returns that.
-    pub(crate) fn replace(&mut self, handle: Handle, entry: TableEntry) -> TableEntry {
+    pub(crate) fn replace(&mut self, handle: Handle, entry: Arc<TableEntry>, written_ns: u64) -> Arc<TableEntry> {
         self.note(handle, &entry.action);
-        std::mem::replace(&mut self.entry_mut(handle).entry, entry)
+        let stored = self.entries[handle.0 as usize].as_mut().expect("the entry is there");
+        stored.written_ns = written_ns;
+        std::mem::replace(&mut stored.entry, entry)
     }
 
     /// Sets what a miss runs, which is checked.
@@ -130,20 +168,18 @@ impl TableState {
     }
 
     /// Takes an entry away.
-    pub(crate) fn take(&mut self, handle: Handle) -> Installed {
-        let installed = self.entries[handle.0 as usize].take().expect("the entry is there");
-        let removed = self.backend.remove(&installed.entry.keys, installed.entry.priority);
+    pub(crate) fn take(&mut self, handle: Handle) -> Arc<TableEntry> {
+        let Stored { entry, generation, .. } = self.entries[handle.0 as usize].take().expect("the entry is there");
+        let removed = self.backend.remove(&entry.keys, entry.priority);
         assert_eq!(removed, Some(handle), "backend and entries agree");
-        self.free.push(handle);
-        installed
+        self.free.push((handle, generation));
+        entry
     }
 
     /// Moves the entries to another backend.
     pub(crate) fn move_to(&mut self, mut backend: Box<dyn Backend>) {
-        for (index, installed) in self.entries.iter().enumerate() {
-            if let Some(Installed { entry, .. }) = installed {
-                backend.insert(&entry.keys, entry.priority, Handle(index as u32));
-            }
+        for (handle, stored) in self.iter() {
+            backend.insert(&stored.entry.keys, stored.entry.priority, handle);
         }
         self.backend = backend;
     }

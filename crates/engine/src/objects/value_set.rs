@@ -25,7 +25,8 @@ impl Members {
         &self.members
     }
 
-    pub(crate) fn insert(&mut self, member: Vec<KeyValue>) -> Result<(), EntryError> {
+    /// The canonical form of a member that may be added.
+    pub(crate) fn new_member(&self, member: Vec<KeyValue>) -> Result<Vec<KeyValue>, EntryError> {
         let member = canonical(&self.fields, member)?;
         if self.members.contains(&member) {
             return Err(EntryError::Duplicate);
@@ -33,15 +34,21 @@ impl Members {
         if self.members.len() as u64 >= self.capacity {
             return Err(EntryError::Full(self.capacity));
         }
-        self.members.push(member);
-        Ok(())
+        Ok(member)
     }
 
-    pub(crate) fn remove(&mut self, member: Vec<KeyValue>) -> Result<(), EntryError> {
+    pub(crate) fn add(&mut self, member: Vec<KeyValue>) {
+        self.members.push(member);
+    }
+
+    /// Where a member is.
+    pub(crate) fn find(&self, member: Vec<KeyValue>) -> Result<usize, EntryError> {
         let member = canonical(&self.fields, member)?;
-        let at = self.members.iter().position(|other| *other == member).ok_or(EntryError::NotFound)?;
+        self.members.iter().position(|other| *other == member).ok_or(EntryError::NotFound)
+    }
+
+    pub(crate) fn take(&mut self, at: usize) {
         self.members.remove(at);
-        Ok(())
     }
 
     pub(crate) fn clear(&mut self) {

@@ -8,7 +8,7 @@ use tables::PackedLookup;
 use super::words::{KeyWords, Words};
 use super::{Backend, Handle, KeyShape, Lookup};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Exact {
     words: KeyWords,
     entries: tables::Exact,
@@ -32,12 +32,21 @@ impl Exact {
 }
 
 impl Backend for Exact {
+    fn copy(&self) -> Box<dyn Backend> {
+        Box::new(self.clone())
+    }
+
     fn lookup(&self, key: &[Bits]) -> Lookup {
         Lookup::from(self.entries.lookup(&self.words.pack(key)))
     }
 
     fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
         Some(Lookup::from(self.entries.lookup(key)))
+    }
+
+    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
+        self.entries.lookup_batch(keys, found);
+        true
     }
 
     fn find(&self, keys: &[KeyValue], _: i32) -> Option<Handle> {

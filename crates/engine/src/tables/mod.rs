@@ -60,11 +60,21 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// The same for several keys that lie one after the other: handles, [`tables::MISS`] where there is no entry. False,
+    /// and nothing found, if the backend has no way to answer many at once.
+    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
+        _ = (keys, found);
+        false
+    }
+
     /// The entry with exactly these values and this priority.
     fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle>;
 
     /// Adds an entry, which is not there yet.
     fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle);
+
+    /// Another backend with the same entries, which answers alike.
+    fn copy(&self) -> Box<dyn Backend>;
 
     /// Takes an entry away and returns its handle.
     fn remove(&mut self, keys: &[KeyValue], priority: i32) -> Option<Handle>;

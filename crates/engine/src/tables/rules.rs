@@ -7,7 +7,7 @@ use tables::{Classifier, PackedLookup, Pattern, Ternary};
 use super::words::{KeyWords, Words};
 use super::{Backend, Handle, KeyShape, Lookup};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rules {
     shape: Vec<KeyShape>,
     words: KeyWords,
@@ -52,12 +52,21 @@ impl Rules {
 }
 
 impl Backend for Rules {
+    fn copy(&self) -> Box<dyn Backend> {
+        Box::new(self.clone())
+    }
+
     fn lookup(&self, key: &[Bits]) -> Lookup {
         Lookup::from(self.rules.lookup(&self.words.pack(key)))
     }
 
     fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
         Some(Lookup::from(self.rules.lookup(key)))
+    }
+
+    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
+        self.rules.lookup_batch(keys, found);
+        true
     }
 
     fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle> {

@@ -12,7 +12,7 @@ use crate::objects::FoldMap;
 /// Priority, then the lengths of all prefixes together (where there is no priority, several prefixes), then age.
 type Rank = (Reverse<i32>, Reverse<u32>, u64);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 /// Entries in the order in which they would win.
 pub struct Scan {
     shape: Vec<KeyShape>,
@@ -29,6 +29,10 @@ impl Scan {
 }
 
 impl Backend for Scan {
+    fn copy(&self) -> Box<dyn Backend> {
+        Box::new(self.clone())
+    }
+
     fn lookup(&self, key: &[Bits]) -> Lookup {
         let rule = self.rules.values().find(|(values, _)| matches(&self.shape, values, key));
         rule.map_or(Lookup::Miss, |(_, handle)| Lookup::Hit(*handle))

@@ -74,7 +74,7 @@ impl Run<'_> {
         let objects = self.switch.objects();
         let config = match cell {
             Cell::Array(meter, index) => objects.meter_config(*meter, *index),
-            Cell::Entry(entry) => objects.get(entry.table, &entry.keys, entry.priority).map(|it| it.meter.config()),
+            Cell::Entry(entry) => objects.get(entry.table, &entry.keys, entry.priority).map(|it| it.meter_config),
             Cell::Nowhere(handle) => return Err(no_entry(*handle)),
         };
         config.map_err(|error| error.to_string())

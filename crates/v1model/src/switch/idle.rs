@@ -52,7 +52,7 @@ impl Switch {
         let mut told = HashSet::new();
         let mut any_ages = false;
         for table in self.idle.tables.clone() {
-            any_ages |= self.objects.entries(table).any(|installed| installed.entry.idle_timeout_ns > 0);
+            any_ages |= self.objects.has_aging_entries(table);
             let idle: Vec<_> =
                 self.objects.idle_entries(table, now.as_ns()).map(|i| (i.entry.clone(), i.last_hit_ns)).collect();
             for (entry, last_hit_ns) in idle {

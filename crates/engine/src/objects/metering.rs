@@ -1,0 +1,154 @@
+//! Meters that several workers execute.
+
+use std::sync::PoisonError;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ir::Unit;
+
+use super::meter::WORDS;
+use super::paged::Paged;
+use super::shared::Locks;
+use super::{Colour, EntryError, Meter, MeterConfig};
+
+/// The state of a meter, and for which use of its place.
+#[derive(Debug, Default)]
+struct Cell {
+    /// Of a direct meter the generation of its entry, of others how often the array had been filled.
+    round: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+impl Cell {
+    fn load(&self) -> Meter {
+        Meter::from_words(self.words.each_ref().map(|word| word.load(Relaxed)))
+    }
+
+    fn store(&self, round: u64, meter: &Meter) {
+        for (cell, word) in self.words.iter().zip(meter.to_words()) {
+            cell.store(word, Relaxed);
+        }
+        self.round.store(round, Relaxed);
+    }
+}
+
+/// Meters of one unit. Each execution is whole, whatever other workers do.
+#[derive(Debug)]
+pub(crate) struct MeterArray {
+    size: u64,
+    unit: Unit,
+    cells: Paged<Cell>,
+    /// How often all were configured at once, and how the last time.
+    fills: AtomicU64,
+    filled: RwLock<Option<MeterConfig>>,
+    locks: Locks,
+}
+
+impl MeterArray {
+    pub(crate) fn new(size: u64, unit: Unit) -> Self {
+        let (fills, filled) = (AtomicU64::new(0), RwLock::new(None));
+        MeterArray { size, unit, cells: Paged::new(), fills, filled, locks: Locks::new() }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// As the last [`MeterArray::fill`] left it.
+    fn fresh(&self) -> Meter {
+        let mut meter = Meter::default();
+        let config = *self.filled.read().unwrap_or_else(PoisonError::into_inner);
+        meter.configure(config).expect("it was checked when it was given");
+        meter
+    }
+
+    /// Meters a packet; green beyond the end.
+    #[inline]
+    pub(crate) fn execute(&self, index: u64, bytes: u64, now_ns: u64, several: bool) -> Colour {
+        let fills = self.fills.load(Relaxed);
+        // Where nothing was ever configured there is nothing to ask.
+        if index >= self.size || (fills == 0 && self.cells.get(index).is_none()) {
+            return Colour::Green;
+        }
+        let cell = self.cells.at(index);
+        let _whole = self.locks.hold(several, index);
+        let mut meter = if cell.round.load(Relaxed) == fills { cell.load() } else { self.fresh() };
+        let colour = meter.execute(self.unit, bytes, now_ns);
+        cell.store(fills, &meter);
+        colour
+    }
+
+    pub(crate) fn config(&self, index: u64, several: bool) -> Result<Option<MeterConfig>, EntryError> {
+        self.inside(index)?;
+        let fills = self.fills.load(Relaxed);
+        let _whole = self.locks.hold(several, index);
+        let cell = self.cells.get(index).filter(|cell| cell.round.load(Relaxed) == fills);
+        Ok(cell.map_or_else(|| self.fresh(), Cell::load).config())
+    }
+
+    pub(crate) fn configure(&self, index: u64, config: Option<MeterConfig>, several: bool) -> Result<(), EntryError> {
+        self.inside(index)?;
+        let mut meter = Meter::default();
+        meter.configure(config)?;
+        let _whole = self.locks.hold(several, index);
+        self.cells.at(index).store(self.fills.load(Relaxed), &meter);
+        Ok(())
+    }
+
+    /// Configures all.
+    pub(crate) fn fill(&self, config: Option<MeterConfig>) -> Result<(), EntryError> {
+        Meter::default().configure(config)?;
+        let mut filled = self.filled.write().unwrap_or_else(PoisonError::into_inner);
+        *filled = config;
+        self.fills.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn inside(&self, index: u64) -> Result<(), EntryError> {
+        match index < self.size {
+            true => Ok(()),
+            false => Err(EntryError::BeyondEnd { index, size: self.size }),
+        }
+    }
+
+    /// Meters a packet with the meter of an entry.
+    #[inline]
+    pub(crate) fn execute_direct(
+        &self,
+        handle: u32,
+        generation: u64,
+        bytes: u64,
+        now_ns: u64,
+        several: bool,
+    ) -> Colour {
+        let Some(cell) = self.cells.get(u64::from(handle)) else { return Colour::Green };
+        let _whole = self.locks.hold(several, u64::from(handle));
+        if cell.round.load(Relaxed) != generation {
+            return Colour::Green;
+        }
+        let mut meter = cell.load();
+        let colour = meter.execute(self.unit, bytes, now_ns);
+        cell.store(generation, &meter);
+        colour
+    }
+
+    pub(crate) fn direct_config(&self, handle: u32, generation: u64, several: bool) -> Option<MeterConfig> {
+        let cell = self.cells.get(u64::from(handle))?;
+        let _whole = self.locks.hold(several, u64::from(handle));
+        if cell.round.load(Relaxed) == generation { cell.load().config() } else { None }
+    }
+
+    pub(crate) fn configure_direct(
+        &self,
+        handle: u32,
+        generation: u64,
+        config: Option<MeterConfig>,
+        several: bool,
+    ) -> Result<(), EntryError> {
+        let mut meter = Meter::default();
+        meter.configure(config)?;
+        let _whole = self.locks.hold(several, u64::from(handle));
+        self.cells.at(u64::from(handle)).store(generation, &meter);
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Arrays that several threads reach without locks, and that take memory page by page.
+//!
+//! A program may declare millions of registers, and a table grows as it likes: elements get their memory with 255
+//! others when one of them is first written. Pages never move, so that whoever counts and whoever reads need nothing
+//! but atomic elements.
+//!
+//! ```text
+//! segments   0: page 0    1: pages 1, 2    2: pages 3 to 6    ...
+//! ```
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Elements that get their memory together.
+const PAGE: u64 = 256;
+
+/// Segments of pages; more than 2^32 elements are never asked for.
+const SEGMENTS: usize = 25;
+
+type Page<T> = OnceLock<Box<[T]>>;
+
+/// An array without an end. Elements are as [`Default`] makes them until someone writes them.
+pub(crate) struct Paged<T> {
+    segments: [OnceLock<Box<[Page<T>]>>; SEGMENTS],
+}
+
+impl<T: Default> Paged<T> {
+    pub(crate) fn new() -> Self {
+        Paged { segments: [const { OnceLock::new() }; SEGMENTS] }
+    }
+
+    /// Segment, and page in it.
+    #[inline]
+    fn place(index: u64) -> (usize, usize) {
+        let page = index / PAGE + 1;
+        let segment = page.ilog2();
+        (segment as usize, (page - (1 << segment)) as usize)
+    }
+
+    /// The element, if its page has been written to.
+    #[inline]
+    pub(crate) fn get(&self, index: u64) -> Option<&T> {
+        let (segment, page) = Self::place(index);
+        let page = self.segments.get(segment)?.get()?[page].get()?;
+        Some(&page[(index % PAGE) as usize])
+    }
+
+    /// The element, to write.
+    #[inline]
+    pub(crate) fn at(&self, index: u64) -> &T {
+        match self.get(index) {
+            Some(found) => found,
+            None => self.make(index),
+        }
+    }
+
+    #[cold]
+    fn make(&self, index: u64) -> &T {
+        let (segment, page) = Self::place(index);
+        let pages = self.segments[segment].get_or_init(|| (0..1u64 << segment).map(|_| Page::new()).collect());
+        let page = pages[page].get_or_init(|| (0..PAGE).map(|_| T::default()).collect());
+        &page[(index % PAGE) as usize]
+    }
+
+    /// The elements that have memory, and their indices.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        let pages = self.segments.iter().enumerate().flat_map(|(segment, pages)| {
+            let first = (1u64 << segment) - 1;
+            pages.get().into_iter().flatten().zip(first..)
+        });
+        pages.flat_map(|(page, number)| page.get().into_iter().flatten().zip(number * PAGE..).map(|(it, at)| (at, it)))
+    }
+}
+
+/// Elements that are not as they were made, so that equal states look equal whatever pages they have.
+impl<T: Default + fmt::Debug> fmt::Debug for Paged<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fresh = format!("{:?}", T::default());
+        let shown = self.iter().map(|(index, element)| (index, format!("{element:?}")));
+        let mut map = f.debug_map();
+        for (index, text) in shown.filter(|(_, text)| *text != fresh) {
+            map.entry(&index, &format_args!("{text}"));
+        }
+        map.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn elements_are_apart_and_stay_where_they_are() {
+        let cells = Paged::<AtomicU64>::new();
+        let indices = [0, 1, PAGE - 1, PAGE, 3 * PAGE - 1, 3 * PAGE, 1_000_000, u64::from(u32::MAX)];
+        for index in indices {
+            assert!(cells.get(index).is_none_or(|cell| cell.load(Ordering::Relaxed) == 0), "{index}");
+            cells.at(index).store(index + 1, Ordering::Relaxed);
+        }
+        let first: *const AtomicU64 = cells.at(0);
+        assert!(indices.iter().all(|index| cells.at(*index).load(Ordering::Relaxed) == index + 1));
+        assert_eq!(first, std::ptr::from_ref(cells.at(0)));
+        let written: Vec<_> = cells.iter().filter(|(_, cell)| cell.load(Ordering::Relaxed) != 0).collect();
+        assert_eq!(written.iter().map(|(index, _)| *index).collect::<Vec<_>>(), indices);
+        assert!(cells.get(2 * PAGE).is_some());
+        assert!(cells.get(500_000).is_none());
+    }
+
+    #[test]
+    fn what_was_only_looked_at_does_not_show() {
+        let (one, other) = (Paged::<AtomicU64>::new(), Paged::<AtomicU64>::new());
+        one.at(5).store(7, Ordering::Relaxed);
+        other.at(5).store(7, Ordering::Relaxed);
+        other.at(10_000);
+        assert_eq!(format!("{one:?}"), format!("{other:?}"));
+        assert_eq!(format!("{one:?}"), "{5: 7}");
+    }
+}

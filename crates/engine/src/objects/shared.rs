@@ -1,0 +1,162 @@
+//! What the packets of all workers read and write: registers and meters.
+//!
+//! Elements are words, each read and written whole. Where more than one word makes an element (a register wider than 64
+//! bits, a meter) a lock keeps it whole, which is taken only once there are several workers.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bits::Bits;
+use cranelift_entity::PrimaryMap;
+use ir::{MeterId, Program, RegisterId, TableId};
+
+use super::EntryError;
+use super::metering::MeterArray;
+use super::paged::Paged;
+
+/// Registers and meters.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) registers: PrimaryMap<RegisterId, Registers>,
+    /// Arrays; a direct meter has none.
+    pub(crate) meters: PrimaryMap<MeterId, Option<MeterArray>>,
+    /// The direct meters of tables, by handle.
+    pub(crate) direct: PrimaryMap<TableId, MeterArray>,
+}
+
+impl Shared {
+    pub(crate) fn new(program: &Program) -> Self {
+        let array = |meter: &ir::Meter| meter.size.map(|size| MeterArray::new(size, meter.unit));
+        let unit = |table: &ir::Table| table.meter.map_or(ir::Unit::Packets, |meter| program.meters[meter].unit);
+        Shared {
+            registers: program.registers.values().map(Registers::new).collect(),
+            meters: program.meters.values().map(array).collect(),
+            direct: program.tables.values().map(|table| MeterArray::new(u64::MAX, unit(table))).collect(),
+        }
+    }
+}
+
+/// Locks for the elements of an array; elements far apart may have one in common.
+pub(crate) struct Locks([Mutex<()>; 32]);
+
+impl std::fmt::Debug for Locks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Locks")
+    }
+}
+
+impl Locks {
+    pub(crate) fn new() -> Self {
+        Locks([const { Mutex::new(()) }; 32])
+    }
+
+    /// Keeps others from an element, where there are others.
+    #[inline]
+    pub(crate) fn hold(&self, several: bool, index: u64) -> Option<MutexGuard<'_, ()>> {
+        // What a lock guards here is whole whenever a thread can end.
+        several.then(|| self.0[(index % 32) as usize].lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A register array: values of one width, 0 at first.
+#[derive(Debug)]
+pub(crate) struct Registers {
+    width: u32,
+    /// Words of an element.
+    stride: u64,
+    size: u64,
+    words: Paged<AtomicU64>,
+    locks: Locks,
+}
+
+impl Registers {
+    fn new(register: &ir::Register) -> Self {
+        let stride = u64::from(register.width.div_ceil(64));
+        Registers { width: register.width, stride, size: register.size, words: Paged::new(), locks: Locks::new() }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// An element of at most 64 bits; 0 beyond the end.
+    #[inline]
+    pub(crate) fn word(&self, index: u64) -> u64 {
+        debug_assert!(self.width <= 64, "elements of one word");
+        if index >= self.size {
+            return 0;
+        }
+        self.words.get(index).map_or(0, |word| word.load(Relaxed))
+    }
+
+    /// Sets an element of at most 64 bits; nothing beyond the end.
+    #[inline]
+    pub(crate) fn set_word(&self, index: u64, value: u64) {
+        debug_assert!(self.width <= 64, "elements of one word");
+        if index < self.size && self.width > 0 {
+            self.words.at(index).store(value & (u64::MAX >> (64 - self.width)), Relaxed);
+        }
+    }
+
+    /// An element; `None` beyond the end.
+    pub(crate) fn get(&self, index: u64, several: bool) -> Option<Bits> {
+        if index >= self.size {
+            return None;
+        }
+        if self.stride <= 1 {
+            return Some(Bits::new(u128::from(self.word(index)), self.width));
+        }
+        let _whole = self.locks.hold(several, index);
+        let first = index * self.stride;
+        let word = |at: u64| self.words.get(at).map_or(0, |word| word.load(Relaxed));
+        let words: Vec<u64> = (first..first + self.stride).map(word).collect();
+        Some(Bits::from_words(&words, self.width))
+    }
+
+    /// Sets an element, which has the width of the array; nothing beyond the end.
+    pub(crate) fn set(&self, index: u64, value: &Bits, several: bool) {
+        if self.stride <= 1 {
+            return self.set_word(index, value.low_u64());
+        }
+        if index < self.size {
+            let _whole = self.locks.hold(several, index);
+            for at in 0..self.stride {
+                self.words.at(index * self.stride + at).store(value.word(at as usize), Relaxed);
+            }
+        }
+    }
+
+    /// Sets every element. Those that were never written take no memory for a 0.
+    pub(crate) fn fill(&self, value: &Bits, several: bool) {
+        let zero = *value == Bits::zero(self.width);
+        match zero && self.stride <= 1 {
+            true => self.words.iter().for_each(|(_, word)| word.store(0, Relaxed)),
+            false if zero => {
+                let mut last = None;
+                for (at, _) in self.words.iter() {
+                    let index = at / self.stride;
+                    if last.replace(index) != Some(index) {
+                        self.set(index, value, several);
+                    }
+                }
+            }
+            false => (0..self.size).for_each(|index| self.set(index, value, several)),
+        }
+    }
+
+    pub(crate) fn beyond(&self, index: u64) -> EntryError {
+        EntryError::BeyondEnd { index, size: self.size }
+    }
+
+    /// A value that may be written from outside.
+    pub(crate) fn check(&self, value: &Bits) -> Result<(), EntryError> {
+        match value.width() == self.width {
+            true => Ok(()),
+            false => Err(EntryError::ValueWidth { want: self.width, got: value.width() }),
+        }
+    }
+}
