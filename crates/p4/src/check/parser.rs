@@ -252,13 +252,17 @@ impl<'a> Checker<'a> {
         let mut out = Vec::new();
         for (key, e) in flat.into_iter().zip(exprs) {
             let keyset = self.keyset(key, &e.ty);
-            let is_static = match &keyset {
-                Some(Keyset::Value(a)) => !matches!(a.kind, typed::ExprKind::Call(_)),
-                Some(Keyset::Mask(a, b) | Keyset::Range(a, b)) => self.is_static(a) && self.is_static(b),
-                _ => true,
+            // Cases are compared as they stand, and a packet that an earlier one fits must not have called anything.
+            let calls = match &keyset {
+                Some(Keyset::Value(a)) => has_call(a),
+                Some(Keyset::Mask(a, b) | Keyset::Range(a, b)) => has_call(a) || has_call(b),
+                _ => false,
             };
-            if !is_static {
-                self.not_constant(key.span, "a keyset");
+            if calls {
+                self.error(
+                    Diagnostic::error("keyset-call", key.span, "a keyset cannot call anything")
+                        .help("call it before the `select`, into a variable, and compare with that"),
+                );
                 return None;
             }
             out.push(keyset);
@@ -360,6 +364,21 @@ fn flatten<'e>(e: &'e ast::Expr, out: &mut Vec<&'e ast::Expr>) -> Shape {
             out.push(e);
             Shape::One
         }
+    }
+}
+
+/// Whether something is called in an expression that is compared with.
+fn has_call(e: &typed::Expr) -> bool {
+    use typed::ExprKind::*;
+    match &e.kind {
+        Call(_) | Hit(_) | ActionRun(_) => true,
+        Const(_) | Var(_) | Instance(_) | ValueSet(_) | This | Invalid => false,
+        Field(base, _) | Next(base) | Last(base) | LastIndex(base) | Slice(base, ..) | Unary(_, base) | Cast(base) => {
+            has_call(base)
+        }
+        Element(a, b) | Binary(_, a, b) => has_call(a) || has_call(b),
+        Ternary(a, b, c) => has_call(a) || has_call(b) || has_call(c),
+        Fields(parts) => parts.iter().any(has_call),
     }
 }
 

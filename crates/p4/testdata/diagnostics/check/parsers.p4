@@ -31,7 +31,7 @@ parser p(packet_in b, out headers_t hdr) {
             wide: accept;
             1 .. 300: accept;
             true &&& 1: accept;
-            hdr.h.a &&& 1: accept;
+            hdr.h.a &&& b.lookahead<bit<8>>(): accept;
         }
     }
 }
