@@ -1,4 +1,4 @@
-/* Macros with arguments, conditions, joined tokens, line continuations, and included text. */
+/* Macros with arguments, conditions, joined tokens, line continuations, included text, and pragmas nobody knows. */
 #define WIDTH 16
 #define SUM(A, B) ((A) + (B))
 #define FIELD(NAME) hdr.h.NAME
@@ -32,4 +32,5 @@ control MyIngress(INGRESS_PARAMS) {
     }
 }
 
+#pragma once_upon a (time
 BENCH(MyIngress);

@@ -172,6 +172,7 @@ impl Binder<'_> {
                 Op::QueueDepth { packets: *packets, port: *port, queue: *queue }
             }
             What::PortUp { port, up } => Op::PortUp { port: *port, up: *up },
+            What::CrcSet(params) => Op::CrcSet(*params),
         })
     }
 

@@ -61,6 +61,7 @@
 //! | `table_indirect_add TABLE [PRIORITY] KEY:VALUE... MEMBER`, `table_indirect_add_with_group TABLE ... GROUP` | entries of tables with a profile |
 //! | `pvs_add SET VALUE...`, `pvs_clear SET` | members of value sets |
 //! | `set_queue_rate PPS [PORT [QUEUE]]`, `set_queue_depth PACKETS [PORT [QUEUE]]` | egress queues |
+//! | `set_crc16_parameters POLYNOMIAL INITIAL FINAL_XOR REFLECT_IN REFLECT_OUT`, `set_crc32_parameters` | what `crc16_custom` and `crc32_custom` compute; the last two are 0 or 1 |
 //! | `port_up PORT`, `port_down PORT` | link state |
 //! | `mc_node_create RID PORT:BACKUP...` | the first of the backup ports that is up stands in for the port while it is down; `mc_node_update` too |
 //!

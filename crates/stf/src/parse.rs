@@ -2,6 +2,7 @@
 
 mod words;
 
+use engine::CrcParams;
 use source::names::nearest;
 use source::{Diagnostics, FileId, SourceMap};
 
@@ -33,7 +34,7 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
     (diagnostics.error_count() == before).then_some(script)
 }
 
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 42] = [
     "packet",
     "expect",
     "no_packet",
@@ -74,6 +75,8 @@ const COMMANDS: [&str; 40] = [
     "set_queue_depth",
     "port_up",
     "port_down",
+    "set_crc16_parameters",
+    "set_crc32_parameters",
 ];
 
 fn command(line: &mut Line) -> Parsed<What> {
@@ -161,6 +164,8 @@ fn command(line: &mut Line) -> Parsed<What> {
             let (port, queue) = queue(line)?;
             What::QueueDepth { packets, port, queue }
         }
+        "set_crc16_parameters" => crc(line, 16)?,
+        "set_crc32_parameters" => crc(line, 32)?,
         "port_up" => What::PortUp { port: port(line)?, up: true },
         "port_down" => What::PortUp { port: port(line)?, up: false },
         other => {
@@ -261,6 +266,22 @@ fn member_join(line: &mut Line) -> Parsed<What> {
         }
     }
     Ok(What::MemberJoin { profile, member, group, weight, watch_port })
+}
+
+/// `POLYNOMIAL INITIAL FINAL_XOR REFLECT_IN REFLECT_OUT`
+fn crc(line: &mut Line, width: u32) -> Parsed<What> {
+    let mut number = |what: &str, bits: u32| {
+        let here = line.here();
+        let value: u32 = small(line, what)?;
+        match u64::from(value) < 1 << bits {
+            true => Ok(value),
+            false => Err(wrong(here, format!("{what} has {bits} bits"))),
+        }
+    };
+    let (polynomial, init) = (number("a polynomial", width)?, number("an initial value", width)?);
+    let xor_out = number("a final value", width)?;
+    let (reflect_in, reflect_out) = (number("a flag", 1)? == 1, number("a flag", 1)? == 1);
+    Ok(What::CrcSet(CrcParams { width, polynomial, init, reflect_in, reflect_out, xor_out }))
 }
 
 fn call(line: &mut Line) -> Parsed<Call> {

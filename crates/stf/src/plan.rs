@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bits::Bits;
-use engine::{ActionCall, CounterValue, GroupMember, MeterConfig, TableEntry};
+use engine::{ActionCall, CounterValue, CrcParams, GroupMember, MeterConfig, TableEntry};
 use ir::{CounterId, DigestId, KeyValue, MeterId, ProfileId, RegisterId, TableId, ValueSetId};
 use source::Span;
 
@@ -136,6 +136,7 @@ pub(crate) enum Op {
         port: Option<u32>,
         queue: Option<usize>,
     },
+    CrcSet(CrcParams),
     PortUp {
         port: u32,
         up: bool,

@@ -201,6 +201,13 @@ impl Run<'_> {
                 objects.clear_value_set(*set);
                 Ok(())
             }
+            Op::CrcSet(params) => {
+                match params.width {
+                    16 => objects.set_crc16_custom(*params),
+                    _ => objects.set_crc32_custom(*params),
+                }
+                Ok(())
+            }
             other => self.traffic(other),
         }
     }

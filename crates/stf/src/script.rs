@@ -1,5 +1,6 @@
 //! A script as it was written: commands with their places, names and numbers not yet held against a program.
 
+use engine::CrcParams;
 use source::Span;
 
 use crate::data::Pattern;
@@ -178,4 +179,5 @@ pub(crate) enum What {
     QueueRate { pps: u64, port: Option<u32>, queue: Option<usize> },
     QueueDepth { packets: usize, port: Option<u32>, queue: Option<usize> },
     PortUp { port: u32, up: bool },
+    CrcSet(CrcParams),
 }
