@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use source::SourceMap;
@@ -38,4 +39,18 @@ fn every_packet_test_passes() {
     assert!(failing.is_empty(), "{} of {total} fail\n{}", failing.len(), failing.join("\n"));
     let untested: Vec<&PathBuf> = of_kind("p4").filter(|program| !program.with_extension("stf").exists()).collect();
     assert!(untested.is_empty(), "programs without a packet test: {untested:?}");
+}
+
+/// The list beside the tests names every one of them, and no others.
+#[test]
+fn the_list_is_complete() {
+    let list = std::fs::read_to_string(folder().join("README.md")).expect("the list");
+    let rows = list.lines().filter_map(|line| line.strip_prefix('|')?.trim_end_matches('|').rsplit_once(" | "));
+    let named: BTreeSet<String> =
+        rows.flat_map(|(_, tests)| tests.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
+    let entries = std::fs::read_dir(folder()).expect("testdata/stf").map(|entry| entry.expect("an entry").path());
+    let scripts = entries.filter(|path| path.extension().is_some_and(|it| it == "stf"));
+    let there: BTreeSet<String> =
+        scripts.filter_map(|path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned())).collect();
+    assert_eq!(named, there);
 }
