@@ -19,7 +19,7 @@ pub(crate) fn instance(cx: &mut Lowering<'_>, new: &ExternInstance<'_>) -> Objec
     let annotations = new.annotations.clone();
     match &*new.decl.name {
         "counter" => {
-            let (size, unit) = (size(cx, new, 0), counter_unit(cx, new, 1));
+            let (size, unit) = (array_size(cx, new, 1), counter_unit(cx, new, 1));
             Object::Counter(cx.ir.counters.push(ir::Counter { name, unit, size: Some(size), annotations }))
         }
         "direct_counter" => {
@@ -27,7 +27,7 @@ pub(crate) fn instance(cx: &mut Lowering<'_>, new: &ExternInstance<'_>) -> Objec
             Object::Counter(cx.ir.counters.push(ir::Counter { name, unit, size: None, annotations }))
         }
         "meter" => {
-            let (size, unit) = (size(cx, new, 0), meter_unit(cx, new, 1));
+            let (size, unit) = (array_size(cx, new, 1), meter_unit(cx, new, 1));
             Object::Meter(cx.ir.meters.push(ir::Meter { name, unit, size: Some(size), annotations }))
         }
         "direct_meter" => {
@@ -39,7 +39,7 @@ pub(crate) fn instance(cx: &mut Lowering<'_>, new: &ExternInstance<'_>) -> Objec
                 cx.unsupported(new.span, "a register's elements must be numbers, or structs of them");
                 return NONE;
             };
-            let size = size(cx, new, 0);
+            let size = array_size(cx, new, width);
             Object::Register(cx.ir.registers.push(ir::Register { name, width, size, annotations }))
         }
         "action_profile" => {
@@ -77,6 +77,23 @@ fn size(cx: &mut Lowering<'_>, new: &ExternInstance<'_>, index: usize) -> u64 {
             0
         }
     }
+}
+
+/// The number of elements of an array, the constructor's first argument. One that no switch could hold is reported.
+fn array_size(cx: &mut Lowering<'_>, new: &ExternInstance<'_>, width: u32) -> u64 {
+    let size = size(cx, new, 0);
+    let most = ir::MAX_ARRAY_SIZE.min(ir::MAX_REGISTER_BITS / u64::from(width.max(1)));
+    if size > most {
+        let message = format!("{size} elements are more than a {} can have", new.decl.name);
+        let wide = if width > 1 { format!(" of {width} bits") } else { String::new() };
+        cx.error(
+            Diagnostic::error("too-large", new.span, message)
+                .label("too large")
+                .help(format!("at most {most} elements{wide} are possible")),
+        );
+        return 0;
+    }
+    size
 }
 
 /// The members of `CounterType` in order.

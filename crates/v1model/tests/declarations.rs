@@ -1,0 +1,50 @@
+//! What is said of declarations that this architecture cannot have, and where.
+
+use compile::Architecture;
+use source::{Diagnostics, SourceMap};
+use v1model::description::V1Model;
+
+/// A program around a declaration in line 6.
+fn program(declaration: &str) -> String {
+    format!(
+        "#include <v1model.p4>
+        struct none {{ }}
+        parser P(packet_in packet, out none hdr, inout none meta, inout standard_metadata_t sm) {{ state start {{ transition accept; }} }}
+        control Unchecked(inout none hdr, inout none meta) {{ apply {{ }} }}
+        control C(inout none hdr, inout none meta, inout standard_metadata_t sm) {{
+            {declaration}
+            apply {{ }}
+        }}
+        control Out(inout none hdr, inout none meta, inout standard_metadata_t sm) {{ apply {{ }} }}
+        control D(packet_out packet, in none hdr) {{ apply {{ }} }}
+        V1Switch(P(), Unchecked(), C(), Out(), Unchecked(), D()) main;"
+    )
+}
+
+/// The errors about a declaration: code, line, message.
+fn errors(declaration: &str) -> Vec<String> {
+    let options = p4::Options { builtin: V1Model.includes().to_vec(), ..p4::Options::default() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let text = program(declaration);
+    let ast = p4::parse(&mut map, "test.p4", &text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics).expect("the language allows it");
+    compile::compile(&typed, &V1Model, &map, &mut diagnostics);
+    let errors = diagnostics.iter().filter(|finding| finding.severity == source::Severity::Error);
+    let told = |finding: &source::Diagnostic| {
+        format!("{} {}: {}", finding.code, map.place(finding.primary.span).line, finding.message)
+    };
+    errors.map(told).collect()
+}
+
+#[test]
+fn an_array_that_is_too_large_is_told_where_it_stands() {
+    for (declaration, message) in [
+        ("register<bit<8>>(0x1000001) r;", "16777217 elements are more than a register can have"),
+        ("register<bit<1024>>(0x200001) r;", "2097153 elements are more than a register can have"),
+        ("counter(0x1000001, CounterType.bytes) c;", "16777217 elements are more than a counter can have"),
+        ("meter(0x1000001, MeterType.bytes) m;", "16777217 elements are more than a meter can have"),
+    ] {
+        assert_eq!(errors(declaration), [format!("too-large 6: {message}")]);
+    }
+    assert_eq!(errors("register<bit<1024>>(0x1000) r;"), Vec::<String>::new());
+}
