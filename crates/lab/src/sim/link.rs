@@ -43,17 +43,14 @@ impl LinkStats {
     }
 }
 
-/// One direction of a link, which belongs to the node that sends.
-pub struct Direction {
-    pub from: End,
-    pub to: End,
+/// How one direction of a link treats frames: when each arrives, if it does. It has no clock and no frames of its own,
+/// so a simulation and real ports use it alike.
+#[derive(Debug)]
+pub struct Cable {
+    /// What it did.
     pub stats: LinkStats,
-    pub up: bool,
-    to_node: usize,
     shape: Shape,
-    number: u64,
-    /// Frames handed over so far.
-    sent: u64,
+    up: bool,
     /// When the last frame is serialised.
     busy_until: u64,
     /// When the frames that wait came, and when each begins to be serialised.
@@ -61,25 +58,22 @@ pub struct Direction {
     random: Random,
 }
 
-impl Direction {
-    pub fn new(from: End, to: End, to_node: usize, shape: Shape, seed: u64, number: u64) -> Direction {
-        Direction {
-            from,
-            to,
+impl Cable {
+    /// A cable of this shape. `stream` tells it from others of the same seed.
+    pub fn new(shape: Shape, seed: u64, stream: u64) -> Cable {
+        Cable {
             stats: LinkStats::default(),
-            up: true,
-            to_node,
             shape,
-            number,
-            sent: 0,
+            up: true,
             busy_until: 0,
             waiting: VecDeque::new(),
-            random: Random::new(seed, number << 8 | 1),
+            random: Random::new(seed, stream << 8 | 1),
         }
     }
 
-    /// Takes a frame, and says when and how it arrives, if it does.
-    pub fn send(&mut self, now: u64, mut data: Vec<u8>, output: &mut Vec<Message>) {
+    /// Takes a frame at a time in nanoseconds, and tells `arrives` when it arrives at the other end, if it does: at most
+    /// twice. Times may not go back.
+    pub fn carry(&mut self, now: u64, mut data: Vec<u8>, mut arrives: impl FnMut(u64, Vec<u8>)) {
         self.stats.offered += 1;
         if !self.up {
             self.stats.link_down += 1;
@@ -115,22 +109,16 @@ impl Direction {
             data[(bit / 8) as usize] ^= 1 << (bit % 8);
             self.stats.corrupted += 1;
         }
-        let mut at = done + self.shape.delay.as_ns().max(1);
+        let mut at = done + self.shape.delay.as_ns();
         if self.random.chance(self.shape.reordering) {
             at += 1 + self.random.below(self.shape.reorder_by.as_ns().max(1));
             self.stats.reordered += 1;
         }
         if self.random.chance(self.shape.duplication) {
             self.stats.duplicated += 1;
-            self.deliver(at, now, data.clone(), output);
+            arrives(at, data.clone());
         }
-        self.deliver(at, now, data, output);
-    }
-
-    fn deliver(&mut self, at: u64, sent: u64, data: Vec<u8>, output: &mut Vec<Message>) {
-        self.sent += 1;
-        let what = What::Frame { port: self.to.port, sent, data };
-        output.push(Message { to: self.to_node, event: Event::carried(at, self.number, self.sent, what) });
+        arrives(at, data);
     }
 
     /// Forgets the frames that wait no longer.
@@ -145,12 +133,46 @@ impl Direction {
         self.waiting.iter().filter(|(came, start)| *came <= now && now < *start).count() as u64
     }
 
-    /// Takes the direction up or down. What waits is lost with the link: the other end drops it on arrival.
+    /// Whether it carries anything.
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Takes it up or down. What waits or is on the way is lost; whoever holds it forgets it.
     pub fn set_up(&mut self, up: bool) {
         self.up = up;
         if !up {
             self.waiting.clear();
             self.busy_until = 0;
         }
+    }
+}
+
+/// One direction of a simulated link, which belongs to the node that sends.
+pub struct Direction {
+    pub from: End,
+    pub to: End,
+    pub cable: Cable,
+    to_node: usize,
+    number: u64,
+    /// Frames handed over so far.
+    sent: u64,
+}
+
+impl Direction {
+    pub fn new(from: End, to: End, to_node: usize, shape: Shape, seed: u64, number: u64) -> Direction {
+        Direction { from, to, cable: Cable::new(shape, seed, number), to_node, number, sent: 0 }
+    }
+
+    /// Takes a frame, and says when and how it arrives, if it does.
+    pub fn send(&mut self, now: u64, data: Vec<u8>, output: &mut Vec<Message>) {
+        let Direction { to, cable, to_node, number, sent, .. } = self;
+        cable.carry(now, data, |at, data| {
+            *sent += 1;
+            let what = What::Frame { port: to.port, sent: now, data };
+            // Nothing arrives in the moment in which it is sent: windows have a length.
+            let event = Event::carried(at.max(now + 1), *number, *sent, what);
+            output.push(Message { to: *to_node, event });
+        });
     }
 }

@@ -37,7 +37,7 @@ pub use capture::{Capture, Way};
 pub use element::{Element, MakeElement};
 pub use fault::Fault;
 pub use host::{Host, Program};
-pub use link::LinkStats;
+pub use link::{Cable, LinkStats};
 pub use series::Sample;
 pub use stack::{App, CongestionControl, Io, Stack};
 
@@ -150,7 +150,7 @@ impl Simulation {
 
     /// What every direction of a link carried: the end it begins at, the one it ends at, and the counts.
     pub fn links(&self) -> impl Iterator<Item = (End, End, &LinkStats)> {
-        self.nodes.iter().flat_map(|node| node.directions.iter().map(|(_, way)| (way.from, way.to, &way.stats)))
+        self.nodes.iter().flat_map(|node| node.directions.iter().map(|(_, way)| (way.from, way.to, &way.cable.stats)))
     }
 
     /// The time up to which everything has happened.
@@ -171,7 +171,7 @@ impl Simulation {
                 Kind::Switch { .. } => totals.switch_hops += node.received,
             }
             totals.dropped +=
-                node.directions.iter().map(|(_, way)| way.stats.dropped()).sum::<u64>() + node.lost_on_arrival;
+                node.directions.iter().map(|(_, way)| way.cable.stats.dropped()).sum::<u64>() + node.lost_on_arrival;
         }
         totals
     }

@@ -184,7 +184,8 @@ impl Node {
     /// Whether a frame handed to a link at `sent` arrives by a port.
     fn arrives(&mut self, port: u32, sent: u64) -> bool {
         let up = self.up;
-        self.direction(port).is_some_and(|(inbound, direction)| up && direction.up && sent >= inbound.clear_from)
+        self.direction(port)
+            .is_some_and(|(inbound, direction)| up && direction.cable.is_up() && sent >= inbound.clear_from)
     }
 
     fn note(&mut self, now: u64, port: u32, way: Way, data: &[u8]) {
@@ -211,7 +212,7 @@ impl Node {
                     Kind::Switch { element, make, at } => {
                         *element = make(*at);
                         for (_, direction) in &self.directions {
-                            element.set_port_up(PortId(direction.from.port), direction.up);
+                            element.set_port_up(PortId(direction.from.port), direction.cable.is_up());
                         }
                     }
                     Kind::Host(_) => self.push(Event::own(Time::from_ns(now), What::Start)),
@@ -220,7 +221,7 @@ impl Node {
             Fault::LinkDown(port) | Fault::LinkUp(port) => {
                 let up = matches!(fault, Fault::LinkUp(_));
                 if let Some((inbound, direction)) = self.direction(port) {
-                    direction.set_up(up);
+                    direction.cable.set_up(up);
                     inbound.clear_from = now;
                 }
                 if let Kind::Switch { element, .. } = &mut self.kind {

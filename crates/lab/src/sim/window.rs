@@ -37,9 +37,9 @@ fn sample(node: &Node, at: u64, samples: &mut Vec<Sample>) {
         samples.push(Sample {
             at: Time::from_ns(at),
             from: way.from,
-            waiting: way.waiting_at(at),
-            carried_bytes: way.stats.carried_bytes,
-            queue_full: way.stats.queue_full,
+            waiting: way.cable.waiting_at(at),
+            carried_bytes: way.cable.stats.carried_bytes,
+            queue_full: way.cable.stats.queue_full,
         });
     }
 }
