@@ -55,6 +55,21 @@ Besides tables it fills action profiles and selectors, value sets, multicast
 groups, mirror sessions, registers, meters, queues (rates and depths) and
 custom CRCs: docs/v1model.md has every section.";
 
+fn bench_after_help() -> String {
+    let width = traffic::KEYS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
+    let words = traffic::KEYS.iter().map(|(word, what)| format!("  {word:width$}  {what}\n"));
+    format!(
+        "Traffic, for example udp,size=64,flows=10000,dst=10.0.0.0/16,zipf=0.99,ports=1-4:\n{}
+The program runs on one core, in memory, in batches of 32 packets. Packets that
+are all dropped are fast: look at what was forwarded first.
+
+Live:
+  triplane bench --live gen:sink --traffic udp,flows=1000,dst=10.0.0.0/16
+  triplane bench router.p4 --entries e.json --live gen:sink --port 1=eth1 --port 2=eth2",
+        words.collect::<String>()
+    )
+}
+
 /// Runs P4_16 programs on Linux: check them, run them on real interfaces or packet captures, and see what happens to
 /// a packet step by step.
 #[derive(Parser, Debug)]
@@ -90,6 +105,9 @@ pub enum Command {
     Run(RunArgs),
     /// Report every mistake in a program.
     Check(CheckArgs),
+    /// Measure how fast a program is with your entries and traffic, and where the time goes.
+    #[command(after_help = bench_after_help(), mut_arg("program", |program| program.required(false)))]
+    Bench(Box<BenchArgs>),
     /// Print what a program becomes: tokens, types or pipeline IR.
     Dump(DumpArgs),
     /// Show what happens to a packet, step by step.
@@ -188,6 +206,68 @@ pub struct CheckArgs {
     /// Print the findings as JSON, for editors.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `triplane bench`
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: Option<ProgramArgs>,
+
+    /// Table entries and whatever else a control plane writes, as JSON.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub entries: Option<PathBuf>,
+
+    /// What frames there are: a line of words (below) or a capture, whose frames come over and over. By default frames
+    /// match the entries of the program's tables.
+    #[arg(short, long, value_name = "SPEC|PCAP", value_hint = ValueHint::FilePath)]
+    pub traffic: Option<String>,
+
+    /// Measure so many packets.
+    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    pub packets: Option<u64>,
+
+    /// Measure for so many seconds.
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    pub seconds: f64,
+
+    /// Run on the interpreter, not as machine code.
+    #[arg(long)]
+    pub interpret: bool,
+
+    /// Measure this too, in turns, and say how the two compare.
+    #[arg(long, value_name = "WHAT")]
+    pub against: Option<Against>,
+
+    /// Offer frames to interface A and count them on B: the highest rate without loss, and latency, of whatever forwards
+    /// between them. A may be xdp:NAME. Needs root.
+    #[arg(help_heading = "Live", long, value_name = "A:B", conflicts_with_all = ["packets", "seconds", "against"])]
+    pub live: Option<String>,
+
+    /// With --live: run the program on this port, as `triplane run` does; may be repeated. Without ports, something else
+    /// forwards.
+    #[arg(help_heading = "Live", short, long = "port", value_name = "N=WHAT", requires_all = ["live", "program"])]
+    pub ports: Vec<String>,
+
+    /// With --live: the length of a trial.
+    #[arg(help_heading = "Live", long, value_name = "S", default_value_t = 1.0, requires = "live")]
+    pub trial: f64,
+
+    /// With --live: how many of a hundred frames may be lost.
+    #[arg(help_heading = "Live", long, value_name = "PERCENT", default_value_t = 0.0, requires = "live")]
+    pub loss: f64,
+
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What machine code is compared with.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The interpreter.
+    Interpreter,
 }
 
 /// `triplane dump`

@@ -2,6 +2,7 @@
 //! return values.
 
 mod apply;
+mod bench;
 mod clash;
 mod cli;
 mod commands;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Demo(args) => commands::demo::run(args, &output),
         Command::Run(args) => commands::run::run(args, &output),
+        Command::Bench(args) => commands::bench::run(args, &output),
         Command::Check(args) => commands::check::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),

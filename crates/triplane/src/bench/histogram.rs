@@ -1,0 +1,95 @@
+//! How long batches took.
+
+/// Values are kept to this many significant bits: within half a percent.
+const BITS: u32 = 8;
+
+/// Counts values by size, in memory that does not depend on how many there are.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: vec![0; ((65 - BITS as usize) << BITS) + 1], total: 0 }
+    }
+}
+
+/// Where a value is counted. Small ones have a place of their own; each further power of two has `2^BITS` places.
+fn place(value: u64) -> usize {
+    let shift = (64 - value.leading_zeros()).saturating_sub(BITS + 1);
+    ((shift as usize) << BITS) + (value >> shift) as usize
+}
+
+/// The middle of the values that are counted at a place.
+fn value(place: usize) -> u64 {
+    let shift = (place >> BITS).saturating_sub(1);
+    let low = (place - (shift << BITS)) as u64;
+    (low << shift) + ((1u64 << shift) - 1) / 2
+}
+
+impl Histogram {
+    /// Counts a value.
+    pub fn add(&mut self, value: u64) {
+        self.counts[place(value)] += 1;
+        self.total += 1;
+    }
+
+    /// Counts another's values too.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.total += other.total;
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> u64 {
+        self.total
+    }
+
+    /// The value that so many in a hundred do not exceed; 0 without any.
+    pub fn percentile(&self, percent: f64) -> u64 {
+        let rank = ((self.total as f64 * percent / 100.0).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (at, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return value(at);
+            }
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_follow_values() {
+        let mut last = 0;
+        for exponent in 0..64 {
+            for value_ in [1u64 << exponent, (1 << exponent) + (1 << exponent) / 3] {
+                let at = place(value_);
+                assert!(at >= last, "{value_}");
+                last = at;
+                let error = value(at).abs_diff(value_) as f64 / value_ as f64;
+                assert!(error < 0.005, "{value_}: {}", value(at));
+            }
+        }
+        assert!(place(u64::MAX) < Histogram::default().counts.len());
+    }
+
+    #[test]
+    fn percentiles_are_of_the_values_added() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile(50.0), 0);
+        (1..=200).for_each(|value| histogram.add(value));
+        assert_eq!((histogram.percentile(50.0), histogram.percentile(99.0), histogram.len()), (100, 198, 200));
+        let mut both = Histogram::default();
+        both.add(1000);
+        both.merge(&histogram);
+        assert_eq!((both.len(), both.percentile(50.0)), (201, 101));
+        assert_eq!((histogram.percentile(0.0), histogram.percentile(100.0)), (1, 200));
+    }
+}

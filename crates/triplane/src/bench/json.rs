@@ -1,0 +1,68 @@
+//! A benchmark for programs to read. The names are stable; times are in nanoseconds a packet.
+
+use serde_json::{Value, json};
+
+use super::Results;
+use super::memory::{BATCH, Measured};
+use super::parts::Kind;
+
+/// The whole account.
+pub fn render(results: &Results) -> String {
+    let Results { counts, breakdown, .. } = results;
+    let drops: Vec<Value> = counts
+        .drops
+        .iter()
+        .map(|site| {
+            let place = site.place.as_ref();
+            json!({
+                "reason": site.reason.name(),
+                "packets": site.packets,
+                "place": place.map(|(place, _)| place.to_string()),
+                "body": place.map(|(_, body)| body),
+            })
+        })
+        .collect();
+    let parts: Vec<Value> = breakdown
+        .shares
+        .iter()
+        .map(|share| {
+            let table = if let Kind::Table(name) = &share.kind { Some(name) } else { None };
+            json!({ "part": share.kind.name(), "table": table, "ns": share.ns, "packets": share.packets })
+        })
+        .collect();
+    let whole = json!({
+        "program": results.program,
+        "executor": if results.compiled { "jit" } else { "interpreter" },
+        "traffic": results.traffic,
+        "sent": counts.sent,
+        "forwarded": counts.forwarded,
+        "dropped": counts.dropped,
+        "copies": counts.copies,
+        "to_controller": counts.to_controller,
+        "waiting": counts.waiting,
+        "drops": drops,
+        "speed": speed(&results.measured),
+        "rounds_ns": results.rounds,
+        "interpreter": results.interpreter.as_ref().map(speed),
+        "ratio": results.interpreter.as_ref().map(|slow| slow.median_ns() / results.measured.median_ns().max(1e-9)),
+        "breakdown": {
+            "parts": parts,
+            "unused_tables": breakdown.unused,
+            "sampled_ns": breakdown.sampled_ns,
+            "instrumented_ns": results.probed_ns,
+        },
+    });
+    format!("{whole:#}\n")
+}
+
+fn speed(measured: &Measured) -> Value {
+    json!({
+        "packets": measured.packets,
+        "packets_per_second": 1e9 / measured.median_ns().max(1e-9),
+        "median_ns": measured.median_ns(),
+        "p99_ns": measured.percentile_ns(99.0),
+        "mean_ns": measured.mean_ns(),
+        "samples": measured.batches.len(),
+        "packets_per_sample": BATCH,
+    })
+}

@@ -1,0 +1,222 @@
+//! Whatever forwards between two interfaces, measured from outside: frames are offered to one and counted on the other.
+//!
+//! A trial offers frames at a rate for a time, waits until nothing more arrives, and compares what was sent with what
+//! arrived. [`search`] looks for the highest rate at which no more is lost than is tolerated; [`latency`] then measures
+//! single frames at a light load.
+
+pub mod latency;
+pub mod report;
+pub mod search;
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use ::traffic::Generator;
+use ports::load::{Pace, Sink};
+use ports::{PortError, PortSpec, SpecError};
+
+use search::Search;
+
+/// So many different frames are made beforehand and sent in turn.
+const FRAMES: usize = 16_384;
+
+/// When nothing has arrived for so long, nothing more will.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Frames in flight are waited for so long at most.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where frames are offered, and where they are counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The sender as [`PortSpec`] has it: `eth1` or `xdp:eth1`.
+    pub from: String,
+    /// The receiver's interface.
+    pub to: String,
+}
+
+impl Ends {
+    /// Reads `A:B`; A may be `xdp:NAME`.
+    pub fn parse(text: &str) -> Option<Ends> {
+        let (from, to) = text.rsplit_once(':')?;
+        let plain = from.strip_prefix("xdp:").unwrap_or(from);
+        let is_name = |name: &str| !name.is_empty() && !name.contains([':', '=', ',']);
+        (is_name(plain) && is_name(to) && plain != to).then(|| Ends { from: from.to_owned(), to: to.to_owned() })
+    }
+}
+
+/// What came of a trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// Frames a second that were asked for; 0 for as many as there can be.
+    pub asked_pps: f64,
+    /// How long frames were sent, in seconds.
+    pub seconds: f64,
+    /// Frames that were sent.
+    pub sent: u64,
+    /// Frames that arrived.
+    pub received: u64,
+}
+
+impl Trial {
+    /// Frames that did not arrive.
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Frames a second that were sent.
+    pub fn sent_pps(&self) -> f64 {
+        self.sent as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Frames a second that arrived.
+    pub fn received_pps(&self) -> f64 {
+        self.received as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Lost frames as a part of those sent, from 0 to 1.
+    pub fn loss(&self) -> f64 {
+        self.lost() as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// Why nothing can be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// An interface cannot be used.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// An interface's name cannot be.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Nothing that was sent arrived.
+    #[error(
+        "none of {sent} frames sent on {from} arrived at {to}; start the switch between them, and see with its summary or \
+         `triplane trace` whether it forwards such frames"
+    )]
+    NothingArrives {
+        /// Frames.
+        sent: u64,
+        /// The sender.
+        from: String,
+        /// The receiver.
+        to: String,
+    },
+}
+
+/// The sender and the receiver.
+pub struct Live {
+    ends: Ends,
+    pace: Pace,
+    sink: Sink,
+    /// What the sender's port has to say of how it was opened.
+    note: Option<String>,
+}
+
+impl Live {
+    /// Opens both interfaces.
+    ///
+    /// # Errors
+    /// If one cannot be had.
+    pub fn open(ends: &Ends, generator: &mut Generator) -> Result<Live, LiveError> {
+        let spec = PortSpec::parse_all(&[format!("1={}", ends.from)])?;
+        // Counting comes first, so that nothing is sent uncounted.
+        let sink = Sink::open(&ends.to)?;
+        let mut opened = PortSpec::open_all(&spec)?;
+        let port = opened.pop().expect("one port was asked for");
+        let note = port.note().map(|note| note.to_string());
+        let mut frame = Vec::new();
+        let frames = (0..FRAMES).map(|_| {
+            generator.next(&mut frame);
+            frame.clone()
+        });
+        Ok(Live { ends: ends.clone(), pace: Pace::new(port, frames.collect()), sink, note })
+    }
+
+    /// How the sender's port was opened, if it is not as asked for.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Sends at a rate for a time.
+    fn trial(&mut self, asked_pps: f64, time: Duration) -> Result<Trial, LiveError> {
+        let before = self.sink.arrived()?.frames;
+        let begin = Instant::now();
+        let sent = self.pace.run(asked_pps, time, &AtomicBool::new(false))?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let (mut last, mut quiet_since, waiting_since) = (before, Instant::now(), Instant::now());
+        while quiet_since.elapsed() < QUIET && waiting_since.elapsed() < PATIENCE && last - before < sent {
+            std::thread::sleep(Duration::from_millis(5));
+            let arrived = self.sink.arrived()?.frames;
+            if arrived != last {
+                (last, quiet_since) = (arrived, Instant::now());
+            }
+        }
+        Ok(Trial { asked_pps, seconds, sent, received: last - before })
+    }
+
+    /// Looks for the highest rate at which no more than `tolerated` (from 0 to 1) is lost, in trials of `time`. `told` is
+    /// told of each trial.
+    ///
+    /// # Errors
+    /// If a port can be used no longer, or nothing arrives.
+    pub fn search(
+        &mut self,
+        time: Duration,
+        tolerated: f64,
+        told: &mut dyn FnMut(&Trial),
+    ) -> Result<Vec<Trial>, LiveError> {
+        // What learns, resolves or warms up does so now.
+        let first = self.trial(10_000.0, Duration::from_millis(200))?;
+        if first.received == 0 {
+            let Ends { from, to } = self.ends.clone();
+            return Err(LiveError::NothingArrives { sent: first.sent, from, to });
+        }
+        let mut trials = Vec::new();
+        let most = self.trial(0.0, time)?;
+        told(&most);
+        trials.push(most);
+        if most.loss() <= tolerated {
+            return Ok(trials);
+        }
+        let mut search = Search::below(most.sent_pps());
+        while let Some(rate) = search.next() {
+            let trial = self.trial(rate, time)?;
+            told(&trial);
+            search.tried(trial.loss() <= tolerated);
+            trials.push(trial);
+        }
+        Ok(trials)
+    }
+}
+
+/// The trial with the highest rate at which no more than `tolerated` was lost.
+pub fn best(trials: &[Trial], tolerated: f64) -> Option<&Trial> {
+    let good = trials.iter().filter(|trial| trial.loss() <= tolerated);
+    good.max_by(|a, b| a.sent_pps().total_cmp(&b.sent_pps()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_two_interfaces() {
+        let ends = |from: &str, to: &str| Some(Ends { from: from.into(), to: to.into() });
+        assert_eq!(Ends::parse("a:b"), ends("a", "b"));
+        assert_eq!(Ends::parse("xdp:a:b"), ends("xdp:a", "b"));
+        for wrong in ["a", "a:", ":b", "a:a", "xdp:a:a", "a:b:c", "tap:a:b", ""] {
+            assert_eq!(Ends::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_best_trial_is_the_fastest_without_loss() {
+        let trial = |sent, received| Trial { asked_pps: 0.0, seconds: 2.0, sent, received };
+        let trials = [trial(1000, 600), trial(500, 500), trial(700, 693), trial(400, 401)];
+        assert_eq!(best(&trials, 0.0).map(|trial| trial.sent), Some(500));
+        assert_eq!(best(&trials, 0.01).map(Trial::sent_pps), Some(350.0));
+        assert_eq!(best(&trials[..1], 0.0), None);
+        assert_eq!((trials[0].lost(), trials[0].loss(), trials[3].lost()), (400, 0.4, 0));
+    }
+}

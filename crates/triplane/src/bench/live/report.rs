@@ -1,0 +1,73 @@
+//! What people and programs read of a live benchmark.
+
+use serde_json::{Value, json};
+
+use super::latency::{Latency, RATE_PPS};
+use super::{Ends, Trial, best};
+use crate::bench::report::{amount, grouped};
+
+/// The head of the table of trials.
+pub fn head() -> String {
+    format!("  {:>16}  {:>16}  {:>12}  {:>9}\n", "offered/s", "received/s", "lost", "")
+}
+
+/// A line of the table.
+pub fn line(trial: &Trial) -> String {
+    let (sent, received) = (amount(trial.sent_pps()), amount(trial.received_pps()));
+    let lost = grouped(trial.lost());
+    format!("  {sent:>16}  {received:>16}  {lost:>12}  {:>8}%\n", format!("{:.3} ", trial.loss() * 100.0))
+}
+
+/// What the trials say.
+pub fn verdict(trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> String {
+    let mut text = String::from("\n");
+    let limit =
+        if tolerated > 0.0 { format!("with at most {} % lost", tolerated * 100.0) } else { "without loss".to_owned() };
+    match best(trials, tolerated) {
+        Some(trial) => {
+            text.push_str(&format!("  {:12}{} packets/s {limit}\n", "best", amount(trial.sent_pps())));
+            if trial.asked_pps == 0.0 {
+                text.push_str("              that is all the sender can send; the switch may carry more\n");
+            }
+        }
+        None => text.push_str(&format!("  {:12}no rate {limit} was found; the lowest tried lost too\n", "best")),
+    }
+    if let Some(latency) = latency {
+        let us = |percent| format!("{:.1} us", latency.took.percentile(percent) as f64 / 1000.0);
+        text.push_str(&match latency.took.len() {
+            0 => format!("  {:12}not known: frames have no room for a number, or do not keep it\n", "latency"),
+            arrived => format!(
+                "  {:12}median {}, p99 {}, of {} packets at {RATE_PPS} a second\n",
+                "latency",
+                us(50.0),
+                us(99.0),
+                grouped(arrived)
+            ),
+        });
+    }
+    text
+}
+
+/// The whole account, with stable names.
+pub fn json(ends: &Ends, traffic: &str, trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> String {
+    let told: Vec<Value> = trials
+        .iter()
+        .map(|trial| {
+            json!({
+                "asked_pps": trial.asked_pps, "seconds": trial.seconds, "sent": trial.sent,
+                "received": trial.received, "lost": trial.lost(),
+            })
+        })
+        .collect();
+    let latency = latency.map(|latency| {
+        json!({
+            "rate_pps": RATE_PPS, "sent": latency.sent, "received": latency.took.len(),
+            "median_ns": latency.took.percentile(50.0), "p99_ns": latency.took.percentile(99.0),
+        })
+    });
+    let whole = json!({
+        "from": ends.from, "to": ends.to, "traffic": traffic, "trials": told, "tolerated_loss": tolerated,
+        "best_pps": best(trials, tolerated).map(Trial::sent_pps), "latency": latency,
+    });
+    format!("{whole:#}\n")
+}

@@ -1,0 +1,200 @@
+//! Where a packet's time goes: from what a sampler knows to the parts that people know.
+
+use engine::{Event, PacketState, Watch};
+use ir::{BodyId, Op, Program, TableId};
+use switch::trace::Recorder;
+use v1model::Part;
+
+use super::memory::Way;
+use super::sampler::{self, Sampler, Tally};
+
+/// What a share of the time is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The parser.
+    Parser,
+    /// A table: its key, the lookup and the action.
+    Table(String),
+    /// What ingress does beside its tables.
+    Ingress,
+    /// What egress does beside its tables.
+    Egress,
+    /// Verifying and computing checksums.
+    Checksums,
+    /// The deparser.
+    Deparser,
+    /// What the switch does around the program: ports, queues, counters, and whatever it has to do itself.
+    Switch,
+}
+
+impl Kind {
+    /// The stable name in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Parser => "parser",
+            Kind::Table(_) => "table",
+            Kind::Ingress => "ingress",
+            Kind::Egress => "egress",
+            Kind::Checksums => "checksums",
+            Kind::Deparser => "deparser",
+            Kind::Switch => "switch",
+        }
+    }
+
+    /// What people read.
+    pub fn label(&self) -> String {
+        match self {
+            Kind::Parser => "parser".into(),
+            Kind::Table(name) => format!("table {name}"),
+            Kind::Ingress => "rest of ingress".into(),
+            Kind::Egress => "rest of egress".into(),
+            Kind::Checksums => "checksums".into(),
+            Kind::Deparser => "deparser".into(),
+            Kind::Switch => "ports, queues, counters".into(),
+        }
+    }
+}
+
+/// A share of the time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// What for.
+    pub kind: Kind,
+    /// Nanoseconds a packet.
+    pub ns: f64,
+    /// How many packets in one come to it, for tables in machine code.
+    pub packets: Option<f64>,
+}
+
+/// Where the time goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Breakdown {
+    /// The shares, in the order in which a packet meets them. Together they are the whole.
+    pub shares: Vec<Share>,
+    /// Tables that no packet came to.
+    pub unused: Vec<String>,
+    /// The sum of the times as they were sampled, in nanoseconds a packet, before they were scaled to the whole.
+    pub sampled_ns: f64,
+}
+
+/// Tables that bodies apply, in the order of the code.
+fn tables(program: &Program, role: &str) -> Vec<TableId> {
+    let Some(body) = program.blocks.get(role).map(|body| &program.bodies[*body]) else { return Vec::new() };
+    let mut found = Vec::new();
+    for instr in body.blocks.values().flat_map(|block| &block.instrs) {
+        if let Op::Apply { table, .. } = &instr.op
+            && !found.contains(table)
+        {
+            found.push(*table);
+        }
+    }
+    found
+}
+
+/// Puts together what a sampler knows of `packets` packets, and scales it so that it adds up to `whole_ns` nanoseconds a
+/// packet. `cost_ns` is what timing a part costs.
+pub fn breakdown(
+    program: &Program,
+    sampler: &Sampler,
+    way: Way,
+    packets: u64,
+    whole_ns: f64,
+    cost_ns: f64,
+) -> Breakdown {
+    let packets = packets.max(1) as f64;
+    let share = |kind: Kind, tallies: &[Tally]| {
+        let ns = |tally: &Tally| match tally.timed {
+            0 => 0.0,
+            timed => (tally.ns as f64 / timed as f64 - cost_ns).max(0.0) * tally.runs as f64 / packets,
+        };
+        Share { kind, ns: tallies.iter().map(ns).sum(), packets: None }
+    };
+    let bodies = |roles: &[&str]| -> Vec<Tally> {
+        let mut ids: Vec<BodyId> = roles.iter().filter_map(|role| program.blocks.get(*role).copied()).collect();
+        ids.dedup();
+        ids.into_iter().map(|body| sampler.tally(Part::Body(body))).collect()
+    };
+    let mut shares = vec![share(Kind::Parser, &bodies(&["parser"]))];
+    let mut unused = Vec::new();
+    let mut told = Vec::new();
+    for (role, rest) in [("ingress", Kind::Ingress), ("egress", Kind::Egress)] {
+        for table in tables(program, role) {
+            if told.contains(&table) {
+                continue;
+            }
+            told.push(table);
+            let (name, tally) = (program.tables[table].name.clone(), sampler.tally(Part::Table(table)));
+            match tally.runs {
+                0 => unused.push(name),
+                runs => {
+                    // The interpreter tells of every step of an action.
+                    let part = (way == Way::Probed).then(|| runs as f64 / packets);
+                    shares.push(Share { packets: part, ..share(Kind::Table(name), &[tally]) });
+                }
+            }
+        }
+        shares.push(share(rest, &bodies(&[role])));
+    }
+    shares.push(share(Kind::Checksums, &bodies(&["verify_checksum", "compute_checksum"])));
+    shares.push(share(Kind::Deparser, &bodies(&["deparser"])));
+    shares.push(share(Kind::Switch, &sampler.switch()));
+    let sampled_ns: f64 = shares.iter().map(|share| share.ns).sum();
+    if sampled_ns > 0.0 {
+        shares.iter_mut().for_each(|share| share.ns *= whole_ns / sampled_ns);
+    }
+    Breakdown { shares, unused, sampled_ns }
+}
+
+/// Tells this thread's sampler where the interpreter is.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    body: Option<BodyId>,
+    table: Option<TableId>,
+}
+
+impl Watcher {
+    fn ended(&self, part: Part) {
+        sampler::with(|sampler| sampler.ended(part.number()));
+    }
+
+    /// What has run since the last event belongs to the table whose action runs, else to the body.
+    fn here(&self) {
+        match (self.table, self.body) {
+            (Some(table), _) => self.ended(Part::Table(table)),
+            (None, Some(body)) => self.ended(Part::Body(body)),
+            (None, None) => self.ended(Part::Before(0)),
+        }
+    }
+}
+
+impl Watch for Watcher {
+    fn event(&mut self, _: &Program, event: Event<'_>) {
+        match event {
+            // From the event before this one on: the key, and the lookup.
+            Event::Applied { table, action, .. } => {
+                self.ended(Part::Table(table));
+                self.table = action.map(|_| table);
+            }
+            Event::BodyEnds { body, .. } => {
+                self.here();
+                self.table = None;
+                if self.body == Some(body) {
+                    self.body = None;
+                }
+            }
+            _ => self.here(),
+        }
+    }
+}
+
+impl Recorder for Watcher {
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn section(&mut self, _: usize, _: &str, _: &Program, body: BodyId, _: &PacketState) {
+        self.ended(Part::Before(0));
+        self.body = Some(body);
+        self.table = None;
+    }
+}

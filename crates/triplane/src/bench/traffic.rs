@@ -1,0 +1,119 @@
+//! The traffic of a benchmark: a spec, a capture, or what the entries ask for.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use ::traffic::{Generator, Given, Spec};
+use anyhow::Context;
+use source::{Diagnostics, SourceMap};
+use wire::pcap;
+
+use super::derive;
+use crate::output::{Failure, Output};
+
+/// More bytes of a capture are not kept.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What frames there are.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// Made-up ones.
+    Made {
+        /// What they are.
+        spec: Box<Spec>,
+        /// The tables whose entries they follow, where nobody said what traffic there is.
+        tables: Vec<(String, usize)>,
+    },
+    /// Those of a capture.
+    Replayed {
+        /// The capture's name.
+        path: String,
+        /// The frames.
+        frames: Vec<Vec<u8>>,
+        /// The ports they come in on.
+        ports: Vec<u32>,
+    },
+}
+
+impl Traffic {
+    /// What a text asks for: a capture file's name, or a spec. Findings have been printed when this returns.
+    pub fn read(text: &str, output: &Output) -> Result<Traffic, Failure> {
+        let given = if Path::new(text).is_file() {
+            Given::Capture { path: text.to_owned(), ports: vec![1] }
+        } else {
+            let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
+            let file = map.add("--traffic", text);
+            let given = ::traffic::read(&map, file, &mut findings);
+            output.diagnostics(&map, &findings);
+            given.ok_or_else(|| Failure::Usage("--traffic cannot be understood; --help has its words".to_owned()))?
+        };
+        match given {
+            Given::Made(spec) => Ok(Traffic::Made { spec: Box::new(spec), tables: Vec::new() }),
+            Given::Capture { path, ports } => {
+                let frames = capture(&path)?;
+                Ok(Traffic::Replayed { path, frames, ports })
+            }
+        }
+    }
+
+    /// What a program's entries ask for.
+    pub fn derived(switch: &v1model::Switch) -> Result<Traffic, Failure> {
+        let derived = derive::derive(switch.program(), switch.objects()).ok_or_else(|| {
+            let why = "no table of ingress that is keyed on fields of Ethernet, IP, UDP or TCP has entries to follow";
+            let what = "say what frames there are: --traffic udp,flows=1000,dst=10.0.0.0/16, or a capture";
+            Failure::Usage(format!("{why}; {what}"))
+        })?;
+        Ok(Traffic::Made { spec: Box::new(derived.spec), tables: derived.tables })
+    }
+
+    /// Frames without end.
+    pub fn generator(&self) -> Generator {
+        match self {
+            Traffic::Made { spec, .. } => Generator::new(spec),
+            Traffic::Replayed { frames, ports, .. } => Generator::replay(frames.clone(), ports.clone()),
+        }
+    }
+}
+
+impl std::fmt::Display for Traffic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Traffic::Made { spec, tables } if tables.is_empty() => write!(f, "{spec}"),
+            Traffic::Made { spec, tables } => {
+                let entries = |count: &usize| if *count == 1 { "entry" } else { "entries" };
+                let named = tables.iter().map(|(name, count)| format!("the {count} {} of {name}", entries(count)));
+                write!(f, "{spec}, to match {}", named.collect::<Vec<_>>().join(" and "))
+            }
+            Traffic::Replayed { path, frames, ports } => {
+                let frames = if frames.len() == 1 { "1 frame".into() } else { format!("{} frames", frames.len()) };
+                let list = ports.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+                write!(
+                    f,
+                    "{frames} of {path}, over and over, in on port{} {list}",
+                    if ports.len() == 1 { "" } else { "s" }
+                )
+            }
+        }
+    }
+}
+
+/// The frames of a capture.
+fn capture(path: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    let wrong = |error: pcap::PcapError| Failure::Input(format!("{path}: {error}"));
+    let file = File::open(path).with_context(|| format!("cannot read {path}"))?;
+    let mut reader = pcap::Reader::new(BufReader::new(file)).map_err(wrong)?;
+    let (mut frames, mut bytes) = (Vec::new(), 0);
+    while let Some(captured) = reader.read().map_err(wrong)? {
+        bytes += captured.data.len() + size_of::<Vec<u8>>();
+        if bytes > MOST_BYTES {
+            let most = MOST_BYTES >> 20;
+            return Err(Failure::Input(format!("{path} has more than {most} MiB of frames; cut it to fewer packets")));
+        }
+        frames.push(captured.data);
+    }
+    match frames.is_empty() {
+        true => Err(Failure::Input(format!("{path} has no packets"))),
+        false => Ok(frames),
+    }
+}

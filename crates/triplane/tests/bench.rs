@@ -1,0 +1,147 @@
+//! `triplane bench`: what it counts, how it tells mistakes, and that its parts are the whole. No test here asserts how
+//! long anything takes.
+
+mod support;
+
+use serde_json::Value;
+use support::{Directory, Done, drop_line, run, triplane};
+use wire::pcap::Writer;
+
+const ROUTER: &[&str] = &["bench", "examples/router/router.p4", "--entries", "examples/router/entries.json"];
+
+fn command(arguments: &[&str]) -> Done {
+    run(&mut triplane(arguments))
+}
+
+/// A benchmark of the router with these arguments too.
+#[track_caller]
+fn router(arguments: &[&str]) -> Value {
+    command(&[ROUTER, arguments, &["--packets", "7000", "--json"]].concat()).ok().json()
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_else(|| panic!("{name}: {value:#}"))
+}
+
+/// Every packet left or was dropped, and what was measured is as it has to be.
+#[track_caller]
+fn adds_up(result: &Value) {
+    let [sent, forwarded, dropped] = ["sent", "forwarded", "dropped"].map(|name| number(result, name));
+    assert_eq!(sent, forwarded + dropped, "{result:#}");
+    assert!(sent >= 7000 && sent.is_multiple_of(32), "{result:#}");
+    let sites = result["drops"].as_array().expect("a list");
+    assert_eq!(sites.iter().map(|site| number(site, "packets")).sum::<u64>(), dropped, "{result:#}");
+    let speed = &result["speed"];
+    assert_eq!((number(speed, "packets"), number(speed, "samples")), (sent, sent / 32));
+    let [median, p99] = ["median_ns", "p99_ns"].map(|name| speed[name].as_f64().expect("a number"));
+    assert!(0.0 < median && median <= p99, "{result:#}");
+    let parts = result["breakdown"]["parts"].as_array().expect("a list");
+    let sum: f64 = parts.iter().map(|part| part["ns"].as_f64().expect("a number")).sum();
+    assert!((sum - median).abs() < 1e-6 * median, "parts add up to {sum}, all is {median}");
+    let named = |name: &str| parts.iter().filter(|part| part["part"] == name).count();
+    for name in ["parser", "ingress", "egress", "checksums", "deparser", "switch"] {
+        assert_eq!(named(name), 1, "{name}: {result:#}");
+    }
+}
+
+/// Tables that packets came to, with how often in machine code.
+fn tables(result: &Value) -> Vec<(&str, Option<f64>)> {
+    let parts = result["breakdown"]["parts"].as_array().expect("a list");
+    let tables = parts.iter().filter(|part| part["part"] == "table");
+    tables.map(|part| (part["table"].as_str().expect("a name"), part["packets"].as_f64())).collect()
+}
+
+#[test]
+fn traffic_follows_the_entries_and_all_of_it_is_routed() {
+    let result = router(&[]);
+    adds_up(&result);
+    assert_eq!((number(&result, "dropped"), &result["executor"]), (0, &Value::from("jit")));
+    let traffic = result["traffic"].as_str().expect("text");
+    assert!(
+        traffic.contains("1024 flows") && traffic.ends_with("the 2 entries of RouterIngress.ipv4_lpm"),
+        "{traffic}"
+    );
+    assert_eq!(tables(&result), [("RouterIngress.ipv4_lpm", Some(1.0)), ("RouterEgress.port_mac", Some(1.0))]);
+    assert_eq!(result["breakdown"]["unused_tables"], Value::from(vec!["RouterIngress.gateway"]));
+    assert_eq!((&result["interpreter"], &result["ratio"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn drops_are_told_with_their_line() {
+    let result = router(&["--traffic", "udp,flows=64,dst=10.0.2.0-10.0.3.255"]);
+    adds_up(&result);
+    assert!(number(&result, "dropped") > 0 && number(&result, "forwarded") > 0, "{result:#}");
+    let site = &result["drops"][0];
+    let line = format!("router.p4:{}:9", drop_line("no_route"));
+    assert!(site["place"].as_str().expect("a place").ends_with(&line), "{site:#}");
+    assert_eq!(site["body"], "RouterIngress.no_route");
+    // Half of the packets come to egress.
+    let (name, part) = tables(&result)[1];
+    assert!(name == "RouterEgress.port_mac" && (0.3..0.7).contains(&part.expect("machine code")), "{result:#}");
+
+    let text = command(&[ROUTER, &["--traffic", "udp,dst=10.9.0.0/16", "--packets", "500"]].concat()).ok().stdout;
+    assert!(text.contains("Nothing was forwarded: this is the speed of dropping"), "{text}");
+    assert!(text.contains(&format!("router.p4:{} (RouterIngress.no_route)", &line["router.p4:".len()..])), "{text}");
+}
+
+#[test]
+fn the_interpreter_counts_the_same_and_can_be_compared_with() {
+    let traffic = ["--traffic", "udp,flows=64,dst=10.0.2.0-10.0.3.255"];
+    let (fast, slow) = (router(&traffic), router(&[&traffic[..], &["--interpret"]].concat()));
+    adds_up(&slow);
+    assert_eq!(slow["executor"], "interpreter");
+    for name in ["sent", "forwarded", "dropped", "drops"] {
+        assert_eq!(fast[name], slow[name]);
+    }
+    let names = |result: &Value| tables(result).into_iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(&fast), names(&slow));
+
+    let compared = router(&["--against", "interpreter"]);
+    let ns = |result: &Value| result["median_ns"].as_f64().expect("a number");
+    let ratio = ns(&compared["interpreter"]) / ns(&compared["speed"]);
+    assert!((compared["ratio"].as_f64().expect("a number") - ratio).abs() < 1e-9 * ratio);
+}
+
+#[test]
+fn captures_are_replayed() {
+    let directory = Directory::new();
+    let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
+    for byte in 0..3 {
+        writer.write(0, &[byte; 60]).expect("memory takes a frame");
+    }
+    let path = directory.write("in.pcap", writer.into_inner());
+    for traffic in [path.clone(), format!("pcap={path},ports=2")] {
+        let wire = ["bench", "examples/wire/wire.p4", "--traffic", &traffic, "--packets", "7000", "--json"];
+        let result = command(&wire).ok().json();
+        adds_up(&result);
+        assert_eq!(number(&result, "dropped"), 0);
+        assert!(result["traffic"].as_str().expect("text").starts_with("3 frames of "), "{result:#}");
+    }
+    let empty = directory.write("empty.pcap", Writer::new(Vec::new()).expect("memory takes a header").into_inner());
+    let done = command(&["bench", "examples/wire/wire.p4", "--traffic", &empty]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.stderr.contains("has no packets"), "{done:?}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let wire = "examples/wire/wire.p4";
+    let cases: &[(&[&str], &str)] = &[
+        (&["bench", wire, "--traffic", "upd"], "is `udp` meant?"),
+        (&["bench", wire, "--traffic", "udp,size=9"], "--traffic:1:10"),
+        (&["bench", wire, "--traffic", "udp,size=20"], "write `size=42` or more"),
+        (&["bench", wire], "say what frames there are: --traffic"),
+        (&["bench", wire, "--traffic", "udp", "--packets", "0"], "--packets 0 measures nothing"),
+        (&["bench", wire, "--traffic", "udp", "--seconds=-1"], "--seconds -1 is not a time"),
+        (&["bench", wire, "--traffic", "udp", "--seconds", "nan"], "--seconds NaN is not a time"),
+        (&["bench"], "name a program"),
+        (&["bench", "--live", "here"], "write A:B, such as gen0:sink0"),
+        (&["bench", "--live", "a:b"], "say what frames there are: --traffic"),
+        (&["bench", "--live", "a:b", "--traffic", "udp", "--loss", "100"], "--loss 100 is no percentage"),
+    ];
+    for (arguments, expected) in cases {
+        let done = command(arguments);
+        assert_eq!(done.code, Some(2), "{arguments:?}: {done:?}");
+        assert!(done.stderr.contains(expected), "{arguments:?}: {done:?}");
+    }
+}
