@@ -39,6 +39,7 @@ pub use compiled::{Compiled, Outcome, Speed};
 pub use lent::Lent;
 pub use packet::{Packet, Preserved};
 pub use probe::{Part, Probe};
+pub use walk::{reads, writes};
 
 use ir::{BodyId, SlotId};
 

@@ -194,6 +194,22 @@ pub(crate) fn whole_body<'a>(program: &'a Program, id: BodyId, visit: Visit<'_, 
     }
 }
 
+/// Whether a body, with the actions of the tables it applies, reads a slot.
+pub fn reads(program: &Program, id: BodyId, slot: SlotId) -> bool {
+    mentions(program, id, |used| matches!(used, Use::Read(read) if read == slot))
+}
+
+/// Whether a body, with the actions of the tables it applies, writes a slot.
+pub fn writes(program: &Program, id: BodyId, slot: SlotId) -> bool {
+    mentions(program, id, |used| matches!(used, Use::Write(written) if written == slot))
+}
+
+fn mentions(program: &Program, id: BodyId, is_meant: impl Fn(Use<'_>) -> bool) -> bool {
+    let mut found = false;
+    whole_body(program, id, &mut |used| found |= is_meant(used));
+    found
+}
+
 /// Every reference to a header in the program.
 pub(crate) fn headers<'a>(program: &'a Program, visit: &mut dyn FnMut(&'a HeaderRef)) {
     for one in program.bodies.values() {

@@ -69,6 +69,8 @@ pub(crate) mod code {
     pub(crate) const STORE_U16: u8 = 0x6b;
     /// `*(u64 *)(destination + offset) = immediate`
     pub(crate) const STORE_IMMEDIATE_U64: u8 = 0x7a;
+    /// `*(u32 *)(destination + offset) = immediate`
+    pub(crate) const STORE_IMMEDIATE_U32: u8 = 0x62;
     /// `if destination != immediate goto offset`
     pub(crate) const JUMP_NOT_EQUAL: u8 = 0x55;
     /// `destination = *(u64 *)(source + offset)`

@@ -165,6 +165,13 @@ impl<T> EgressQueues<T> {
         unpaced && queue.depth > 0 && port.queues.iter().all(|queue| queue.waiting.is_empty())
     }
 
+    /// Whether [`EgressQueues::is_open`] holds for every queue of every port.
+    pub fn are_all_open(&self) -> bool {
+        let is_open = |queue: &Queue<T>| queue.pace.interval == 0 && queue.depth > 0;
+        let ports = || self.ports.values().all(|port| port.pace.interval == 0 && port.queues.iter().all(is_open));
+        self.waiting == 0 && self.default_depth > 0 && ports()
+    }
+
     /// Appends a packet to a queue; priorities beyond the last count as the last.
     ///
     /// # Errors

@@ -13,6 +13,9 @@ use crate::interface::Interface;
 
 const MAP_LOOKUP_ELEMENT: i32 = 1;
 const REDIRECT: i32 = 23;
+/// So many bytes of each frame are written anew: its memory comes back as the receiver left it, and a kernel that forwards
+/// works in it.
+const RESTORED: usize = 64;
 
 /// A field of the frame that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,13 @@ pub struct Vary {
     /// Where two bytes begin that hold the complement of the field's low two, so that an Internet checksum over both stays
     /// what it is. The frame must begin with such a pair, and `first` and `count` leave the high two alone.
     pub balance: Option<usize>,
+}
+
+impl Vary {
+    /// Where what is written ends.
+    fn end(&self) -> usize {
+        (self.offset + 4).max(self.balance.map_or(0, |balance| balance + 2))
+    }
 }
 
 /// A flood of frames out of an interface.
@@ -51,7 +61,8 @@ impl Flood {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
         let count = bpf::create_map(MapKind::PerCpuArray, 8, 1).map_err(failed("making a BPF map"))?;
-        let program = bpf::load_xdp(&program(index, &count, vary), 0).map_err(failed("loading a sending program"))?;
+        let program =
+            bpf::load_xdp(&program(index, frame, &count, vary), 0).map_err(failed("loading a sending program"))?;
         Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), _count: count })
     }
 
@@ -66,33 +77,51 @@ impl Flood {
     }
 }
 
-fn program(index: c_int, count: &OwnedFd, vary: Option<Vary>) -> Vec<u64> {
+fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>) -> Vec<u64> {
     let redirect = [
         instruction(code::MOVE, 1, 0, 0, index),
         instruction(code::MOVE, 2, 0, 0, 0),
         instruction(code::CALL, 0, 0, 0, REDIRECT),
         instruction(code::EXIT, 0, 0, 0, 0),
     ];
-    let Some(Vary { offset, first, count: values, balance }) = vary else { return redirect.to_vec() };
+    let vary = vary.filter(|vary| vary.end() <= frame.len());
+    // What is written to each frame, whose beginning is in r2; the value of the field is in r7, its complement in r8.
+    let mut writes = Vec::new();
+    let restored = frame.len().min(RESTORED) / 4 * 4;
+    for (word, at) in frame[..restored].chunks_exact(4).zip((0..).step_by(4)) {
+        let word = i32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
+        writes.push(instruction(code::STORE_IMMEDIATE_U32, 2, 0, at, word));
+    }
+    let end = restored.max(vary.map_or(0, |vary| vary.end()));
+    if let Some(Vary { offset, balance, .. }) = vary {
+        if let Some(balance) = balance {
+            writes.push(instruction(code::STORE_U16, 2, 8, balance as i16, 0));
+        }
+        writes.push(instruction(code::STORE_U32, 2, 7, offset as i16, 0));
+    }
+    let mut work = vec![
+        instruction(code::LOAD_U32, 2, 6, 0, 0),
+        instruction(code::LOAD_U32, 3, 6, 4, 0),
+        instruction(code::MOVE_REGISTER, 4, 2, 0, 0),
+        instruction(code::ADD, 4, 0, 0, end as i32),
+        instruction(code::JUMP_GREATER_REGISTER, 4, 3, writes.len() as i16, 0),
+    ];
+    work.extend(writes);
+    if let Some(vary) = vary {
+        work.splice(0..0, next_value(count, vary, work.len() as i16));
+    }
+    let mut program = vec![instruction(code::MOVE_REGISTER, 6, 1, 0, 0)];
+    program.extend(work);
+    program.extend(redirect);
+    program
+}
+
+/// Counts: r7 becomes the next value of the field and r8 its complement, as they are to stand in the frame. Should
+/// there be no count, `behind` instructions behind these are left out as well.
+fn next_value(count: &OwnedFd, Vary { first, count: values, .. }: Vary, behind: i16) -> Vec<u64> {
     let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;
-    // Beyond any frame: the program's own check of the length fails, and the frame stays as it is.
-    let place = |offset| i16::try_from(offset).unwrap_or(i16::MAX - 8);
-    let offset = place(offset);
-    let balance = balance.map(place);
-    let end = (offset + 4).max(balance.map_or(0, |balance| balance + 2));
-    // Unbalanced, the complement is written where the field comes next.
-    let complement_at = balance.unwrap_or(offset);
     let [load_low, load_high] = load_map(1, count.as_fd());
-    let mut program = vec![
-        instruction(code::MOVE_REGISTER, 6, 1, 0, 0),
-        instruction(code::MOVE, 1, 0, 0, 0),
-        instruction(code::STORE_U32, 10, 1, -4, 0),
-        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
-        instruction(code::ADD, 2, 0, 0, -4),
-        load_low,
-        load_high,
-        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
-        instruction(code::JUMP_EQUAL, 0, 0, 17, 0),
+    let found = [
         // r7 = (the count, which goes up) % values + first
         instruction(code::LOAD_U64, 7, 0, 0, 0),
         instruction(code::MOVE_REGISTER, 1, 7, 0, 0),
@@ -104,15 +133,17 @@ fn program(index: c_int, count: &OwnedFd, vary: Option<Vary>) -> Vec<u64> {
         instruction(code::XOR, 8, 0, 0, 0xffff),
         instruction(code::TO_BIG_ENDIAN, 8, 0, 0, 16),
         instruction(code::TO_BIG_ENDIAN, 7, 0, 0, 32),
-        // if the frame has the field: write it
-        instruction(code::LOAD_U32, 2, 6, 0, 0),
-        instruction(code::LOAD_U32, 3, 6, 4, 0),
-        instruction(code::MOVE_REGISTER, 4, 2, 0, 0),
-        instruction(code::ADD, 4, 0, 0, i32::from(end)),
-        instruction(code::JUMP_GREATER_REGISTER, 4, 3, 2, 0),
-        instruction(code::STORE_U16, 2, 8, complement_at, 0),
-        instruction(code::STORE_U32, 2, 7, offset, 0),
     ];
-    program.extend(redirect);
+    let mut program = vec![
+        instruction(code::MOVE, 1, 0, 0, 0),
+        instruction(code::STORE_U32, 10, 1, -4, 0),
+        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
+        instruction(code::ADD, 2, 0, 0, -4),
+        load_low,
+        load_high,
+        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
+        instruction(code::JUMP_EQUAL, 0, 0, found.len() as i16 + behind, 0),
+    ];
+    program.extend(found);
     program
 }

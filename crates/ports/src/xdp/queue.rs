@@ -89,8 +89,10 @@ impl Queue {
             match pieces {
                 0 => break,
                 1 => {
-                    let descriptor = self.rings.receive.peek(taken);
-                    batch.push(self.frame(descriptor));
+                    let frame = self.frame(self.rings.receive.peek(taken));
+                    // Another processor has written it; by the time the batch is complete it is here.
+                    frame.prefetch();
+                    batch.push(frame);
                 }
                 _ => batch.push(self.joined(taken, pieces)),
             }

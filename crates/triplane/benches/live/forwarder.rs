@@ -26,6 +26,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Each of them, and what it is called by on the command line.
+    pub const ALL: [(Kind, &str); 5] = [
+        (Kind::Bare, "bare"),
+        (Kind::Triplane, "triplane"),
+        (Kind::TriplaneAfPacket, "af_packet"),
+        (Kind::Kernel, "kernel"),
+        (Kind::OpenVswitch, "ovs"),
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Kind::Bare => "bare AF_XDP forwarder",
@@ -47,6 +56,7 @@ impl Kind {
     /// Starts it in the router's namespace, on a processor of its own if there are several. `directory` is for its files.
     pub fn start(self, network: &Network, directory: &Path) -> Result<Running, Box<dyn Error>> {
         let mut running = Running { process: None, vswitch: None };
+        network.let_kernel_route(self == Kind::Kernel)?;
         match self {
             Kind::Kernel => {}
             Kind::Bare => {
@@ -70,6 +80,14 @@ impl Kind {
 }
 
 impl Running {
+    /// The processor time that its processes have used; none for the kernel, which does it in everybody's.
+    pub fn cpu(&self) -> Option<Duration> {
+        let vswitch = self.vswitch.iter().flat_map(|vswitch| &vswitch.processes);
+        let mut all = self.process.iter().chain(vswitch).peekable();
+        all.peek()?;
+        Some(all.filter_map(|process| cpu(process.id())).sum())
+    }
+
     /// Ends it and says what it printed.
     pub fn stop(mut self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
@@ -198,6 +216,16 @@ impl Drop for Vswitch {
             let _ = process.wait();
         }
     }
+}
+
+/// The processor time of a process, over all its threads.
+fn cpu(process: u32) -> Option<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let of_thread = |thread: std::io::Result<std::fs::DirEntry>| -> Option<u64> {
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse().ok()
+    };
+    Some(Duration::from_nanos(threads.filter_map(of_thread).sum()))
 }
 
 fn done(command: &mut Command) -> Result<(), Box<dyn Error>> {

@@ -1,7 +1,7 @@
 //! Triplane between two interfaces, against a bare AF_XDP forwarder, the kernel's routing and Open vSwitch.
 //!
 //! ```text
-//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency]]
+//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency] [kinds=bare,triplane,...]]
 //! ```
 //!
 //! Everything happens in network namespaces made for it, on veth pairs, and needs root. All kinds take turns in every
@@ -34,17 +34,23 @@ struct Settings {
     seconds: f64,
     len: usize,
     only: Option<String>,
+    kinds: Vec<Kind>,
 }
 
 impl Settings {
     fn read() -> Result<Settings, Box<dyn Error>> {
-        let mut this = Settings { rounds: 7, seconds: 0.5, len: 60, only: None };
+        let mut this =
+            Settings { rounds: 7, seconds: 0.5, len: 60, only: None, kinds: Kind::ALL.map(|(kind, _)| kind).to_vec() };
         for argument in std::env::args().skip(1) {
             match argument.split_once('=') {
                 Some(("rounds", value)) => this.rounds = value.parse::<usize>()?.max(1),
                 Some(("seconds", value)) => this.seconds = value.parse()?,
                 Some(("len", value)) => this.len = value.parse()?,
                 Some(("only", value)) => this.only = Some(value.to_owned()),
+                Some(("kinds", names)) => {
+                    let named = |(_, name): &(Kind, &str)| names.split(',').any(|wanted| wanted == *name);
+                    this.kinds = Kind::ALL.into_iter().filter(named).map(|(kind, _)| kind).collect();
+                }
                 _ => {}
             }
         }
@@ -112,8 +118,7 @@ fn kinds(network: &Network, directory: &Path, wanted: &[Kind]) -> Vec<Kind> {
 
 /// How much arrives of all that can be offered.
 fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
-    let wanted = [Kind::Bare, Kind::Triplane, Kind::TriplaneAfPacket, Kind::Kernel, Kind::OpenVswitch];
-    let kinds = kinds(network, directory, &wanted);
+    let kinds = kinds(network, directory, &settings.kinds);
     let mut rounds: Vec<Vec<Rate>> = Vec::new();
     for _ in 0..settings.rounds {
         let mut round = Vec::new();
@@ -122,13 +127,16 @@ fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Resul
         }
         rounds.push(round);
     }
-    println!("\nforwarded of a flood, Mpps (median, least to most), against the bare forwarder of the same round");
+    println!("\nforwarded of a flood, Mpps: median (least to most), against the first of the same round; offered; the");
+    println!("forwarder's processor time for a frame");
     for (at, kind) in kinds.iter().enumerate() {
         let arrived = sorted(rounds.iter().map(|round| round[at].arrived));
         let ratio = median(rounds.iter().map(|round| round[at].arrived / round[0].arrived));
         let offered = median(rounds.iter().map(|round| round[at].offered));
+        let cpu: Vec<f64> = rounds.iter().filter_map(|round| round[at].cpu_ns).collect();
+        let cpu = if cpu.is_empty() { String::new() } else { format!("  {:5.0} ns", median(cpu.into_iter())) };
         println!(
-            "  {:35} {:6.3} ({:.3} to {:.3})  {ratio:5.2}  offered {offered:.2}",
+            "  {:35} {:6.3} ({:.3} to {:.3})  {ratio:5.2}  offered {offered:5.2}{cpu}",
             kind.name(),
             arrived[arrived.len() / 2],
             arrived[0],
@@ -141,7 +149,7 @@ fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Resul
 fn flooded(kind: Kind, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
     let (sink, flood) = (network.sink()?, network.flood(settings.len)?);
     let running = kind.start(network, directory)?;
-    let rate = measure::rate(network, Offer::All(&flood), &sink, settings.seconds)?;
+    let rate = measure::rate(network, Offer::All(&flood), &running, &sink, settings.seconds)?;
     running.stop()?;
     Ok(rate)
 }
@@ -150,7 +158,7 @@ fn flooded(kind: Kind, settings: &Settings, network: &Network, directory: &Path)
 fn overload(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
     const SHARES: [f64; 5] = [0.5, 0.7, 0.85, 1.0, 1.2];
     println!("\noverload: the best rate of any load against that under a flood, Mpps (medians)");
-    for kind in [Kind::Bare, Kind::Triplane] {
+    for kind in settings.kinds.iter().copied().filter(|kind| [Kind::Bare, Kind::Triplane].contains(kind)) {
         let guess = flooded(kind, settings, network, directory)?.arrived;
         let mut paced = vec![Vec::new(); SHARES.len()];
         let mut floods = Vec::new();
@@ -159,7 +167,7 @@ fn overload(settings: &Settings, network: &Network, directory: &Path) -> Result<
                 let sink = network.sink()?;
                 let running = kind.start(network, directory)?;
                 let offer = Offer::Rate(share * guess * 1e6, Network::frames(settings.len));
-                results.push(measure::rate(network, offer, &sink, settings.seconds)?);
+                results.push(measure::rate(network, offer, &running, &sink, settings.seconds)?);
                 running.stop()?;
             }
             floods.push(flooded(kind, settings, network, directory)?);
@@ -182,7 +190,7 @@ fn overload(settings: &Settings, network: &Network, directory: &Path) -> Result<
 /// How long single frames take.
 fn latency(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
     const COUNT: usize = 1000;
-    let kinds = kinds(network, directory, &[Kind::Bare, Kind::Triplane, Kind::Kernel, Kind::OpenVswitch]);
+    let kinds = kinds(network, directory, &settings.kinds);
     let mut all: Vec<Vec<[u64; 2]>> = vec![Vec::new(); kinds.len()];
     for _ in 0..settings.rounds {
         for (kind, results) in kinds.iter().zip(&mut all) {

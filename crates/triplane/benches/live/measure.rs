@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ports::load::{Flood, Pace, Sink};
 use ports::{Frame, Port, PortError};
 
+use crate::forwarder::Running;
 use crate::network::Network;
 
 /// How much is offered.
@@ -22,6 +23,8 @@ pub enum Offer<'a> {
 pub struct Rate {
     pub offered: f64,
     pub arrived: f64,
+    /// Nanoseconds of processor time that the forwarder needed for each.
+    pub cpu_ns: Option<f64>,
 }
 
 /// Frames of one call of the flood.
@@ -31,7 +34,13 @@ const FLOOD: u32 = 500_000;
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// Offers frames for a time and counts what arrives.
-pub fn rate(network: &Network, offer: Offer<'_>, sink: &Sink, seconds: f64) -> Result<Rate, Box<dyn Error>> {
+pub fn rate(
+    network: &Network,
+    offer: Offer<'_>,
+    running: &Running,
+    sink: &Sink,
+    seconds: f64,
+) -> Result<Rate, Box<dyn Error>> {
     let quiet = AtomicBool::new(false);
     let port = match offer {
         Offer::Rate(..) => {
@@ -40,7 +49,7 @@ pub fn rate(network: &Network, offer: Offer<'_>, sink: &Sink, seconds: f64) -> R
         }
         Offer::All(_) => None,
     };
-    let (offered, lasted, arrived) = std::thread::scope(|scope| -> Result<_, Box<dyn Error>> {
+    let (offered, lasted, arrived, cpu_ns) = std::thread::scope(|scope| -> Result<_, Box<dyn Error>> {
         let sender = scope.spawn(|| {
             let started = Instant::now();
             let sent = match offer {
@@ -60,15 +69,17 @@ pub fn rate(network: &Network, offer: Offer<'_>, sink: &Sink, seconds: f64) -> R
             (sent, started.elapsed())
         });
         std::thread::sleep(SETTLE);
-        let (started, before) = (Instant::now(), sink.arrived());
+        let (started, before, cpu_before) = (Instant::now(), sink.arrived(), running.cpu());
         std::thread::sleep(Duration::from_secs_f64(seconds));
-        let (after, elapsed) = (sink.arrived(), started.elapsed());
+        let (after, elapsed, cpu_after) = (sink.arrived(), started.elapsed(), running.cpu());
         quiet.store(true, Ordering::Relaxed);
         let (sent, lasted) = sender.join().expect("the source does not panic");
-        let arrived = (after?.frames - before?.frames) as f64 / elapsed.as_secs_f64();
-        Ok((sent?? as f64, lasted.as_secs_f64(), arrived))
+        let frames = (after?.frames - before?.frames) as f64;
+        let cpu = cpu_after.zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+        let cpu_ns = cpu.map(|cpu| cpu.as_nanos() as f64 / frames.max(1.0));
+        Ok((sent?? as f64, lasted.as_secs_f64(), frames / elapsed.as_secs_f64(), cpu_ns))
     })?;
-    Ok(Rate { offered: offered / lasted / 1e6, arrived: arrived / 1e6 })
+    Ok(Rate { offered: offered / lasted / 1e6, arrived: arrived / 1e6, cpu_ns })
 }
 
 /// Sends frames one at a time, `gap` apart, and says how long each took from one host to the other, in nanoseconds.

@@ -51,14 +51,18 @@ impl Network {
         }
         // The flood's frames have no socket buffers, and r1 takes such only so.
         router.turn_on("r1", Offload::Receive)?;
-        // For the kernel's own routing.
-        router.set_parameter("net/ipv4/ip_forward", "1")?;
+        // For the kernel's own routing, once it is let.
         router.add_neighbour("r2", IpAddr::from([10, 0, 2, 2]), SINK_MAC)?;
         for net in 0..PREFIXES {
             let prefix = Ipv4Addr::from(NET + (net << 8));
             router.add_route(IpAddr::from(prefix), 24, IpAddr::from([10, 0, 2, 2]))?;
         }
         Ok(Network { source, router, sink })
+    }
+
+    /// Whether the kernel routes. It would beside a forwarder that leaves it its interfaces.
+    pub fn let_kernel_route(&self, yes: bool) -> Result<(), NamespaceError> {
+        self.router.set_parameter("net/ipv4/ip_forward", if yes { "1" } else { "0" })
     }
 
     /// What comes out of the source without end, as fast as the kernel makes it.

@@ -40,6 +40,17 @@ enum Fate {
     Elsewhere,
 }
 
+/// How a packet came.
+#[derive(Clone, Copy)]
+struct Came<'a> {
+    at: Time,
+    by: PortId,
+    /// The packet as it came in, for programs that may ask for it.
+    original: &'a [u8],
+    /// The step that egress begins with, if one unit can do all.
+    whole: Option<usize>,
+}
+
 /// What one batch received in place.
 #[derive(Default)]
 struct Tally {
@@ -59,6 +70,7 @@ impl Switch {
         output.extend(lent.made.drain(..).map(Departed::Made));
         // Passes are only counted where there can be more than two.
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
+        let whole = machine.egress_begins.filter(|_| self.queues.are_all_open());
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = Tally::default();
         for (number, frame) in batch.iter_mut().enumerate() {
@@ -77,7 +89,8 @@ impl Switch {
                 lent.original.extend_from_slice(&room[start..]);
             }
             let InPlace { packet, original, made } = &mut lent;
-            let work = |lent: &mut Lent<'_>| self.pass(lent, now, port, original, made);
+            let came = Came { at: now, by: port, original, whole };
+            let work = |lent: &mut Lent<'_>| self.pass(lent, came, made);
             match machine.compiled.lend(packet, room, start, work) {
                 Fate::Leaves(port, at) => {
                     frame.set_start(at);
@@ -103,60 +116,105 @@ impl Switch {
     }
 
     /// The whole way of one packet.
-    fn pass(
-        &mut self,
-        lent: &mut Lent<'_>,
-        now: Time,
-        came_by: PortId,
-        original: &[u8],
-        made: &mut Vec<Frame>,
-    ) -> Fate {
+    fn pass(&mut self, lent: &mut Lent<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
         let standard = self.layout.standard;
-        let clock = Now { ns: now.as_ns() };
-        lent.set_slot_to(standard.ingress_port, u64::from(came_by.0));
+        let now = Now { ns: came.at.as_ns() };
+        lent.set_slot_to(standard.ingress_port, u64::from(came.by.0));
         lent.set(standard.packet_length, lent.length() as u64);
-        lent.set(standard.ingress_global_timestamp, now.as_us());
-        let outcome = self.run_lent(unit::INGRESS, lent, clock);
+        lent.set(standard.ingress_global_timestamp, came.at.as_us());
+        let Some(egress_begins) = came.whole else { return self.pass_in_two(lent, came, made) };
+        let outcome = lent.run(unit::WHOLE, &mut self.objects, now);
         self.count_parser_error(lent.parser_error());
-        if let Some(fate) = self.failed(outcome, true) {
+        match outcome {
+            Outcome::Failed(step, _) | Outcome::Stopped(step) if step < egress_begins => {
+                self.ends_with_ingress(lent, outcome, came, made).unwrap_or(Fate::Gone)
+            }
+            _ => {
+                let port = PortId(lent.number(standard.egress_port) as u32);
+                let priority = self.priority(lent);
+                self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
+                self.ends_with_egress(lent, outcome, Leaving { port, at: came.at, depth: 0 }, came, made)
+            }
+        }
+    }
+
+    /// The same with a look at the queues between ingress and egress.
+    fn pass_in_two(&mut self, lent: &mut Lent<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
+        let standard = self.layout.standard;
+        let now = Now { ns: came.at.as_ns() };
+        let outcome = lent.run(unit::INGRESS, &mut self.objects, now);
+        self.count_parser_error(lent.parser_error());
+        if let Some(fate) = self.ends_with_ingress(lent, outcome, came, made) {
             return fate;
         }
+        lent.set(standard.instance_type, Instance::Normal as u64);
+        lent.set(standard.enq_timestamp, came.at.as_us());
+        lent.set(standard.enq_qdepth, 0);
+        let port = PortId(lent.number(standard.egress_spec) as u32);
+        let priority = self.priority(lent);
+        self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
+        let leaving = Leaving { port, at: came.at, depth: 0 };
+        let length = (lent.length() + lent.header_bytes()).saturating_sub(lent.measured_bytes());
+        self.prepare(lent, length, leaving);
+        let outcome = lent.run(unit::EGRESS, &mut self.objects, now);
+        self.ends_with_egress(lent, outcome, leaving, came, made)
+    }
+
+    fn priority(&self, lent: &Lent<'_>) -> usize {
+        self.layout.standard.priority.map_or(0, |slot| lent.number(slot) as usize).min(PRIORITIES - 1)
+    }
+
+    /// What became of a packet with the end of ingress; `None` if it goes on to egress at once.
+    fn ends_with_ingress(
+        &mut self,
+        lent: &Lent<'_>,
+        outcome: Outcome,
+        came: Came<'_>,
+        made: &mut Vec<Frame>,
+    ) -> Option<Fate> {
+        if let Some(fate) = self.failed(outcome, true) {
+            return Some(fate);
+        }
+        let standard = self.layout.standard;
         let is_plain = !lent.has_requests() && standard.mcast_grp.is_none_or(|slot| lent.number(slot) == 0);
         let spec = lent.number(standard.egress_spec) as u32;
         if is_plain && spec == self.config.drop_port {
-            return self.dropped_by_program(lent, DropReason::IngressProgram);
+            return Some(self.dropped_by_program(lent, DropReason::IngressProgram));
         }
-        let port = PortId(spec);
-        let priority = standard.priority.map_or(0, |slot| lent.number(slot) as usize).min(PRIORITIES - 1);
-        if !is_plain || !self.queues.is_open(port, priority) {
-            let packet = self.detached(lent, came_by, original);
-            self.work_left = self.config.max_work - 1;
-            self.after_ingress(packet, now, &mut ());
-            self.drive(now, made, &mut ());
-            return Fate::Elsewhere;
+        if is_plain && self.queues.is_open(PortId(spec), self.priority(lent)) {
+            return None;
         }
-        lent.set(standard.instance_type, Instance::Normal as u64);
-        lent.set(standard.enq_timestamp, now.as_us());
-        lent.set(standard.enq_qdepth, 0);
-        self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
-        let leaving = Leaving { port, at: now, depth: 0 };
-        let length = (lent.length() + lent.header_bytes()).saturating_sub(lent.measured_bytes());
-        self.prepare(lent, length, leaving);
-        let outcome = self.run_lent(unit::EGRESS, lent, clock);
+        let packet = detached(lent, came);
+        self.work_left = self.config.max_work - 1;
+        self.after_ingress(packet, came.at, &mut ());
+        self.drive(came.at, made, &mut ());
+        Some(Fate::Elsewhere)
+    }
+
+    /// What became of a packet with the end of egress, which goes on to the deparser by itself if nothing is asked for and
+    /// the packet is not dropped.
+    fn ends_with_egress(
+        &mut self,
+        lent: &Lent<'_>,
+        outcome: Outcome,
+        leaving: Leaving,
+        came: Came<'_>,
+        made: &mut Vec<Frame>,
+    ) -> Fate {
         if let Some(fate) = self.failed(outcome, false) {
             return fate;
         }
-        if let Outcome::Stopped(_) = outcome {
-            if !lent.has_requests() {
-                return self.dropped_by_program(lent, DropReason::EgressProgram);
-            }
-            let packet = self.detached(lent, came_by, original);
-            self.work_left = self.config.max_work - 2;
-            self.after_egress(packet, leaving, false, made, &mut ());
-            self.drive(now, made, &mut ());
-            return Fate::Elsewhere;
+        if let Outcome::Done(_) = outcome {
+            return self.leave(lent, leaving, made);
         }
-        self.leave(lent, leaving, made)
+        if !lent.has_requests() {
+            return self.dropped_by_program(lent, DropReason::EgressProgram);
+        }
+        let packet = detached(lent, came);
+        self.work_left = self.config.max_work - 2;
+        self.after_egress(packet, leaving, false, made, &mut ());
+        self.drive(came.at, made, &mut ());
+        Fate::Elsewhere
     }
 
     /// A deparsed packet leaves.
@@ -183,10 +241,6 @@ impl Switch {
         }
     }
 
-    fn run_lent(&mut self, unit: usize, lent: &mut Lent<'_>, now: Now) -> Outcome {
-        lent.run(unit, &mut self.objects, now)
-    }
-
     /// Drops a packet that did not come to the end of a unit.
     fn failed(&mut self, outcome: Outcome, in_ingress: bool) -> Option<Fate> {
         let (Outcome::Done(ending) | Outcome::Failed(_, ending)) = outcome else { return None };
@@ -200,18 +254,19 @@ impl Switch {
         self.drops.count(&mut self.registry, reason, site);
         Fate::Gone
     }
+}
 
-    /// A packet of the switch's own that goes on where the lent one stands.
-    fn detached(&self, lent: &Lent<'_>, ingress_port: PortId, original: &[u8]) -> Box<Packet> {
-        Box::new(Packet {
-            state: State::Compiled(Box::new(lent.detach())),
-            original: original.to_vec(),
-            ingress_port,
-            passes: 0,
-            max_bytes: u32::MAX,
-            parsed_bytes: lent.measured_bytes(),
-            trace: 0,
-            pass: 0,
-        })
-    }
+/// A packet of the switch's own that goes on where the lent one stands.
+#[cold]
+fn detached(lent: &Lent<'_>, came: Came<'_>) -> Box<Packet> {
+    Box::new(Packet {
+        state: State::Compiled(Box::new(lent.detach())),
+        original: came.original.to_vec(),
+        ingress_port: came.by,
+        passes: 0,
+        max_bytes: u32::MAX,
+        parsed_bytes: lent.measured_bytes(),
+        trace: 0,
+        pass: 0,
+    })
 }

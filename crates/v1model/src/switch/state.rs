@@ -6,7 +6,7 @@ use engine::{PacketState, Preserved, Requested};
 use ir::{Kept, LocId, Op, Program, Request, SlotId};
 use jit::{Compiled, Lent, Plan, Probe, Speed, Step, Unit, Unsupported};
 
-use super::layout::Layout;
+use super::layout::{Layout, Standard};
 
 /// A packet's state. Packets that are traced are interpreted, whatever the others are.
 #[derive(Clone, Debug)]
@@ -140,6 +140,8 @@ pub(super) mod unit {
     pub const DEPARSE: usize = 2;
     /// The parser alone, for copies of the packet as it came in.
     pub const PARSE: usize = 3;
+    /// All of a packet's way, if nothing is asked for, it goes to one port, and no queue holds it up.
+    pub const WHOLE: usize = 4;
 }
 
 /// A program in machine code.
@@ -148,6 +150,45 @@ pub(super) struct Machine {
     pub compiled: Compiled,
     /// Whether the packet as it came in may be asked for after code ran on it.
     pub keeps_original: bool,
+    /// The step of [`unit::WHOLE`] that egress begins with, if there is such a unit.
+    pub egress_begins: Option<usize>,
+}
+
+/// Whether the switch can do between ingress and egress what it does from code, without looking at the packet: what it
+/// tells egress must be constants and what it told ingress, and what it counts by must not be changed by egress.
+fn can_be_whole(program: &Program, layout: &Layout) -> bool {
+    let (blocks, standard) = (layout.blocks, layout.standard);
+    let before = [blocks.parser, blocks.verify_checksum, blocks.ingress];
+    let behind = [blocks.egress, blocks.compute_checksum, blocks.deparser];
+    let written = |bodies: [ir::BodyId; 3], slot| bodies.iter().any(|body| jit::writes(program, *body, slot));
+    // Headers that ingress adds or removes change the length that egress sees.
+    let length_is_read = standard.packet_length.is_some_and(|slot| {
+        let is_kept = |kept: &Kept| matches!(kept, Kept::Slot(kept) if *kept == slot);
+        let is_read = behind.iter().any(|body| jit::reads(program, *body, slot));
+        is_read || program.field_lists.values().flatten().any(is_kept)
+    });
+    let clock = standard.ingress_global_timestamp;
+    let times = [standard.egress_global_timestamp, standard.enq_timestamp];
+    let tells_time = times.iter().any(Option::is_some);
+    let has_clock = clock.is_some_and(|slot| !written(before, slot));
+    let queue_stays = standard.priority.is_none_or(|slot| !written(behind, slot));
+    !length_is_read && (has_clock || !tells_time) && queue_stays && !written(behind, standard.egress_port)
+}
+
+/// What the switch does between ingress and egress with a packet that goes on at once.
+fn between(standard: Standard, drop_port: u32) -> Vec<Step> {
+    let mut steps = vec![Step::StopIfAsked];
+    steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));
+    steps.push(Step::StopIf(standard.egress_spec, u64::from(drop_port)));
+    steps.push(Step::Copy(standard.egress_port, standard.egress_spec));
+    steps.push(Step::Set(standard.egress_spec, u64::from(drop_port == 0)));
+    let zero =
+        [standard.instance_type, standard.enq_qdepth, standard.deq_qdepth, standard.deq_timedelta, standard.drop_site];
+    steps.extend(zero.into_iter().flatten().map(|slot| Step::Set(slot, 0)));
+    let times = [standard.egress_global_timestamp, standard.enq_timestamp];
+    let clock = standard.ingress_global_timestamp;
+    steps.extend(times.into_iter().flatten().zip(clock.iter().cycle()).map(|(time, clock)| Step::Copy(time, *clock)));
+    steps
 }
 
 impl Machine {
@@ -167,7 +208,12 @@ impl Machine {
         let mut egress =
             vec![Step::Run(blocks.egress), Step::StopIfAsked, Step::StopIf(standard.egress_spec, u64::from(drop_port))];
         egress.extend(deparse.clone());
-        let plan = Plan {
+        let mut whole = ingress.clone();
+        whole.extend(between(standard, drop_port));
+        let egress_begins = can_be_whole(program, layout).then_some(whole.len());
+        whole.extend(egress.clone());
+        let whole = Unit { steps: whole, fresh: true, next: vec![unit::EGRESS, unit::DEPARSE] };
+        let mut plan = Plan {
             units: vec![
                 Unit { steps: ingress, fresh: true, next: vec![unit::EGRESS] },
                 Unit { steps: egress, fresh: false, next: vec![unit::DEPARSE, unit::EGRESS] },
@@ -176,6 +222,7 @@ impl Machine {
             ],
             visible: Some(standard.all()),
         };
+        plan.units.extend(egress_begins.map(|_| whole));
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
         let keeps_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
@@ -183,6 +230,6 @@ impl Machine {
             Some(probe) => Compiled::probed(program, &plan, Speed::Run, probe)?,
             None => Compiled::new(program, &plan, Speed::Run)?,
         };
-        Ok(Machine { compiled, keeps_original })
+        Ok(Machine { compiled, keeps_original, egress_begins })
     }
 }
