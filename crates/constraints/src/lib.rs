@@ -47,7 +47,7 @@ mod show;
 mod value;
 
 pub use checker::{Checker, Violation};
-pub use references::{Broken, Item, References};
+pub use references::{Broken, Item, References, Touches};
 
 /// The longest restriction that is read, in bytes.
 pub const MAX_TEXT: usize = 64 << 10;

@@ -67,14 +67,24 @@ struct Count {
     used: usize,
 }
 
-/// What refers to what in a switch. It sees every write ([`References::update`]) and remembers only values and counts.
+/// What refers to what in a switch. It sees every write ([`References::replace`]) and remembers values and counts only.
 #[derive(Debug, Default)]
 pub struct References {
     relations: Relations,
     counts: Vec<Counts>,
+    /// What is there, by the names that callers give it, as far as it refers or can be referred to.
+    held: HashMap<Vec<u8>, Touches>,
 }
 
-/// How an item touches a relation.
+/// How an item refers, and is referred to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touches {
+    list: Vec<Touch>,
+    /// The item says nothing of its action, which stays as it was.
+    keeps_action: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Touch {
     relation: usize,
     values: Vec<Vec<u8>>,
@@ -88,7 +98,7 @@ impl References {
     pub fn new(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnostics) -> References {
         let relations = refers_to::read(info, map, diagnostics);
         let counts = vec![Counts::new(); relations.list.len()];
-        References { relations, counts }
+        References { relations, counts, held: HashMap::new() }
     }
 
     /// Whether nothing refers to anything.
@@ -96,37 +106,39 @@ impl References {
         self.relations.list.is_empty()
     }
 
-    /// Takes note that `old` becomes `new`: `None` and an item for an insertion, an item and `None` for a deletion, two
-    /// for a change. If anything of `new` refers to something that is not there then, or something that is referred to
-    /// is gone, nothing changes, and the first such reference is told.
-    pub fn update(&mut self, old: Option<Item<'_>>, new: Option<Item<'_>>) -> Result<(), Broken> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let (gone, come) = (self.touches(old), self.touches(new));
-        self.count(&gone, &come);
-        let broken = come.iter().find_map(|touch| self.missing(touch));
+    /// Puts an item in the place of the one that has the name `key`, or takes it away (`None`), and gives what was there.
+    ///
+    /// # Errors
+    /// If anything of the item refers to something that is not there then, or something that is referred to would be
+    /// gone. Nothing has changed then.
+    pub fn replace(&mut self, key: &[u8], item: Option<Touches>) -> Result<Option<Touches>, Broken> {
+        let before = self.force(key, item);
+        let now = self.held.get(key).map_or(&[][..], |touches| &touches.list);
+        let broken = now.iter().find_map(|touch| self.missing(touch));
+        let gone = before.as_ref().map_or(&[][..], |touches| &touches.list);
         match broken.or_else(|| gone.iter().find_map(|touch| self.in_use(touch))) {
-            None => Ok(()),
+            None => Ok(before),
             Some(broken) => {
-                self.count(&come, &gone);
+                self.force(key, before);
                 Err(broken)
             }
         }
     }
 
-    /// Like [`References::update`] without asking: to take back a write that failed elsewhere, or a batch in any order.
-    pub fn force(&mut self, old: Option<Item<'_>>, new: Option<Item<'_>>) {
-        let (gone, come) = (self.touches(old), self.touches(new));
-        self.count(&gone, &come);
-    }
-
-    fn count(&mut self, gone: &[Touch], come: &[Touch]) {
-        for touch in come {
+    /// Like [`References::replace`] without asking: to take back a write that failed elsewhere, or to begin with what is
+    /// there in any order.
+    pub fn force(&mut self, key: &[u8], item: Option<Touches>) -> Option<Touches> {
+        let before = self.held.remove(key);
+        let mut item = item.unwrap_or_default();
+        if std::mem::take(&mut item.keeps_action) {
+            let of_action = |touch: &&Touch| matches!(touch.by, Some(Source::Action(_)));
+            item.list.extend(before.iter().flat_map(|before| before.list.iter().filter(of_action)).cloned());
+        }
+        for touch in &item.list {
             let count = self.counts[touch.relation].entry(touch.values.clone()).or_default();
             *(if touch.by.is_some() { &mut count.used } else { &mut count.provided }) += 1;
         }
-        for touch in gone {
+        for touch in before.iter().flat_map(|before| &before.list) {
             let Some(count) = self.counts[touch.relation].get_mut(&touch.values) else { continue };
             let number = if touch.by.is_some() { &mut count.used } else { &mut count.provided };
             *number = number.saturating_sub(1);
@@ -134,6 +146,10 @@ impl References {
                 self.counts[touch.relation].remove(&touch.values);
             }
         }
+        if !item.list.is_empty() {
+            self.held.insert(key.to_vec(), item);
+        }
+        before
     }
 
     fn of(&self, touch: &Touch) -> Count {
@@ -158,11 +174,14 @@ impl References {
         })
     }
 
-    fn touches(&self, item: Option<Item<'_>>) -> Vec<Touch> {
+    /// How an item refers and is referred to; to be given to [`References::replace`].
+    pub fn touches(&self, item: Item<'_>) -> Touches {
         let mut out = Vec::new();
+        let mut keeps_action = false;
         match item {
             // Default entries match nothing, and so neither have values to refer to nor refer by their match.
-            Some(Item::Entry(entry)) => {
+            Item::Entry(entry) => {
+                keeps_action = entry.action.is_none();
                 if !entry.is_default_action {
                     self.touches_of_match(entry, &mut out);
                 }
@@ -175,18 +194,17 @@ impl References {
                     _ => {}
                 }
             }
-            Some(Item::Member(member)) => {
+            Item::Member(member) => {
                 if let Some(action) = &member.action {
                     self.touches_of_action(action, &mut out);
                 }
             }
-            Some(Item::MulticastGroup(id)) => {
+            Item::MulticastGroup(id) => {
                 let values = vec![canonical(&id.to_be_bytes())];
                 self.provides(Target::MulticastGroups, |_| Some(values.clone()), &mut out);
             }
-            None => {}
         }
-        out
+        Touches { list: out, keeps_action }
     }
 
     fn provides(&self, target: Target, values: impl Fn(&[u32]) -> Option<Vec<Vec<u8>>>, out: &mut Vec<Touch>) {

@@ -94,12 +94,23 @@ fn call(action_id: u32, values: &[u8]) -> v1::Action {
     v1::Action { action_id, params: values.iter().enumerate().map(argument).collect() }
 }
 
+/// The name of an entry: its table and its match.
+fn key(entry: &TableEntry) -> Vec<u8> {
+    format!("{} {:?} {}", entry.table_id, entry.r#match, entry.is_default_action).into_bytes()
+}
+
+fn put(references: &mut References, key: &[u8], item: Item<'_>) -> Result<(), String> {
+    let touches = references.touches(item);
+    references.replace(key, Some(touches)).map(drop).map_err(|broken| broken.to_string())
+}
+
+/// Inserts or modifies an entry.
 fn insert(references: &mut References, entry: &TableEntry) -> Result<(), String> {
-    references.update(None, Some(Item::Entry(entry))).map_err(|broken| broken.to_string())
+    put(references, &key(entry), Item::Entry(entry))
 }
 
 fn delete(references: &mut References, entry: &TableEntry) -> Result<(), String> {
-    references.update(Some(Item::Entry(entry)), None).map_err(|broken| broken.to_string())
+    references.replace(&key(entry), None).map(drop).map_err(|broken| broken.to_string())
 }
 
 #[test]
@@ -136,7 +147,7 @@ fn what_is_referred_to_has_to_stay() {
     // A route that goes elsewhere lets the next hop go.
     insert(&mut references, &other).unwrap();
     let moved = entry(ROUTE, &[8], Some((SET_ROUTE, &[2])));
-    references.update(Some(Item::Entry(&routes[1])), Some(Item::Entry(&moved))).unwrap();
+    insert(&mut references, &moved).unwrap();
     delete(&mut references, &hop).unwrap();
     assert!(delete(&mut references, &other).is_err());
 }
@@ -150,7 +161,7 @@ fn a_refused_write_leaves_nothing_behind() {
     let route = entry(ROUTE, &[7], Some((SET_ROUTE, &[1])));
     insert(&mut references, &route).unwrap();
     for _ in 0..3 {
-        assert!(references.update(Some(Item::Entry(&route)), Some(Item::Entry(&wrong))).is_err());
+        assert!(insert(&mut references, &wrong).is_err());
         assert!(delete(&mut references, &hop).is_err());
     }
     delete(&mut references, &route).unwrap();
@@ -176,7 +187,7 @@ fn members_one_shots_and_groups_count() {
     use v1::table_action::Type;
     let mut references = references();
     let member = v1::ActionProfileMember { action: Some(call(REPLICATE, &[3])), ..Default::default() };
-    assert!(references.update(None, Some(Item::Member(&member))).is_err());
+    assert!(put(&mut references, b"member", Item::Member(&member)).is_err());
     let one = v1::ActionProfileAction { action: Some(call(REPLICATE, &[3])), ..Default::default() };
     let set = v1::ActionProfileActionSet { action_profile_actions: vec![one], ..Default::default() };
     let action = Some(v1::TableAction { r#type: Some(Type::ActionProfileActionSet(set)) });
@@ -185,13 +196,35 @@ fn members_one_shots_and_groups_count() {
         insert(&mut references, &one_shot).unwrap_err(),
         "action `C.replicate` refers to an entry that does not exist: multicast groups with `multicast_group_id` = 0x03"
     );
-    references.update(None, Some(Item::MulticastGroup(3))).unwrap();
-    references.update(None, Some(Item::Member(&member))).unwrap();
+    put(&mut references, b"group", Item::MulticastGroup(3)).unwrap();
+    put(&mut references, b"member", Item::Member(&member)).unwrap();
     insert(&mut references, &one_shot).unwrap();
     delete(&mut references, &one_shot).unwrap();
-    assert!(references.update(Some(Item::MulticastGroup(3)), None).is_err());
-    references.update(Some(Item::Member(&member)), None).unwrap();
-    references.update(Some(Item::MulticastGroup(3)), None).unwrap();
+    assert!(references.replace(b"group", None).is_err());
+    references.replace(b"member", None).unwrap();
+    references.replace(b"group", None).unwrap();
+}
+
+#[test]
+fn an_entry_that_is_changed_without_an_action_keeps_its_action() {
+    let mut references = references();
+    let hop = entry(NEXTHOP, &[1], None);
+    insert(&mut references, &hop).unwrap();
+    insert(&mut references, &entry(ROUTE, &[7], Some((SET_ROUTE, &[1])))).unwrap();
+    insert(&mut references, &entry(ROUTE, &[7], None)).unwrap();
+    assert!(delete(&mut references, &hop).is_err());
+}
+
+#[test]
+fn what_was_replaced_can_be_put_back() {
+    let mut references = references();
+    let hop = entry(NEXTHOP, &[1], None);
+    insert(&mut references, &hop).unwrap();
+    let route = entry(ROUTE, &[7], Some((SET_ROUTE, &[1])));
+    insert(&mut references, &route).unwrap();
+    let before = references.replace(&key(&route), None).unwrap();
+    references.force(&key(&route), before);
+    assert!(delete(&mut references, &hop).is_err());
 }
 
 #[test]
