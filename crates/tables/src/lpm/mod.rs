@@ -13,6 +13,7 @@ mod trie;
 
 use crate::exact::Exact;
 use crate::layout::{FieldKind, Layout};
+use crate::simd::{Level, level};
 use crate::{BATCH, MISS, PackedLookup};
 use direct::Direct;
 use smallvec::SmallVec;
@@ -51,6 +52,8 @@ pub struct Lpm {
     free: Vec<u32>,
     trie: Trie,
     len: usize,
+    /// Nodes are bitmaps, and counting their bits takes an instruction that not every processor has.
+    level: Level,
 }
 
 /// The prefix field, its first bit at the top, with zeros behind it.
@@ -92,6 +95,7 @@ impl Lpm {
             free: Vec::new(),
             trie,
             len: 0,
+            level: level(),
         }
     }
 
@@ -258,16 +262,26 @@ impl Lpm {
     }
 }
 
-impl PackedLookup for Lpm {
-    fn words(&self) -> usize {
-        self.words
-    }
-
-    fn lookup(&self, key: &[u64]) -> Option<u32> {
+impl Lpm {
+    #[inline(always)]
+    fn lookup_one(&self, key: &[u64]) -> Option<u32> {
         self.lookup_in(&self.branches[self.branch(key)? as usize], key)
     }
 
-    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    fn lookup_one_fast(&self, key: &[u64]) -> Option<u32> {
+        self.lookup_one(key)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+    fn lookup_all_fast(&self, keys: &[u64], found: &mut [u32]) {
+        self.lookup_all(keys, found);
+    }
+
+    #[inline(always)]
+    fn lookup_all(&self, keys: &[u64], found: &mut [u32]) {
         let words = self.words;
         let only = match &self.by_exact {
             None => self.branches.first(),
@@ -275,7 +289,7 @@ impl PackedLookup for Lpm {
         };
         let Some(branch) = only else {
             for (at, found) in found.iter_mut().enumerate() {
-                *found = self.lookup(&keys[at * words..][..words]).unwrap_or(MISS);
+                *found = self.lookup_one(&keys[at * words..][..words]).unwrap_or(MISS);
             }
             return;
         };
@@ -294,6 +308,30 @@ impl PackedLookup for Lpm {
                     *found = self.trie.lookup(branch.root, &self.value(key(at))).unwrap_or(MISS);
                 }
             }
+        }
+    }
+}
+
+impl PackedLookup for Lpm {
+    fn words(&self) -> usize {
+        self.words
+    }
+
+    fn lookup(&self, key: &[u64]) -> Option<u32> {
+        match self.level {
+            Level::Baseline => self.lookup_one(key),
+            // SAFETY: `level` found every feature that the function is compiled for.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 => unsafe { self.lookup_one_fast(key) },
+        }
+    }
+
+    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) {
+        match self.level {
+            Level::Baseline => self.lookup_all(keys, found),
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 => unsafe { self.lookup_all_fast(keys, found) },
         }
     }
 }
