@@ -2,57 +2,43 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostics, SourceMap};
+use source::{Diagnostics, FileId, SourceMap};
 
-use super::{Reached, Target, frontend};
-use crate::random::Random;
-use crate::{corpus, worker};
+use super::text::{Format, Texts};
+use super::{Reached, frontend};
+use crate::corpus;
 
-/// Entries files.
+/// Entries files for the router.
 pub struct EntriesFile {
     program: Arc<::ir::Program>,
-    inputs: Vec<Vec<u8>>,
 }
 
-impl EntriesFile {
-    pub fn new() -> EntriesFile {
-        let path = corpus::root().join("examples/router/router.p4");
-        let text = std::fs::read_to_string(path).expect("the router is in the repository");
-        let compiled = frontend::compile(&text);
-        let program = compiled.program.unwrap_or_else(|| {
-            panic!("the router does not compile:\n{}", compiled.diagnostics.render(&compiled.map, false))
-        });
-        EntriesFile { program: Arc::new(program), inputs: corpus::contents(".json") }
-    }
+/// Mutations of the repository's JSON files.
+pub fn target() -> Texts<EntriesFile> {
+    let path = corpus::root().join("examples/router/router.p4");
+    let text = std::fs::read_to_string(path).expect("the router is in the repository");
+    let compiled = frontend::compile(&text);
+    let program = compiled.program.unwrap_or_else(|| {
+        panic!("the router does not compile:\n{}", compiled.diagnostics.render(&compiled.map, false))
+    });
+    Texts::new(EntriesFile { program: Arc::new(program) }, corpus::contents(".json"))
 }
 
-impl Target for EntriesFile {
-    fn seeds(&self) -> Vec<Vec<u8>> {
-        self.inputs.clone()
+impl Format for EntriesFile {
+    type Value = ::entries::Entries;
+
+    fn file_name(&self) -> &'static str {
+        "entries.json"
     }
 
-    fn generate(&mut self, random: &mut Random) -> Vec<u8> {
-        worker::mutated(&self.inputs, random)
+    fn read(&self, map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<::entries::Entries> {
+        ::entries::parse(map, file, &self.program, diagnostics)
     }
 
-    fn run(&mut self, input: &[u8]) -> Vec<u64> {
-        let mut reached = Reached::default();
-        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let text = String::from_utf8_lossy(input);
-        let file = map.add("entries.json", text.as_ref());
-        let entries = ::entries::parse(&map, file, &self.program, &mut diagnostics);
-        assert_eq!(entries.is_none(), diagnostics.has_errors(), "entries are given if and only if there is no mistake");
-        reached.findings(&map, &diagnostics);
-        if let Some(entries) = entries {
-            let counts = [entries.tables.len(), entries.defaults.len(), entries.groups.len(), entries.mirrors.len()];
-            reached.add(counts.map(|count| count.min(3)));
-            self.apply(&entries);
-        }
-        reached.list()
-    }
-
-    fn keep(&mut self, input: Vec<u8>) {
-        worker::remember(&mut self.inputs, input);
+    fn hold(&self, entries: ::entries::Entries, reached: &mut Reached) {
+        let counts = [entries.tables.len(), entries.defaults.len(), entries.groups.len(), entries.mirrors.len()];
+        reached.add(counts.map(|count| count.min(3)));
+        self.apply(&entries);
     }
 }
 

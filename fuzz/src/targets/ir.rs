@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostics, SourceMap};
+use source::{Diagnostics, FileId, SourceMap};
 
-use super::{Reached, Target, frontend, packets};
+use super::text::{Format, Texts};
+use super::{Reached, frontend, packets};
 use crate::random::Random;
-use crate::{corpus, program, worker};
+use crate::{corpus, program};
 
 /// A program's printed form reads back as the same program.
 pub fn reads_back(text: &str, program: &::ir::Program) {
@@ -21,70 +22,46 @@ pub fn reads_back(text: &str, program: &::ir::Program) {
 }
 
 /// IR text.
-pub struct Ir {
-    inputs: Vec<Vec<u8>>,
-}
+pub struct Ir;
 
-impl Ir {
-    pub fn new() -> Ir {
-        let mut inputs = corpus::contents(".ir");
-        let sources = corpus::contents(".p4").into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
-        for text in sources.chain((0..20).map(program::generate)) {
-            if let Some(program) = frontend::program(&text) {
-                inputs.push(program.to_string().into_bytes());
-            }
+/// Mutations of the repository's IR, and of what its programs and generated ones compile to.
+pub fn target() -> Texts<Ir> {
+    let mut inputs = corpus::contents(".ir");
+    let sources = corpus::contents(".p4").into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
+    for text in sources.chain((0..20).map(program::generate)) {
+        if let Some(program) = frontend::program(&text) {
+            inputs.push(program.to_string().into_bytes());
         }
-        Ir { inputs }
     }
+    Texts::new(Ir, inputs)
 }
 
-impl Target for Ir {
-    fn seeds(&self) -> Vec<Vec<u8>> {
-        self.inputs.clone()
+impl Format for Ir {
+    type Value = ::ir::Program;
+
+    fn file_name(&self) -> &'static str {
+        "fuzz.ir"
     }
 
-    fn generate(&mut self, random: &mut Random) -> Vec<u8> {
-        worker::mutated(&self.inputs, random)
+    fn read(&self, map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<::ir::Program> {
+        ::ir::parse(map, file, diagnostics)
     }
 
-    fn run(&mut self, input: &[u8]) -> Vec<u64> {
-        let mut reached = Reached::default();
-        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let text = String::from_utf8_lossy(input);
-        let file = map.add("fuzz.ir", text.as_ref());
-        let program = ::ir::parse(&map, file, &mut diagnostics);
-        assert_eq!(
-            program.is_none(),
-            diagnostics.has_errors(),
-            "a program is given if and only if there is no mistake"
-        );
-        reached.findings(&map, &diagnostics);
-        let Some(program) = program else { return reached.list() };
+    fn hold(&self, program: ::ir::Program, reached: &mut Reached) {
         let printed = program.to_string();
         reads_back(&printed, &program);
-        match ::ir::validate(&program) {
-            Ok(()) => {
-                reached.instructions(&printed);
-                let program = Arc::new(program);
-                let mut random = Random::new(printed.len() as u64);
-                if let Some(mut run) = packets::Run::new(program, 1) {
-                    run.entries(&mut random, 8);
-                    for size in [0, 1, 14, 64, 200] {
-                        let data = random.bytes(size);
-                        run.packet(size as u32 % 4, data);
-                    }
-                }
-            }
-            Err(violations) => {
-                for violation in violations {
-                    reached.add(format!("{:?}", violation.rule));
-                }
+        if let Err(violations) = ::ir::validate(&program) {
+            violations.iter().for_each(|violation| reached.add(format!("{:?}", violation.rule)));
+            return;
+        }
+        reached.instructions(&printed);
+        let mut random = Random::new(printed.len() as u64);
+        if let Some(mut run) = packets::Run::new(Arc::new(program), 1) {
+            run.entries(&mut random, 8);
+            for size in [0, 1, 14, 64, 200] {
+                let data = random.bytes(size);
+                run.packet(size as u32 % 4, data);
             }
         }
-        reached.list()
-    }
-
-    fn keep(&mut self, input: Vec<u8>) {
-        worker::remember(&mut self.inputs, input);
     }
 }

@@ -5,6 +5,7 @@ mod frontend;
 mod ir;
 mod packets;
 mod pcap;
+mod text;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -38,9 +39,9 @@ pub trait Target {
 pub fn open(name: &str) -> Box<dyn Target> {
     match name {
         "frontend" => Box::new(frontend::Frontend::new()),
-        "ir" => Box::new(ir::Ir::new()),
+        "ir" => Box::new(ir::target()),
         "packets" => Box::new(packets::Packets::new()),
-        "entries" => Box::new(entries::EntriesFile::new()),
+        "entries" => Box::new(entries::target()),
         "pcap" => Box::new(pcap::Captures::new()),
         other => unreachable!("`{other}` is listed and not implemented"),
     }
@@ -48,7 +49,7 @@ pub fn open(name: &str) -> Box<dyn Target> {
 
 /// What an input reached, collected.
 #[derive(Default)]
-struct Reached(BTreeSet<u64>);
+pub struct Reached(BTreeSet<u64>);
 
 impl Reached {
     /// It reached this.
