@@ -3,7 +3,10 @@
 
 mod support;
 
+use std::process::Command;
+
 use serde_json::Value;
+use support::network::Network;
 use support::{Directory, Done, drop_line, run, triplane};
 use wire::pcap::Writer;
 
@@ -121,6 +124,64 @@ fn captures_are_replayed() {
     let done = command(&["bench", "examples/wire/wire.p4", "--traffic", &empty]);
     assert_eq!(done.code, Some(1));
     assert!(done.stderr.contains("has no packets"), "{done:?}");
+}
+
+/// A namespace in which `gen0` is connected with `p1` and `sink0` with `p2`. It goes away with this value.
+struct Cables(String);
+
+impl Cables {
+    fn new() -> Option<Cables> {
+        if let Some(reason) = Network::obstacle(&[]) {
+            skip::test(&reason);
+            return None;
+        }
+        let cables = Cables(format!("triplane-{}", support::unique()));
+        let ip = |arguments: &[&str]| run(Command::new("ip").args(arguments)).ok();
+        ip(&["netns", "add", &cables.0]);
+        for (end, other) in [("gen0", "p1"), ("sink0", "p2")] {
+            ip(&["-n", &cables.0, "link", "add", end, "type", "veth", "peer", "name", other]);
+            for link in [end, other] {
+                // Nobody sends IPv6 on their own, and frames can be counted.
+                ip(&["-n", &cables.0, "link", "set", link, "addrgenmode", "none", "up"]);
+            }
+        }
+        Some(cables)
+    }
+
+    fn bench(&self, arguments: &[&str]) -> Done {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.0, env!("CARGO_BIN_EXE_triplane")]).args(arguments);
+        run(command.current_dir(support::root()))
+    }
+}
+
+impl Drop for Cables {
+    fn drop(&mut self) {
+        let _ = run(Command::new("ip").args(["netns", "delete", &self.0]));
+    }
+}
+
+#[test]
+fn live_trials_count_what_arrives() {
+    let Some(cables) = Cables::new() else { return };
+    let live = ["--live", "gen0:sink0", "--trial", "0.05", "--json"];
+    let nobody = cables.bench(&[&["bench", "--traffic", "udp"], &live[..]].concat());
+    assert_eq!(nobody.code, Some(3), "{nobody:?}");
+    assert!(nobody.stderr.contains("frames sent on gen0 arrived at sink0; start the switch"), "{nobody:?}");
+
+    let ports = ["--port", "1=p1", "--port", "2=p2", "--traffic", "udp,flows=100,dst=10.0.2.0/24"];
+    let result = cables.bench(&[ROUTER, &ports, &live].concat()).ok().json();
+    let trials = result["trials"].as_array().expect("a list");
+    for trial in trials {
+        let [sent, received, lost] = ["sent", "received", "lost"].map(|name| number(trial, name));
+        assert!(received <= sent && lost == sent - received, "{result:#}");
+    }
+    let best = trials.iter().filter(|trial| number(trial, "lost") == 0);
+    let best = best.map(|trial| number(trial, "sent") as f64 / trial["seconds"].as_f64().expect("a number"));
+    assert_eq!(result["best_pps"].as_f64(), best.max_by(f64::total_cmp), "{result:#}");
+    let latency = &result["latency"];
+    assert!(number(latency, "received") > 0 && number(latency, "received") <= number(latency, "sent"), "{result:#}");
+    assert!(number(latency, "median_ns") <= number(latency, "p99_ns"), "{result:#}");
 }
 
 #[test]

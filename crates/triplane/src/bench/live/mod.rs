@@ -74,6 +74,11 @@ impl Trial {
         self.received as f64 / self.seconds.max(1e-9)
     }
 
+    /// Whether the sender sent all it could, and not a rate it was asked for.
+    pub fn is_short(&self) -> bool {
+        self.asked_pps == 0.0 || self.sent_pps() < self.asked_pps * 0.95
+    }
+
     /// Lost frames as a part of those sent, from 0 to 1.
     pub fn loss(&self) -> f64 {
         self.lost() as f64 / self.sent.max(1) as f64

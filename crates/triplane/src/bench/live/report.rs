@@ -8,14 +8,14 @@ use crate::bench::report::{amount, grouped};
 
 /// The head of the table of trials.
 pub fn head() -> String {
-    format!("  {:>16}  {:>16}  {:>12}  {:>9}\n", "offered/s", "received/s", "lost", "")
+    format!("  {:>16}  {:>16}  {:>16}  {:>10}  {:>7}\n", "asked for /s", "sent /s", "received /s", "lost", "%")
 }
 
 /// A line of the table.
 pub fn line(trial: &Trial) -> String {
+    let asked = if trial.asked_pps > 0.0 { amount(trial.asked_pps) } else { "all there are".to_owned() };
     let (sent, received) = (amount(trial.sent_pps()), amount(trial.received_pps()));
-    let lost = grouped(trial.lost());
-    format!("  {sent:>16}  {received:>16}  {lost:>12}  {:>8}%\n", format!("{:.3} ", trial.loss() * 100.0))
+    format!("  {asked:>16}  {sent:>16}  {received:>16}  {:>10}  {:>7.3}\n", grouped(trial.lost()), trial.loss() * 100.0)
 }
 
 /// What the trials say.
@@ -26,8 +26,8 @@ pub fn verdict(trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> S
     match best(trials, tolerated) {
         Some(trial) => {
             text.push_str(&format!("  {:12}{} packets/s {limit}\n", "best", amount(trial.sent_pps())));
-            if trial.asked_pps == 0.0 {
-                text.push_str("              that is all the sender can send; the switch may carry more\n");
+            if trial.is_short() {
+                text.push_str("              the sender had no more to give; what is between may carry more\n");
             }
         }
         None => text.push_str(&format!("  {:12}no rate {limit} was found; the lowest tried lost too\n", "best")),
@@ -67,7 +67,8 @@ pub fn json(ends: &Ends, traffic: &str, trials: &[Trial], tolerated: f64, latenc
     });
     let whole = json!({
         "from": ends.from, "to": ends.to, "traffic": traffic, "trials": told, "tolerated_loss": tolerated,
-        "best_pps": best(trials, tolerated).map(Trial::sent_pps), "latency": latency,
+        "best_pps": best(trials, tolerated).map(Trial::sent_pps),
+        "sender_limited": best(trials, tolerated).map(Trial::is_short), "latency": latency,
     });
     format!("{whole:#}\n")
 }
