@@ -1,6 +1,7 @@
 //! Why packets were dropped, and where in the program.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use source::Place;
 
@@ -104,11 +105,16 @@ impl std::fmt::Display for DropSite {
 
 /// Counts drops, by reason and by place, in a [`Registry`]: `drop.ingress.program` counts all of a reason,
 /// `drop.ingress.program.at.router.p4:88:9` those of one place.
+///
+/// Clones, for other workers, know of the same sites.
 #[derive(Clone, Debug)]
 pub struct Drops {
     reasons: Vec<Stat>,
+    /// The sites that this worker has dropped at.
     sites: BTreeMap<(DropReason, u32), Stat>,
-    places: HashMap<u32, (Place, String)>,
+    /// Those that any has.
+    all: Arc<Mutex<BTreeMap<(DropReason, u32), Stat>>>,
+    places: Arc<HashMap<u32, (Place, String)>>,
 }
 
 impl Drops {
@@ -116,7 +122,7 @@ impl Drops {
     /// which body each is in.
     pub fn new(registry: &mut Registry, places: HashMap<u32, (Place, String)>) -> Drops {
         let reasons = DropReason::ALL.iter().map(|reason| registry.register(format!("drop.{}", reason.name())));
-        Drops { reasons: reasons.collect(), sites: BTreeMap::new(), places }
+        Drops { reasons: reasons.collect(), sites: BTreeMap::new(), all: Arc::default(), places: Arc::new(places) }
     }
 
     /// Counts a packet. `site` is the number of a place in the program, 0 for none.
@@ -136,7 +142,9 @@ impl Drops {
             Some((place, _)) => format!("drop.{}.at.{place}", reason.name()),
             None => format!("drop.{}.at.unknown", reason.name()),
         };
-        let stat = *self.sites.entry((reason, site)).or_insert_with(|| registry.register(name));
+        let stat = registry.register(name);
+        self.sites.insert((reason, site), stat);
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).insert((reason, site), stat);
         registry.add(stat, packets);
     }
 
@@ -152,7 +160,8 @@ impl Drops {
             place: self.places.get(site).cloned(),
             packets: registry.value(*stat),
         };
-        let mut sites: Vec<DropSite> = self.sites.iter().map(site).collect();
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sites: Vec<DropSite> = all.iter().map(site).collect();
         sites.sort_by_key(|site| (site.reason, std::cmp::Reverse(site.packets)));
         sites
     }

@@ -36,6 +36,6 @@ pub use mirror::{MirrorSession, MirrorSessions};
 pub use multicast::{MAX_REPLICAS, MulticastGroup, MulticastGroups, Replica};
 pub use notification::Notification;
 pub use ports::Ports;
-pub use queue::{Departure, EgressQueues, PRIORITIES, QueueFull};
+pub use queue::{Departure, EgressQueues, PRIORITIES, QueueFull, QueueSettings};
 pub use registry::{Registry, Stat};
 pub use time::Time;

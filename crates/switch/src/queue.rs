@@ -95,6 +95,14 @@ pub struct Departure<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct QueueFull<T>(pub T);
 
+/// Rates and depths of the queues of a switch, without what waits in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// Of each port its interval, and interval and depth of each of its queues.
+    ports: BTreeMap<PortId, (Picos, [(Picos, usize); PRIORITIES])>,
+    default_depth: usize,
+}
+
 /// The queues of every port of a switch. Ports come into being when they are first used.
 #[derive(Debug)]
 pub struct EgressQueues<T> {
@@ -142,6 +150,36 @@ impl<T> EgressQueues<T> {
         let ports: Vec<PortId> = self.ports.keys().copied().collect();
         for port in ports {
             self.set_depth(port, None, packets);
+        }
+    }
+
+    /// Rates and depths.
+    pub fn settings(&self) -> QueueSettings {
+        let of_queue = |queue: &Queue<T>| (queue.pace.interval, queue.depth);
+        let of_port = |port: &PortQueues<T>| (port.pace.interval, port.queues.each_ref().map(of_queue));
+        let ports = self.ports.iter().map(|(id, port)| (*id, of_port(port))).collect();
+        QueueSettings { ports, default_depth: self.default_depth }
+    }
+
+    /// Takes an equal share of what `workers` switches have together: of a rate, and of a depth, rounded up. So a
+    /// port's rate is kept, whatever the share of packets that each worker has for it. Packets that wait stay.
+    pub fn share(&mut self, settings: &QueueSettings, workers: u32) {
+        let workers = workers.max(1);
+        let depth_of = |depth: usize| depth.div_ceil(workers as usize);
+        let slow = |pace: &mut Pace, interval: Picos| {
+            pace.interval = interval * Picos::from(workers);
+            if interval == 0 {
+                pace.free_at = 0;
+            }
+        };
+        self.default_depth = depth_of(settings.default_depth);
+        for (id, (interval, queues)) in &settings.ports {
+            let port = self.port(*id);
+            slow(&mut port.pace, *interval);
+            for (queue, (interval, depth)) in port.queues.iter_mut().zip(queues) {
+                slow(&mut queue.pace, *interval);
+                queue.depth = depth_of(*depth);
+            }
         }
     }
 
@@ -239,6 +277,27 @@ mod tests {
             out.push(format!("{}us {}.{} {}", left.at.as_us(), left.port, left.priority, left.item));
         }
         out
+    }
+
+    #[test]
+    fn workers_share_a_rate_and_a_depth() {
+        let (port, ms) = (PortId(1), |ms: u64| Time::from_ns(ms * 1_000_000));
+        let mut owner = EgressQueues::<u32>::default();
+        owner.set_port_rate(port, Some(1000));
+        owner.set_depth(port, Some(0), 5);
+        let mut left = 0;
+        for _ in 0..2 {
+            let mut worker = EgressQueues::default();
+            worker.share(&owner.settings(), 2);
+            assert_eq!((0..9).filter(|item| worker.push(Time::ZERO, port, 0, *item).is_ok()).count(), 3);
+            left += std::iter::from_fn(|| worker.pop(ms(3))).count();
+            owner.set_port_rate(port, None);
+            worker.share(&owner.settings(), 2);
+            assert!(worker.pop(ms(3)).is_some() && worker.waiting() == 0);
+            owner.set_port_rate(port, Some(1000));
+        }
+        // At 0 and 2 ms each; one port alone would have sent at 0, 1, 2 and 3.
+        assert_eq!(left, 4);
     }
 
     #[test]

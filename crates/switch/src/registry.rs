@@ -4,9 +4,14 @@
 //! `drop.ingress.program`. What is printed for people, exported to a monitoring system, or stamped into a packet is
 //! this one number. On the packet's path a number is reached by its [`Stat`], which is an index; names are only
 //! looked at when someone registers or reads.
+//!
+//! Several workers have one registry's names and each its own numbers, in memory that the owner of the registry reads
+//! and adds up when it is asked: counting stays adding.
 
-use std::cmp::Ordering;
+use std::cmp::Ordering::{self, Equal};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
@@ -14,60 +19,118 @@ use serde_json::{Map, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat(u32);
 
-/// Names and numbers.
-#[derive(Clone, Debug, Default)]
+/// Names, and what one worker counts under them; at the owner, what all do.
+#[derive(Debug, Default)]
 pub struct Registry {
-    values: Vec<u64>,
+    names: Arc<Mutex<Names>>,
+    /// This worker's numbers. Only it writes them; they are atomic to be read meanwhile.
+    values: Arc<[AtomicU64]>,
+    /// Where others find them.
+    column: Arc<Column>,
+    /// At the owner, the workers' numbers.
+    workers: Vec<Arc<Column>>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
     names: Vec<String>,
     by_name: HashMap<String, Stat>,
+}
+
+/// The numbers of a worker; another array whenever they outgrow one.
+#[derive(Debug, Default)]
+struct Column(Mutex<Arc<[AtomicU64]>>);
+
+/// What is guarded is whole whenever a thread can end.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Column {
+    fn value(&self, stat: Stat) -> u64 {
+        lock(&self.0).get(stat.0 as usize).map_or(0, |value| value.load(Relaxed))
+    }
 }
 
 impl Registry {
     /// The number with this name, 0 at first.
     pub fn register(&mut self, name: impl Into<String>) -> Stat {
         let name = name.into();
-        if let Some(stat) = self.by_name.get(&name) {
-            return *stat;
-        }
-        let stat = Stat(self.values.len() as u32);
-        self.values.push(0);
-        self.names.push(name.clone());
-        self.by_name.insert(name, stat);
+        let mut names = lock(&self.names);
+        let stat = match names.by_name.get(&name) {
+            Some(stat) => *stat,
+            None => {
+                let stat = Stat(names.names.len() as u32);
+                names.names.push(name.clone());
+                names.by_name.insert(name, stat);
+                stat
+            }
+        };
+        drop(names);
+        self.make_room(stat);
         stat
+    }
+
+    fn make_room(&mut self, stat: Stat) {
+        if (stat.0 as usize) < self.values.len() {
+            return;
+        }
+        let room = (stat.0 as usize + 1).next_power_of_two().max(64);
+        let old = self.values.iter().map(|value| value.load(Relaxed)).chain(std::iter::repeat(0));
+        self.values = old.take(room).map(AtomicU64::new).collect();
+        *lock(&self.column.0) = Arc::clone(&self.values);
+    }
+
+    /// A registry for another worker: the same names, and numbers of its own, which count at this one, too.
+    pub fn worker(&mut self) -> Registry {
+        let column = Arc::new(Column::default());
+        self.workers.push(Arc::clone(&column));
+        let mut registry =
+            Registry { names: Arc::clone(&self.names), values: Arc::default(), column, workers: Vec::new() };
+        registry.make_room(Stat(self.values.len() as u32));
+        registry
+    }
+
+    /// This worker's part of a number.
+    fn own(&self, stat: Stat) -> &AtomicU64 {
+        &self.values[stat.0 as usize]
     }
 
     /// Adds to a number; it stays at the largest there is.
     pub fn add(&mut self, stat: Stat, amount: u64) {
-        let value = &mut self.values[stat.0 as usize];
-        *value = value.saturating_add(amount);
+        let own = self.own(stat);
+        own.store(own.load(Relaxed).saturating_add(amount), Relaxed);
     }
 
-    /// Takes back what was added to a number; it does not go below 0.
+    /// Takes back what was added too much.
     pub fn take_back(&mut self, stat: Stat, amount: u64) {
-        let value = &mut self.values[stat.0 as usize];
-        *value = value.saturating_sub(amount);
+        let own = self.own(stat);
+        own.store(own.load(Relaxed).saturating_sub(amount), Relaxed);
     }
 
-    /// Sets a number, for what goes up and down.
+    /// Sets a number, for what goes up and down; with several workers, this worker's part of it.
     pub fn set(&mut self, stat: Stat, value: u64) {
-        self.values[stat.0 as usize] = value;
+        self.own(stat).store(value, Relaxed);
     }
 
     /// A number.
     pub fn value(&self, stat: Stat) -> u64 {
-        self.values[stat.0 as usize]
+        let own = self.values.get(stat.0 as usize).map_or(0, |value| value.load(Relaxed));
+        self.workers.iter().fold(own, |sum, worker| sum.saturating_add(worker.value(stat)))
     }
 
     /// The number with this name.
     pub fn get(&self, name: &str) -> Option<u64> {
-        self.by_name.get(name).map(|stat| self.value(*stat))
+        let stat = lock(&self.names).by_name.get(name).copied();
+        stat.map(|stat| self.value(stat))
     }
 
     /// Every name and number, ordered by the names' parts; parts that are numbers are ordered as numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        let mut order: Vec<usize> = (0..self.names.len()).collect();
-        order.sort_by(|a, b| by_parts(&self.names[*a], &self.names[*b]));
-        order.into_iter().map(|at| (self.names[at].as_str(), self.values[at]))
+    pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
+        let names = lock(&self.names).names.clone();
+        let mut all: Vec<_> = names.into_iter().zip(0..).map(|(name, at)| (name, self.value(Stat(at)))).collect();
+        all.sort_by(|(a, _), (b, _)| by_parts(a, b));
+        all.into_iter()
     }
 
     /// Every number that is not 0, a line each, values aligned.
@@ -80,7 +143,7 @@ impl Registry {
 
     /// Every number, as one JSON object from name to number.
     pub fn to_json(&self) -> Value {
-        Value::Object(self.iter().map(|(name, value)| (name.to_string(), Value::from(value))).collect::<Map<_, _>>())
+        Value::Object(self.iter().map(|(name, value)| (name, Value::from(value))).collect::<Map<_, _>>())
     }
 }
 
@@ -88,7 +151,7 @@ fn by_parts(a: &str, b: &str) -> Ordering {
     let (mut a_parts, mut b_parts) = (a.split('.'), b.split('.'));
     loop {
         let order = match (a_parts.next(), b_parts.next()) {
-            (None, None) => return Ordering::Equal,
+            (None, None) => return Equal,
             (None, Some(_)) => return Ordering::Less,
             (Some(_), None) => return Ordering::Greater,
             (Some(a), Some(b)) => match (a.parse::<u64>(), b.parse::<u64>()) {
@@ -96,7 +159,7 @@ fn by_parts(a: &str, b: &str) -> Ordering {
                 _ => a.cmp(b),
             },
         };
-        if order != Ordering::Equal {
+        if order != Equal {
             return order;
         }
     }
@@ -122,6 +185,33 @@ mod tests {
             registry.to_json().to_string(),
             r#"{"port.10.rx.packets":3,"port.2.rx.packets":12,"port.3.rx.packets":0}"#
         );
+    }
+
+    #[test]
+    fn the_owner_adds_up_what_workers_count() {
+        let mut owner = Registry::default();
+        let rx = owner.register("rx");
+        owner.add(rx, 1);
+        let mut workers: Vec<Registry> = (0..3).map(|_| owner.worker()).collect();
+        std::thread::scope(|scope| {
+            for (number, worker) in workers.iter_mut().enumerate() {
+                scope.spawn(move || {
+                    (0..1000).for_each(|_| worker.add(rx, 2));
+                    // Names that come up on the way, some by all workers and many by one.
+                    let both = worker.register("drop");
+                    worker.add(both, 1);
+                    let own = (0..300).map(|at| worker.register(format!("{number}.{at}"))).last().unwrap();
+                    worker.add(own, number as u64);
+                });
+            }
+        });
+        assert_eq!((owner.get("rx"), owner.get("drop"), owner.get("2.299")), (Some(6001), Some(3), Some(2)));
+        assert_eq!(workers[0].get("rx"), Some(2000), "a worker knows its own");
+        drop(workers);
+        assert_eq!(owner.value(rx), 6001);
+        let late = owner.register("late");
+        owner.add(late, 5);
+        assert_eq!(owner.value(late), 5);
     }
 
     #[test]

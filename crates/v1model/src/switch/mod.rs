@@ -32,6 +32,7 @@ mod packet;
 mod state;
 mod stats;
 mod trace;
+mod workers;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,8 +64,8 @@ pub struct Switch {
     machine: Option<Arc<Machine>>,
     /// The state of packets that are run where they lie.
     in_place: Option<in_place::InPlace>,
-    groups: MulticastGroups,
-    mirrors: MirrorSessions,
+    groups: Arc<MulticastGroups>,
+    mirrors: Arc<MirrorSessions>,
     queues: EgressQueues<Box<Packet>>,
     ports: Ports,
     registry: Registry,
@@ -81,6 +82,8 @@ pub struct Switch {
     spare: Vec<Box<Packet>>,
     /// Which trace is being recorded; packets remember the one they belong to.
     trace_number: u64,
+    /// Which of those that share a state it is.
+    role: workers::Role,
 }
 
 impl Switch {
@@ -125,8 +128,8 @@ impl Switch {
             in_place: machine.as_deref().map(in_place::InPlace::new),
             machine,
             layout,
-            groups: MulticastGroups::default(),
-            mirrors: MirrorSessions::default(),
+            groups: Arc::default(),
+            mirrors: Arc::default(),
             queues: EgressQueues::default(),
             ports,
             registry,
@@ -137,6 +140,7 @@ impl Switch {
             work_left: 0,
             spare: Vec::new(),
             trace_number: 0,
+            role: workers::Role::default(),
             program,
             config,
         })
@@ -170,7 +174,8 @@ impl Switch {
 
     /// Makes, replaces or removes a multicast group. False, and no change, if it cannot be: group 0, too many replicas.
     pub fn set_multicast_group(&mut self, id: u32, group: Option<MulticastGroup>) -> bool {
-        self.groups.set(id, group)
+        self.role.besides_changed();
+        Arc::make_mut(&mut self.groups).set(id, group)
     }
 
     /// The multicast groups.
@@ -180,7 +185,8 @@ impl Switch {
 
     /// Makes, replaces or removes a mirror (clone) session. False, and no change, if it has too many replicas.
     pub fn set_mirror_session(&mut self, id: u32, session: Option<MirrorSession>) -> bool {
-        self.mirrors.set(id, session)
+        self.role.besides_changed();
+        Arc::make_mut(&mut self.mirrors).set(id, session)
     }
 
     /// The mirror sessions.
@@ -192,6 +198,7 @@ impl Switch {
     /// ports that the switch does not have: a packet to one is dropped, and does not wait before.
     pub fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
         if self.ports.contains(port) {
+            self.role.besides_changed();
             self.queues.set_port_rate(port, rate_pps);
         }
     }
@@ -200,6 +207,7 @@ impl Switch {
     /// changes for ports that the switch does not have.
     pub fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
         if self.ports.contains(port) {
+            self.role.besides_changed();
             self.queues.set_rate(port, priority, rate_pps);
         }
     }
@@ -208,18 +216,24 @@ impl Switch {
     /// does not have.
     pub fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
         if self.ports.contains(port) {
+            self.role.besides_changed();
             self.queues.set_depth(port, priority, packets);
         }
     }
 
     /// How many packets each queue of every port holds.
     pub fn set_all_queue_depths(&mut self, packets: usize) {
+        self.role.besides_changed();
         self.queues.set_depth_everywhere(packets);
     }
 
-    /// Takes a port up or down. False if there is no such port.
+    /// Takes a port up or down. False if there is no such port. At a worker it holds for this worker, until the owner
+    /// publishes port states.
     pub fn set_port_up(&mut self, port: PortId, up: bool) -> bool {
-        self.objects.set_port_up(port.0, up);
+        if self.objects.is_owner() {
+            self.role.besides_changed();
+            self.objects.set_port_up(port.0, up);
+        }
         self.ports.set_up(port, up)
     }
 
@@ -228,7 +242,7 @@ impl Switch {
         &self.ports
     }
 
-    /// Everything the switch counts, by name.
+    /// Everything the switch counts, by name; at the owner with what workers count.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
@@ -359,6 +373,7 @@ impl Switch {
 
 impl Device for Switch {
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
+        self.begin_batch();
         self.objects.advance_clock(now.as_ns());
         self.sweep_idle(now);
         self.drive(now, output, &mut ());

@@ -6,3 +6,4 @@ mod in_place;
 mod probe;
 mod story;
 mod traced;
+mod workers;

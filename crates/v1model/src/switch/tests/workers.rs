@@ -1,0 +1,156 @@
+//! Several workers do what one does.
+
+use ::switch::{Device, Frame, MulticastGroup, PortId, Registry, Time};
+use bits::Bits;
+use engine::{ActionCall, ActionSpec, TableEntry};
+use ir::KeyValue;
+
+use super::probe::{Do, frame};
+use super::story::probe;
+use super::traced::{packet, router};
+use crate::Switch;
+
+/// Everything that is counted, by name.
+fn counted(registry: &Registry) -> Vec<(String, u64)> {
+    registry.iter().filter(|(_, value)| *value > 0).collect()
+}
+
+/// The frame with this number of a flow.
+fn of_flow(flow: u8, number: u16) -> Vec<u8> {
+    let mut data = packet(flow);
+    let end = data.len() - 2;
+    data[end..].copy_from_slice(&number.to_be_bytes());
+    data
+}
+
+/// A router with a prefix for each even flow and none for the odd ones.
+fn routes(switch: &mut Switch, flows: u8) {
+    let table = switch.program().table_named("MyIngress.ipv4_lpm").expect("the router has its table");
+    let forward = switch.objects().default_action(table).clone();
+    let sample = switch.objects().entries(table).next().map(|it| it.entry.action.clone());
+    let action = sample.unwrap_or(ActionSpec::Direct(forward));
+    for flow in (0..flows).step_by(2) {
+        let keys = vec![KeyValue::Lpm(Bits::new(0x0a00_0000 | u128::from(flow) << 8, 32), 24)];
+        let entry =
+            TableEntry { action: action.clone(), ..TableEntry::new(keys, 0, ir::ActionId::from_u32(0), vec![]) };
+        _ = switch.objects_mut().insert(table, entry);
+    }
+}
+
+#[test]
+fn workers_forward_flows_in_order_and_count_what_one_would() {
+    const FLOWS: u8 = 24;
+    const FRAMES: u16 = 200;
+    let run = |switch: &mut Switch, flows: &mut dyn Iterator<Item = u8>| -> Vec<Frame> {
+        let flows: Vec<u8> = flows.collect();
+        let mut output = Vec::new();
+        for number in 0..FRAMES {
+            let mut input = flows.iter().map(|flow| Frame::new(0, of_flow(*flow, number))).collect();
+            switch.step(Time::from_us(number.into()), &mut input, &mut output);
+        }
+        output
+    };
+    let mut alone = router(|text| text);
+    routes(&mut alone, FLOWS);
+    let expected = run(&mut alone, &mut (0..FLOWS));
+    assert!(!expected.is_empty() && expected.len() < FLOWS as usize * FRAMES as usize, "some are routed, some dropped");
+    let of = |frames: &[Frame], flow: u8| -> Vec<Frame> {
+        frames.iter().filter(|frame| frame.data[32] == flow).cloned().collect()
+    };
+    for count in [1, 2, 3] {
+        let mut owner = router(|text| text);
+        routes(&mut owner, FLOWS);
+        let workers = owner.workers(count);
+        let outputs: Vec<Vec<Frame>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = workers
+                .into_iter()
+                .enumerate()
+                .map(|(number, mut worker)| {
+                    scope.spawn(move || run(&mut worker, &mut (number as u8..FLOWS).step_by(count as usize)))
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("the worker ends")).collect()
+        });
+        for flow in 0..FLOWS {
+            assert_eq!(of(&outputs[flow as usize % count as usize], flow), of(&expected, flow), "flow {flow}");
+        }
+        assert_eq!(outputs.iter().map(Vec::len).sum::<usize>(), expected.len());
+        assert_eq!(counted(owner.registry()), counted(alone.registry()));
+        assert_eq!(owner.drop_sites(), alone.drop_sites());
+        assert_eq!(owner.summary(), alone.summary());
+    }
+}
+
+fn ports(switch: &mut Switch, now_ms: u64, data: Vec<u8>) -> Vec<u32> {
+    let mut output = Vec::new();
+    switch.step(Time::from_ms(now_ms), &mut vec![Frame::new(0, data)], &mut output);
+    output.iter().map(|frame| frame.port.0).collect()
+}
+
+#[test]
+fn what_the_owner_is_told_workers_see_at_once_and_together() {
+    let mut owner = probe();
+    owner.set_multicast_group(1, Some(MulticastGroup::of_ports([1, 2])));
+    let mut workers = owner.workers(2);
+    let copies = frame(Do::Multicast, 0, 1, 20);
+    let to_two = frame(Do::Unicast, 2, 0, 20);
+    for worker in &mut workers {
+        assert_eq!(ports(worker, 0, copies.clone()), [1, 2]);
+        assert_eq!(ports(worker, 0, to_two.clone()), [2]);
+    }
+    owner.set_multicast_group(1, Some(MulticastGroup::of_ports([3])));
+    assert!(owner.set_port_up(PortId(2), false));
+    for worker in &mut workers {
+        assert_eq!(ports(worker, 1, copies.clone()), [1, 2], "nothing is published yet");
+        assert_eq!(ports(worker, 1, to_two.clone()), [2]);
+    }
+    owner.publish();
+    for worker in &mut workers {
+        assert_eq!(ports(worker, 2, copies.clone()), [3]);
+        assert_eq!(ports(worker, 2, to_two.clone()), [0; 0]);
+    }
+    // Stepping the owner publishes as well, and the owner's numbers contain theirs.
+    assert!(owner.set_port_up(PortId(2), true));
+    owner.step(Time::from_ms(3), &mut Vec::new(), &mut Vec::new());
+    assert_eq!(ports(&mut workers[1], 3, to_two), [2]);
+    assert_eq!(owner.registry().get("drop.tx.port-down"), Some(2));
+    assert_eq!(workers[0].registry().get("drop.tx.port-down"), Some(1));
+}
+
+#[test]
+fn a_rate_holds_for_all_workers_together() {
+    let mut owner = probe();
+    owner.set_port_rate(PortId(1), Some(1000));
+    let mut workers = owner.workers(2);
+    let mut left = 0;
+    for worker in &mut workers {
+        (0..20).for_each(|_| left += ports(worker, 0, frame(Do::Unicast, 1, 0, 20)).len());
+        for now_ms in 1..=10 {
+            let mut output = Vec::new();
+            worker.step(Time::from_ms(now_ms), &mut Vec::new(), &mut output);
+            left += output.len();
+        }
+    }
+    // One packet every two milliseconds each: at 0, 2, ... 10.
+    assert_eq!(left, 12);
+    owner.set_port_rate(PortId(1), None);
+    owner.publish();
+    assert!(ports(&mut workers[1], 11, frame(Do::Unicast, 1, 0, 20)).len() > 10);
+}
+
+#[test]
+fn a_worker_is_another_thread_s() {
+    fn is_send<T: Send>() {}
+    is_send::<Switch>();
+}
+
+#[test]
+#[should_panic(expected = "the control plane speaks to the owner")]
+fn a_worker_is_not_told_entries() {
+    let mut owner = router(|text| text);
+    let mut worker = owner.workers(1).remove(0);
+    worker.step(Time::ZERO, &mut Vec::new(), &mut Vec::new());
+    let table = owner.program().table_named("MyIngress.ipv4_lpm").expect("the router has its table");
+    let call: ActionCall = owner.objects().default_action(table).clone();
+    _ = worker.objects_mut().set_default_action(table, call);
+}
