@@ -86,7 +86,7 @@ pub use data::{Pattern, difference};
 pub use parse::parse;
 pub use plan::Test;
 pub use report::{Arrival, Failure, Reading, Report, Sent};
-pub use run::RunOptions;
+pub use run::{RunOptions, Way};
 pub use script::Script;
 
 /// The largest script that is read, in bytes.

@@ -20,6 +20,8 @@ pub struct Report {
     pub arrivals: Vec<Arrival>,
     /// What the script asked to be read.
     pub readings: Vec<Reading>,
+    /// What the switch had counted in the end, what is 0 left out.
+    pub counted: Vec<(String, u64)>,
 }
 
 /// A packet that went in.

@@ -10,7 +10,7 @@ use bits::Bits;
 use engine::{EntryError, TableEntry};
 use ir::{DigestId, Program};
 use source::Span;
-use switch::{Device, Frame, Notification, PortId, Time};
+use switch::{Departed, Device, Frame, Notification, PortId, Roomy, Time};
 use v1model::{Config, LoadError, Switch};
 
 use crate::plan::{Cell, EntryRef, Op, Test};
@@ -22,11 +22,25 @@ use traffic::Node;
 pub struct RunOptions {
     /// The seed of everything random in the program.
     pub seed: u64,
+    /// How packets go through the switch, which makes no difference but to what is told of them.
+    pub way: Way,
+}
+
+/// A way through the switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// Interpreted, and told step by step.
+    #[default]
+    Traced,
+    /// Handed over, as a simulated network does.
+    HandedOver,
+    /// Lent, as live ports do.
+    InPlace,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        RunOptions { seed: 1 }
+        RunOptions { seed: 1, way: Way::default() }
     }
 }
 
@@ -40,6 +54,8 @@ const AT_THE_END_NS: u64 = 3_600_000_000_000;
 const MAX_EVENTS: usize = 1_000_000;
 /// Bytes that the switch may send in one test; all of them are kept to the end.
 const MAX_SENT_BYTES: usize = 1 << 28;
+/// Bytes before a frame that is lent.
+const ROOM: usize = 64;
 /// Traces that are kept; the packets behind them are not traced.
 const MAX_TRACES: usize = 1024;
 
@@ -57,6 +73,7 @@ impl Test {
         let mut run = Run {
             switch: Switch::new(program.clone(), config)?,
             program,
+            way: options.way,
             now: Time::from_ns(AFTER_WRITE_NS),
             wrote: false,
             report: Report::default(),
@@ -75,6 +92,8 @@ impl Test {
             }
         }
         run.wait(AT_THE_END_NS);
+        let counted = run.switch.registry().iter().filter(|(_, value)| *value > 0);
+        run.report.counted = counted.map(|(name, value)| (name.to_owned(), value)).collect();
         let Run { mut report, expected, .. } = run;
         compare(&mut report, expected, |port| self.strict || self.ports.contains(&port));
         Ok(report)
@@ -84,6 +103,7 @@ impl Test {
 struct Run<'a> {
     switch: Switch,
     program: &'a Program,
+    way: Way,
     now: Time,
     /// Whether something was written since the last packet.
     wrote: bool,
@@ -220,13 +240,23 @@ impl Run<'_> {
         let frame = Frame { port: PortId(port), data: data.to_vec() };
         let mut out = Vec::new();
         let mut sent = Sent { at, port, data: data.to_vec(), time_ns: self.now.as_ns(), trace: None };
-        if index < MAX_TRACES {
-            sent.trace = Some(self.switch.trace(self.now, frame, &mut out));
-        } else {
-            self.switch.step(self.now, &mut vec![frame], &mut out);
+        match self.way {
+            Way::Traced if index < MAX_TRACES => sent.trace = Some(self.switch.trace(self.now, frame, &mut out)),
+            Way::Traced | Way::HandedOver => self.switch.step(self.now, &mut vec![frame], &mut out),
+            Way::InPlace => self.lend(frame, &mut out),
         }
         self.report.packets.push(sent);
         self.take(out, Some(index));
+    }
+
+    /// Has the switch work on a frame where it lies.
+    fn lend(&mut self, Frame { port, data }: Frame, out: &mut Vec<Frame>) {
+        let (mut batch, mut departed) = ([Roomy::new(&data, ROOM)], Vec::new());
+        self.switch.step_in_place(self.now, port, &mut batch, &mut departed);
+        out.extend(departed.into_iter().map(|departed| match departed {
+            Departed::Lent { number, port } => Frame { port, data: batch[number].bytes().to_vec() },
+            Departed::Made(frame) => frame,
+        }));
     }
 
     /// Lets time pass, and the switch do what it does by itself meanwhile.

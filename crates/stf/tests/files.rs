@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use source::SourceMap;
+use stf::Way;
 
 fn folder() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/stf is two levels deep");
@@ -39,6 +40,32 @@ fn every_packet_test_passes() {
     assert!(failing.is_empty(), "{} of {total} fail\n{}", failing.len(), failing.join("\n"));
     let untested: Vec<&PathBuf> = of_kind("p4").filter(|program| !program.with_extension("stf").exists()).collect();
     assert!(untested.is_empty(), "programs without a packet test: {untested:?}");
+}
+
+/// Interpreted and told, handed over to machine code, or run by it where they lie: packets come to the same, and so does
+/// everything that is counted.
+#[test]
+fn every_way_through_the_switch_comes_to_the_same() {
+    let mut compared = 0;
+    for entry in std::fs::read_dir(folder()).expect("testdata/stf") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|it| it != "stf") {
+            continue;
+        }
+        let came_to = |way: Way| {
+            let mut map = SourceMap::new();
+            let report = support::report_by(way, &path.with_extension("p4"), &path, &mut map);
+            let report = report.unwrap_or_else(|error| panic!("{error}"));
+            let failures = format!("{:?}", report.failures);
+            (report.arrivals, report.readings, report.counted, failures)
+        };
+        let traced = came_to(Way::Traced);
+        for way in [Way::HandedOver, Way::InPlace] {
+            assert_eq!(came_to(way), traced, "{}, {way:?}", path.display());
+        }
+        compared += 1;
+    }
+    assert!(compared > 0);
 }
 
 /// The list beside the tests names every one of them, and no others.

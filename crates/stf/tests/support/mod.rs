@@ -33,11 +33,17 @@ pub fn program(path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, Str
 /// Runs the script `stf_path` on the program `p4_path`: the report, or what was found in the two files.
 #[allow(dead_code, reason = "not every test that shares this module runs scripts from files")]
 pub fn report(p4_path: &Path, stf_path: &Path, map: &mut SourceMap) -> Result<stf::Report, String> {
+    report_by(stf::Way::Traced, p4_path, stf_path, map)
+}
+
+/// The same, whichever way packets go.
+#[allow(dead_code, reason = "as above")]
+pub fn report_by(way: stf::Way, p4_path: &Path, stf_path: &Path, map: &mut SourceMap) -> Result<stf::Report, String> {
     let program = program(p4_path, map)?;
     let mut diagnostics = Diagnostics::new();
     let file = map.add(&name(stf_path), read(stf_path)?);
     let script = stf::parse(map, file, &mut diagnostics);
     let test = script.and_then(|script| stf::bind(&script, &program, &mut diagnostics));
     let test = test.ok_or_else(|| diagnostics.render(map, false))?;
-    test.run(&program, &stf::RunOptions::default()).map_err(|error| error.to_string())
+    test.run(&program, &stf::RunOptions { way, ..stf::RunOptions::default() }).map_err(|error| error.to_string())
 }

@@ -48,7 +48,7 @@ fn test(
         }
         return Ok(None);
     };
-    let options = RunOptions { seed: args.seed };
+    let options = RunOptions { seed: args.seed, ..RunOptions::default() };
     let report = test.run(program, &options).map_err(|error| Failure::Input(error.to_string()))?;
     if args.json {
         let mut json = report.to_json(&loader.map, args.trace);
