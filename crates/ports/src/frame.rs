@@ -41,12 +41,16 @@ impl Memory {
         // SAFETY: a fresh private mapping at an address of the kernel's choice.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0)
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        // Each frame lies on another page: large ones spare the processor looking most of them up. A wish that the kernel may
+        // not grant. The pages come when the memory is registered.
+        // SAFETY: advice on the mapping that was just made.
+        unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
         // The lowest are taken first, so that little traffic keeps to little memory.
         let free = Mutex::new((0..chunks).rev().collect());

@@ -33,6 +33,9 @@ fn main() {
             }),
             time(|_| batch.clone_from_slice(black_box(&fresh))),
             time(|now| {
+                if std::env::args().any(|argument| argument == "only-in-place") {
+                    return;
+                }
                 let mut input = traffic.iter().map(|data| Frame::new(1, data.clone())).collect();
                 let mut output = Vec::new();
                 switch.step(now, &mut input, &mut output);

@@ -189,7 +189,7 @@ impl Vswitch {
         this.processes.push(server);
         wait_for(&path("db"))?;
         done(command("ovs-vsctl")?.arg(format!("--db={socket}")).args(["--no-wait", "init"]))?;
-        this.processes.push(command("ovs-vswitchd")?.arg("--no-mlockall").arg(&socket).spawn()?);
+        this.processes.push(command("ovs-vswitchd")?.arg(&socket).spawn()?);
         let mut bridge = command("ovs-vsctl")?;
         bridge.arg(format!("--db={socket}")).arg("--timeout=10");
         bridge.args(["--", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x2"]);
