@@ -1,12 +1,13 @@
 //! Many packets in one call: what is the same for all of them is set up once.
 
-use engine::{BitString, Colour, Now, Objects, Requested};
+use engine::{BitString, Now, Objects, Requested};
 use ir::{LocId, SlotId};
 
 use crate::calls::Host;
 use crate::compiled::{Compiled, Outcome, outcome};
 use crate::layout::word;
-use crate::packet::{Packet, Shape, out, zero_words};
+use crate::packet::{Packet, Shape, copy_words, out, zero_words};
+use crate::scout::BATCH;
 
 /// A packet of a batch, before and after code runs on it.
 #[derive(Debug)]
@@ -81,9 +82,32 @@ impl Turn<'_> {
     }
 }
 
+/// The parts of a packet that a [`Turn`] shows.
+///
+/// # Safety
+/// `packet` is valid, and nothing else of it is in use as long as the turn is.
+#[inline]
+unsafe fn turn<'a>(shape: &'a Shape, packet: *mut Packet, buffer: &'a mut [u8]) -> Turn<'a> {
+    // SAFETY: by the caller's promise; the fields are different ones.
+    unsafe {
+        Turn {
+            shape,
+            frame: &mut (*packet).frame,
+            buffer,
+            requests: &mut (*packet).requests,
+            emitted: &(*packet).emitted,
+            replaced: &(*packet).replaced,
+        }
+    }
+}
+
 impl Compiled {
     /// Runs a fresh unit on packets one after the other, which lie `start` bytes into their buffers. `begin` sets slots
     /// before, `end` looks at what came of it; both get the number of the packet. `packet` lends its frame.
+    ///
+    /// Up to 32 packets are looked at before the first of them runs, so that their lookups share the wait for memory:
+    /// `begin` may be called for all of them before `end` is called for the first. Each is called once a packet and in
+    /// order.
     ///
     /// # Panics
     /// If there is no such unit, it is not fresh, `packet` is another program's, or `start` is beyond a buffer.
@@ -105,66 +129,82 @@ impl Compiled {
         packet.restart(Vec::new(), 0);
         let shape = &**self.shape();
         let code = self.code(unit);
+        let scout = self.scout(unit);
+        let stride = scout.map_or(0, |(_, notes)| notes.stride);
+        packet.notes.resize(stride * BATCH, 0);
         let (inputs_begin, inputs_end) = shape.layout.inputs;
-        for (number, buffer) in buffers.iter_mut().enumerate() {
-            let buffer = buffer.as_mut();
-            let data = &mut buffer[start..];
-            let control: &mut [u64; word::COUNT] =
-                packet.frame.first_chunk_mut().expect("frames begin with control words");
-            control[word::PACKET] = data.as_mut_ptr() as u64;
-            control[word::LENGTH] = data.len() as u64;
-            control[word::OUT] = out::EMITTED;
-            if control[word::ASKED] != 0 {
-                control[word::ASKED] = 0;
-                packet.requests.clear();
+        let inputs = inputs_begin as usize..inputs_end as usize;
+        let held = scout.is_some_and(|(_, notes)| notes.takes_inputs);
+        packet.held.resize(if held { inputs.len() * BATCH } else { 0 }, 0);
+        let no_notes = packet.frame.as_ptr() as u64 + u64::from(shape.layout.no_notes) * 8;
+        let packet: *mut Packet = packet;
+        // SAFETY: `packet` was a reference a moment ago. What the host lends is used by code while it runs, what a turn
+        // shows by `begin` and `end` before and after, and everything else for the length of a statement.
+        let mut host = unsafe { Host::new(shape, packet, std::ptr::null_mut(), objects, now.ns) };
+        let host: *mut Host<'_> = &raw mut host;
+        // SAFETY: as above.
+        let frame = unsafe { (*packet).frame.as_mut_ptr() };
+        // SAFETY: frames begin with control words.
+        let set = |at: usize, value: u64| unsafe { frame.add(at).write(value) };
+        set(word::HOST, host as u64);
+        for (chunk, buffers) in buffers.chunks_mut(BATCH).enumerate() {
+            if let Some((scout, notes)) = scout {
+                for (number, buffer) in buffers.iter_mut().enumerate() {
+                    let buffer = buffer.as_mut();
+                    let data = &mut buffer[start..];
+                    set(word::PACKET, data.as_mut_ptr() as u64);
+                    set(word::LENGTH, data.len() as u64);
+                    if held {
+                        // SAFETY: see `host`.
+                        let mut turn = unsafe { turn(shape, packet, buffer) };
+                        zero_words(&mut turn.frame[inputs.clone()]);
+                        begin(chunk * BATCH + number, &mut turn);
+                        // SAFETY: see `host`.
+                        let (frame, held) = unsafe { (&(*packet).frame, &mut (*packet).held) };
+                        copy_words(&frame[inputs.clone()], &mut held[number * inputs.len()..]);
+                    }
+                    // SAFETY: as in `Compiled::run_at`; a scout writes to its notes alone, of which there are `stride`.
+                    unsafe { scout(frame, (*packet).notes.as_mut_ptr().add(number * stride)) };
+                }
+                // SAFETY: see `host`.
+                let (words, objects) =
+                    unsafe { (&mut (&mut (*packet).notes)[..buffers.len() * stride], &*(*host).objects) };
+                crate::scout::ask(notes, words, objects);
             }
-            if packet.emitted.len_bits() > 0 {
-                packet.emitted.clear();
+            for (number, buffer) in buffers.iter_mut().enumerate() {
+                let buffer = buffer.as_mut();
+                let data = &mut buffer[start..];
+                set(word::PACKET, data.as_mut_ptr() as u64);
+                set(word::LENGTH, data.len() as u64);
+                set(word::OUT, out::EMITTED);
+                // SAFETY: see `host`.
+                let state = unsafe { &mut *packet };
+                let note = if scout.is_some() { state.notes[number * stride..].as_ptr() as u64 } else { no_notes };
+                set(word::NOTES, note);
+                state.clear_traces();
+                match held {
+                    true => copy_words(
+                        &state.held[number * inputs.len()..][..inputs.len()],
+                        &mut state.frame[inputs.clone()],
+                    ),
+                    false => zero_words(&mut state.frame[inputs.clone()]),
+                }
+                if !held {
+                    // SAFETY: see `host`.
+                    begin(chunk * BATCH + number, &mut unsafe { turn(shape, packet, &mut *buffer) });
+                }
+                // SAFETY: see `host`; no code runs now.
+                unsafe { (*host).buffer = buffer.as_mut_ptr() };
+                // SAFETY: as in `Compiled::run_at`; the packet is the buffer from `start` on, borrowed exclusively.
+                let ending = unsafe { code(frame) };
+                // SAFETY: see `host`.
+                let mut turn = unsafe { turn(shape, packet, buffer) };
+                let outcome = outcome(turn.frame, ending);
+                end(chunk * BATCH + number, &mut turn, outcome);
             }
-            if !packet.colours.is_empty() {
-                packet.colours.fill(Colour::Green);
-            }
-            zero_words(&mut packet.frame[inputs_begin as usize..inputs_end as usize]);
-            if !shape.kept_headers.is_empty() {
-                packet.clear_kept_headers();
-            }
-            let mut turn = Turn {
-                shape,
-                frame: &mut packet.frame,
-                buffer: &mut *buffer,
-                requests: &mut packet.requests,
-                emitted: &packet.emitted,
-                replaced: &packet.replaced,
-            };
-            begin(number, &mut turn);
-            let mut host = Host {
-                program: &shape.program,
-                layout: &shape.layout,
-                objects,
-                requests: &mut packet.requests,
-                colours: &mut packet.colours,
-                emitted: &mut packet.emitted,
-                replaced: &mut packet.replaced,
-                buffer: buffer.as_mut_ptr(),
-                now_ns: now.ns,
-                covered: &mut packet.covered,
-                moved: &mut packet.moved,
-            };
-            packet.frame[word::HOST] = &raw mut host as u64;
-            // SAFETY: as in `Compiled::run`; the packet is the buffer from `start` on, which is borrowed exclusively.
-            let ending = unsafe { code(packet.frame.as_mut_ptr()) };
-            let outcome = outcome(&packet.frame, ending);
-            let mut turn = Turn {
-                shape,
-                frame: &mut packet.frame,
-                buffer: &mut *buffer,
-                requests: &mut packet.requests,
-                emitted: &packet.emitted,
-                replaced: &packet.replaced,
-            };
-            end(number, &mut turn, outcome);
         }
         // Nothing of the buffers stays in reach.
-        packet.take_data();
+        // SAFETY: see `host`.
+        unsafe { &mut *packet }.take_data();
     }
 }

@@ -10,23 +10,57 @@ use ir::{
 };
 
 use crate::layout::{Layout, word};
-use crate::packet::out;
+use crate::packet::{Packet, Shape, out};
+use crate::scout;
 
 /// What a run lends to the functions here.
 pub(crate) struct Host<'a> {
     pub program: &'a Program,
     pub layout: &'a Layout,
     pub objects: &'a mut Objects,
-    pub requests: &'a mut Vec<(Requested, LocId)>,
-    pub colours: &'a mut Vec<Colour>,
-    pub emitted: &'a mut BitString,
-    pub replaced: &'a mut Vec<u8>,
+    /// The packet's own, which others look at between runs.
+    pub requests: *mut Vec<(Requested, LocId)>,
+    pub colours: *mut Vec<Colour>,
+    pub emitted: *mut BitString,
+    pub replaced: *mut Vec<u8>,
     /// The first byte of the buffer that the packet is in.
     pub buffer: *mut u8,
     pub now_ns: u64,
-    pub covered: &'a mut BitString,
+    pub covered: *mut BitString,
     /// Memory for headers on their way from one place to another.
-    pub moved: &'a mut Vec<u8>,
+    pub moved: *mut Vec<u8>,
+}
+
+impl<'a> Host<'a> {
+    /// The host of runs on a packet, whose buffer begins at `buffer`.
+    ///
+    /// # Safety
+    /// `packet` is valid, and nothing else of it but its frame is in use while code runs.
+    #[inline]
+    pub unsafe fn new(
+        shape: &'a Shape,
+        packet: *mut Packet,
+        buffer: *mut u8,
+        objects: &'a mut Objects,
+        now_ns: u64,
+    ) -> Host<'a> {
+        // SAFETY: by the caller's promise `packet` is valid; no reference is made.
+        unsafe {
+            Host {
+                program: &shape.program,
+                layout: &shape.layout,
+                objects,
+                requests: &raw mut (*packet).requests,
+                colours: &raw mut (*packet).colours,
+                emitted: &raw mut (*packet).emitted,
+                replaced: &raw mut (*packet).replaced,
+                buffer,
+                now_ns,
+                covered: &raw mut (*packet).covered,
+                moved: &raw mut (*packet).moved,
+            }
+        }
+    }
 }
 
 /// The host of a run.
@@ -117,7 +151,7 @@ mod functions {
             match host.objects.apply_words(id, &host.program.tables[id], key, bytes, host.now_ns) {
                 Some((record, colour)) => {
                     if let Some((meter, colour)) = colour {
-                        host.colours[meter.as_u32() as usize] = colour;
+                        unsafe { (&mut *host.colours)[meter.as_u32() as usize] = colour };
                     }
                     record.as_ptr() as u64
                 }
@@ -125,9 +159,22 @@ mod functions {
             }
         }
 
+        /// Counts what a note says was found. Returns the address of the record of what is to run.
+        fn apply_noted(frame: *mut u64, table: u64, note: *const u64) -> u64 {
+            let host = unsafe { host(frame) };
+            let bytes = unsafe { frame.add(word::LENGTH).read() };
+            let id = TableId::from_u32(table as u32);
+            let found = unsafe { note.add(scout::FOUND).read() } as u32;
+            let (record, colour) = host.objects.apply_found(id, found, bytes, host.now_ns);
+            if let Some((meter, colour)) = colour {
+                unsafe { (&mut *host.colours)[meter.as_u32() as usize] = colour };
+            }
+            record.as_ptr() as u64
+        }
+
         fn direct_colour(frame: *mut u64, meter: u64) -> u64 {
             let host = unsafe { host(frame) };
-            host.colours[meter as usize] as u64
+            unsafe { (&*host.colours)[meter as usize] as u64 }
         }
 
         fn register_read(frame: *mut u64, register: u64, index: u64, width: u64, out: *mut u64) {
@@ -182,18 +229,18 @@ mod functions {
 
         /// Forgets what the last hash covered.
         fn cover_nothing(frame: *mut u64) {
-            unsafe { host(frame) }.covered.clear();
+            unsafe { (&mut *host(frame).covered).clear() };
         }
 
         fn cover_value(frame: *mut u64, from: *const u64, width: u64) {
             let value = unsafe { value(from, width as u32) };
-            unsafe { host(frame) }.covered.push(&value);
+            unsafe { (&mut *host(frame).covered).push(&value) };
         }
 
         /// Covers `bits` bits of memory.
         fn cover_memory(frame: *mut u64, from: *const u8, bits: u64) {
             let memory = unsafe { std::slice::from_raw_parts(from, bits.div_ceil(8) as usize) };
-            let covered = &mut *unsafe { host(frame) }.covered;
+            let covered = unsafe { &mut *host(frame).covered };
             match bits.is_multiple_of(8) {
                 true => covered.push_bytes(memory),
                 false => covered.push(&Bits::read(memory, 0, bits as u32)),
@@ -202,13 +249,13 @@ mod functions {
 
         fn cover_payload(frame: *mut u64, from: *const u8, bytes: u64) {
             let memory = unsafe { std::slice::from_raw_parts(from, bytes as usize) };
-            unsafe { host(frame) }.covered.push_bytes(memory);
+            unsafe { (&mut *host(frame).covered).push_bytes(memory) };
         }
 
         /// The hash of what is covered, in `width` bits.
         fn hash(frame: *mut u64, algorithm: u64, width: u64, out: *mut u64) {
             let host = unsafe { host(frame) };
-            let result = host.objects.compute(ALGORITHMS[algorithm as usize], host.covered, width as u32);
+            let result = host.objects.compute(ALGORITHMS[algorithm as usize], unsafe { &*host.covered }, width as u32);
             unsafe { give(out, &result) };
         }
 
@@ -279,7 +326,7 @@ mod functions {
             let memory = unsafe { std::slice::from_raw_parts(place, bytes) };
             for (field, offset) in host.program.layout(id).fields.iter().zip(&ty.offsets) {
                 let width = if field.varbit { varbit_bits as u32 } else { field.width };
-                host.emitted.push(&Bits::read(memory, *offset as usize, width));
+                unsafe { &mut *host.emitted }.push(&Bits::read(memory, *offset as usize, width));
             }
         }
 
@@ -304,21 +351,22 @@ mod functions {
                 unsafe { frame.add(word::OUT).write(stay - total) };
                 return;
             }
-            host.moved.clear();
+            let (moved, replaced) = unsafe { (&mut *host.moved, &mut *host.replaced) };
+            moved.clear();
             for [at, length] in moving {
                 let run = unsafe { std::slice::from_raw_parts(*at as *const u8, *length as usize) };
-                host.moved.extend_from_slice(run);
+                moved.extend_from_slice(run);
             }
             let room = stay - host.buffer as u64;
-            if host.moved.len() as u64 <= room {
-                let start = stay - host.moved.len() as u64;
-                unsafe { std::ptr::copy_nonoverlapping(host.moved.as_ptr(), start as *mut u8, host.moved.len()) };
+            if moved.len() as u64 <= room {
+                let start = stay - moved.len() as u64;
+                unsafe { std::ptr::copy_nonoverlapping(moved.as_ptr(), start as *mut u8, moved.len()) };
                 unsafe { frame.add(word::OUT).write(start) };
             } else {
                 let rest = unsafe { std::slice::from_raw_parts(stay as *const u8, (end - stay) as usize) };
-                host.replaced.clear();
-                host.replaced.extend_from_slice(host.moved);
-                host.replaced.extend_from_slice(rest);
+                replaced.clear();
+                replaced.extend_from_slice(moved);
+                replaced.extend_from_slice(rest);
                 unsafe { frame.add(word::OUT).write(out::REPLACED) };
             }
         }
@@ -407,8 +455,9 @@ mod functions {
     /// As [`host`].
     unsafe fn ask(frame: *mut u64, request: Requested, loc: u64) {
         let host = unsafe { host(frame) };
-        host.requests.push((request, LocId::from_u32(loc as u32)));
-        unsafe { frame.add(word::ASKED).write(host.requests.len() as u64) };
+        let requests = unsafe { &mut *host.requests };
+        requests.push((request, LocId::from_u32(loc as u32)));
+        unsafe { frame.add(word::ASKED).write(requests.len() as u64) };
     }
 }
 

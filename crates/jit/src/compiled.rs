@@ -16,6 +16,7 @@ use crate::calls::{self, Host};
 use crate::emit::{Emit, Facts, State};
 use crate::layout::{Layout, word};
 use crate::packet::{Packet, Shape};
+use crate::scout::Notes;
 use crate::{Plan, Probe, Unsupported, code};
 
 /// What the code generator strives for.
@@ -40,6 +41,8 @@ pub enum Outcome {
 }
 
 pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
+/// A scout, which gets the frame and the packet's notes.
+pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut u64) -> u64;
 
 /// More IR than this is not compiled.
 const MAX_NODES: usize = 400_000;
@@ -47,6 +50,8 @@ const MAX_NODES: usize = 400_000;
 /// A program in machine code.
 pub struct Compiled {
     units: Vec<Code>,
+    /// The scouts of units that apply tables.
+    scouts: Vec<Option<(ScoutCode, Notes)>>,
     /// Whether each is fresh.
     fresh: Vec<bool>,
     shape: Arc<Shape>,
@@ -154,7 +159,7 @@ impl Compiled {
         let layout = Layout::new(program, &inputs)?;
         let facts = Facts::new(program, &layout, plan, &inputs);
         let mut module = module(speed)?;
-        let mut units = Vec::new();
+        let (mut units, mut scouts) = (Vec::new(), Vec::new());
         // From here on an error must free the code that is there already.
         let result = (|| {
             let ids = declare(&mut module)?;
@@ -162,24 +167,38 @@ impl Compiled {
             let mut context = module.make_context();
             let mut builder = FunctionBuilderContext::new();
             for (index, unit) in plan.units.iter().enumerate() {
-                let mut signature = module.make_signature();
-                signature.params.push(AbiParam::new(types::I64));
-                signature.returns.push(AbiParam::new(types::I64));
-                let name = format!("unit{index}");
-                let id = module.declare_function(&name, Linkage::Local, &signature).map_err(machine)?;
-                context.func.signature = signature;
                 let state = State::new(program, &facts, plan, index);
+                // Who measures tables wants each lookup where it belongs.
+                let notes = match probe {
+                    None => Notes::new(program, &layout, &inputs, unit),
+                    Some(_) => Notes::default(),
+                };
+                let id = function(&mut module, &mut context, format!("unit{index}"), 1)?;
                 let b = FunctionBuilder::new(&mut context.func, &mut builder);
                 let emit = Emit::new(b, program, &layout, &facts, &state, &mut module, &ids);
-                emit.with_probe(probe).unit(index, &unit.steps);
+                emit.with_probe(probe).with_notes(&notes).unit(index, &unit.steps);
                 define(&mut module, id, &mut context)?;
-                names.push(id);
+                let mut scout = None;
+                if !notes.tables.is_empty() {
+                    let id = function(&mut module, &mut context, format!("scout{index}"), 2)?;
+                    let b = FunctionBuilder::new(&mut context.func, &mut builder);
+                    let emit = Emit::new(b, program, &layout, &facts, &state, &mut module, &ids);
+                    emit.scout(&notes, &unit.steps);
+                    define(&mut module, id, &mut context)?;
+                    scout = Some((id, notes));
+                }
+                names.push((id, scout));
             }
             module.finalize_definitions().map_err(machine)?;
-            for id in names {
+            for (id, scout) in names {
                 let address = module.get_finalized_function(id);
                 // SAFETY: the address is that of a function with this signature, which `define` has just made.
                 units.push(unsafe { std::mem::transmute::<*const u8, Code>(address) });
+                scouts.push(scout.map(|(id, notes)| {
+                    let address = module.get_finalized_function(id);
+                    // SAFETY: as above.
+                    (unsafe { std::mem::transmute::<*const u8, ScoutCode>(address) }, notes)
+                }));
             }
             Ok(())
         })();
@@ -190,7 +209,7 @@ impl Compiled {
             layout,
         });
         let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
-        let compiled = Compiled { units, fresh, shape, module: Some(module) };
+        let compiled = Compiled { units, scouts, fresh, shape, module: Some(module) };
         result.map(|()| compiled)
     }
 
@@ -234,21 +253,11 @@ impl Compiled {
         objects: &mut Objects,
         now: Now,
     ) -> Outcome {
-        let mut host = Host {
-            program: &self.shape.program,
-            layout: &self.shape.layout,
-            objects,
-            requests: &mut packet.requests,
-            colours: &mut packet.colours,
-            emitted: &mut packet.emitted,
-            replaced: &mut packet.replaced,
-            buffer: base,
-            now_ns: now.ns,
-            covered: &mut packet.covered,
-            moved: &mut packet.moved,
-        };
+        // SAFETY: the packet is borrowed exclusively, and nothing of it but the frame is used below.
+        let mut host = unsafe { Host::new(&self.shape, packet, base, objects, now.ns) };
         let frame = &mut packet.frame;
         frame[word::HOST] = &raw mut host as u64;
+        frame[word::NOTES] = frame.as_ptr() as u64 + u64::from(self.shape.layout.no_notes) * 8;
         // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame, to
         // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
         // and are borrowed exclusively here, by what the caller promises.
@@ -267,6 +276,10 @@ impl Compiled {
     pub(crate) fn code(&self, unit: usize) -> Code {
         self.units[unit]
     }
+
+    pub(crate) fn scout(&self, unit: usize) -> Option<&(ScoutCode, Notes)> {
+        self.scouts[unit].as_ref()
+    }
 }
 
 /// How a unit ended, by its result and what it left in the frame.
@@ -283,6 +296,16 @@ pub(crate) fn outcome(frame: &[u64], ending: u64) -> Outcome {
         code::PENDING => Outcome::Failed(step(), Ending::Pending(TableId::from_u32(blame()))),
         _ => Outcome::Stopped(step()),
     }
+}
+
+/// Declares a function of so many words, whose code is made in the context.
+fn function(module: &mut JITModule, context: &mut Context, name: String, params: usize) -> Result<FuncId, Unsupported> {
+    let mut signature = module.make_signature();
+    signature.params.extend((0..params).map(|_| AbiParam::new(types::I64)));
+    signature.returns.push(AbiParam::new(types::I64));
+    let id = module.declare_function(&name, Linkage::Local, &signature).map_err(machine)?;
+    context.func.signature = signature;
+    Ok(id)
 }
 
 fn define(module: &mut JITModule, id: FuncId, context: &mut Context) -> Result<(), Unsupported> {

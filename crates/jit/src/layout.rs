@@ -3,7 +3,7 @@
 //! A *frame* is one block of memory for each packet in the pipeline, cut into 64-bit words:
 //!
 //! ```text
-//! control words | validity masks | places | widths of variable fields | slots | homes of headers | zeros | sink
+//! control words | validity masks | places | widths of variable fields | slots | homes of headers | zeros | sink | no notes
 //! ```
 //!
 //! A header's *place* is the address of its bytes: inside the packet once it is extracted, its *home* in the frame
@@ -37,8 +37,10 @@ pub(crate) mod word {
     pub const MEASURED: usize = 8;
     /// How many requests are waiting.
     pub const ASKED: usize = 9;
+    /// Address of the packet's notes: see [`crate::scout`].
+    pub const NOTES: usize = 10;
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 }
 
 /// The largest frame in bytes.
@@ -135,6 +137,8 @@ pub(crate) struct Layout {
     /// Byte offset of the zeros and of the sink; both are as large as the largest home.
     pub zeros: u32,
     pub sink: u32,
+    /// Word index of notes that say nothing, for packets that nobody scouted.
+    pub no_notes: u32,
     /// Words of a frame.
     pub words: usize,
     /// Whether a parser's cursor is always on a byte.
@@ -220,8 +224,21 @@ impl Layout {
         let zeros = bytes as u32;
         let sink = zeros + largest_home;
         bytes += 2 * largest_home as usize;
+        let no_notes = (bytes / 8) as u32;
+        bytes += crate::scout::MAX_STRIDE * 8;
         let byte_cursor = program.bodies.values().all(|body| walk::keeps_to_bytes(program, &types, body));
-        Ok(Layout { types, headers, masks, slots, inputs: (begin, end), zeros, sink, words: bytes / 8, byte_cursor })
+        Ok(Layout {
+            types,
+            headers,
+            masks,
+            slots,
+            inputs: (begin, end),
+            zeros,
+            sink,
+            no_notes,
+            words: bytes / 8,
+            byte_cursor,
+        })
     }
 
     pub fn header(&self, header: HeaderId) -> &HeaderLayout {

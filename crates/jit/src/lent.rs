@@ -158,6 +158,8 @@ impl Packet {
             replaced: self.replaced.clone(),
             covered: BitString::new(),
             moved: Vec::new(),
+            notes: Vec::new(),
+            held: Vec::new(),
             primed: self.primed,
         };
         let new_data = copy.data.as_mut_ptr() as u64;

@@ -32,6 +32,7 @@ mod layout;
 mod lent;
 mod packet;
 mod probe;
+mod scout;
 mod walk;
 
 pub use batch::Turn;

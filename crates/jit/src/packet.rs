@@ -44,6 +44,9 @@ pub struct Packet {
     /// What a hash covers, and headers on their way: kept for their memory.
     pub(crate) covered: BitString,
     pub(crate) moved: Vec<u8>,
+    /// The notes of a batch, and what the architecture has set for its packets.
+    pub(crate) notes: Vec<u64>,
+    pub(crate) held: Vec<u64>,
     /// Whether all of the frame belongs to this packet, so that any unit may run: not before a fresh unit has run after
     /// [`Packet::restart`], and not when the data is gone.
     pub(crate) primed: bool,
@@ -56,6 +59,15 @@ pub(crate) fn zero_words(words: &mut [u64]) {
     for word in words {
         // SAFETY: the address is that of a reference; volatile keeps the stores from being joined.
         unsafe { std::ptr::write_volatile(word, 0) };
+    }
+}
+
+/// Copies words one by one, for the same reason.
+#[inline]
+pub(crate) fn copy_words(from: &[u64], to: &mut [u64]) {
+    for (from, to) in from.iter().zip(to) {
+        // SAFETY: the address is that of a reference; volatile keeps the stores from being joined.
+        unsafe { std::ptr::write_volatile(to, *from) };
     }
 }
 
@@ -84,6 +96,8 @@ impl Packet {
             replaced: Vec::new(),
             covered: BitString::new(),
             moved: Vec::new(),
+            notes: Vec::new(),
+            held: Vec::new(),
             primed: false,
         };
         packet.restart_all(data, 0);
@@ -146,6 +160,24 @@ impl Packet {
             self.clear_kept_headers();
         }
         old
+    }
+
+    /// Forgets what the packet before asked for, emitted and was coloured, and the headers that field lists keep.
+    #[inline]
+    pub(crate) fn clear_traces(&mut self) {
+        if self.frame[word::ASKED] != 0 {
+            self.frame[word::ASKED] = 0;
+            self.requests.clear();
+        }
+        if self.emitted.len_bits() > 0 {
+            self.emitted.clear();
+        }
+        if !self.colours.is_empty() {
+            self.colours.fill(Colour::Green);
+        }
+        if !self.shape.kept_headers.is_empty() {
+            self.clear_kept_headers();
+        }
     }
 
     /// Makes the headers that a fresh unit takes from the frame invalid and zero.

@@ -26,6 +26,15 @@ pub(crate) enum Use<'a> {
     Apply(TableId),
 }
 
+/// Every slot that an expression reads.
+pub(crate) fn slots_of(value: &Expr, visit: &mut dyn FnMut(SlotId)) {
+    expr(value, &mut |used| {
+        if let Use::Read(slot) = used {
+            visit(slot);
+        }
+    });
+}
+
 type Visit<'v, 'a> = &'v mut dyn FnMut(Use<'a>);
 
 fn expr<'a>(expr_: &'a Expr, visit: Visit<'_, 'a>) {

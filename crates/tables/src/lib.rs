@@ -70,6 +70,7 @@ pub use exact::Exact;
 pub use layout::{Field, FieldKind, Layout};
 pub use lpm::{DIRECT_FROM, DIRECT_MOST, DIRECT_UNTIL, HANDLE_END, Lpm};
 pub use pattern::Pattern;
+pub use prefetch::prefetch;
 pub use ternary::{Classifier, SCAN_MOST, SmallScan, Ternary, TupleMerge};
 
 /// How many keys are looked up together; more are cut into batches of this size.

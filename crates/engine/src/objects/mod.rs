@@ -4,6 +4,7 @@
 //! request either takes effect as a whole or returns an [`EntryError`] and changes nothing.
 
 mod arrays;
+mod batch;
 mod control;
 mod counter;
 mod entries;

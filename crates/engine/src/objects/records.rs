@@ -91,7 +91,7 @@ impl Records {
     }
 
     #[inline]
-    fn get(&self, handle: Option<Handle>) -> &[u64] {
+    pub(crate) fn get(&self, handle: Option<Handle>) -> &[u64] {
         let start = handle.map_or(0, |handle| (handle.0 as usize + 1) * self.stride);
         &self.words[start..start + self.stride]
     }

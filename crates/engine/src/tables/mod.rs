@@ -17,6 +17,7 @@ mod rules;
 mod scan;
 mod words;
 
+pub use ::tables::MISS;
 pub use scan::Scan;
 pub use words::{KeyWords, WordPlace, Words};
 

@@ -148,6 +148,9 @@ impl Emit<'_, '_> {
     }
 
     fn instr(&mut self, op: &Op, loc: LocId, ways: Ways) {
+        if self.scouting.is_some() {
+            return self.scout_instr(op, ways);
+        }
         match op {
             Op::Assign(place, value) => {
                 let value = self.expr(value);

@@ -12,6 +12,7 @@ mod header;
 mod memory;
 mod parse;
 mod probe;
+mod scout;
 mod state;
 mod table;
 mod value;
@@ -27,6 +28,7 @@ use ir::{HeaderId, Program, SlotId};
 pub(crate) use state::{Facts, State};
 
 use crate::layout::{Layout, word};
+use crate::scout::Notes;
 use crate::{Step, code};
 
 /// Alias regions and flags of memory accesses.
@@ -70,6 +72,10 @@ pub(crate) struct Emit<'a, 'f> {
     finish: Block,
     /// The step that is being generated.
     step: usize,
+    /// The notes of the unit's packets, if any are taken.
+    notes: Option<&'a Notes>,
+    /// Where a scout writes notes; `None` in the unit itself.
+    scouting: Option<Value>,
     /// Whom the code tells where it is.
     probed: Option<probe::Probed>,
 }
@@ -132,6 +138,8 @@ impl<'a, 'f> Emit<'a, 'f> {
             run: None,
             finish,
             step: 0,
+            notes: None,
+            scouting: None,
             probed: None,
         }
     }
@@ -152,9 +160,19 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.leave();
         let ending = self.b.use_var(self.ending);
         self.b.ins().return_(&[ending]);
+        self.seal();
+    }
+
+    fn seal(mut self) {
         self.b.seal_all_blocks();
         let config = self.module.target_config();
         self.b.finalize(config);
+    }
+
+    /// Makes the unit use notes.
+    pub(crate) fn with_notes(mut self, notes: &'a Notes) -> Self {
+        self.notes = (!notes.tables.is_empty()).then_some(notes);
+        self
     }
 
     fn one_step(&mut self, step: &Step) {
@@ -215,6 +233,11 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     /// Ends the unit, with something to blame.
     fn end_unit(&mut self, ending: u64, blame: u32) {
+        if self.scouting.is_some() {
+            let finish = self.finish;
+            self.b.ins().jump(finish, &[]);
+            return;
+        }
         let blame = self.number(u64::from(blame));
         self.b.ins().store(self.flags.frame, blame, self.frame, word::BLAME as i32 * 8);
         self.store_step(self.step);

@@ -189,7 +189,7 @@ impl Emit<'_, '_> {
         self.b.ins().iadd(self.frame, offset)
     }
 
-    fn is_variable(&self, slot: SlotId) -> bool {
+    pub(super) fn is_variable(&self, slot: SlotId) -> bool {
         self.program.slots[slot].width <= MAX_VARIABLE_BITS
     }
 
@@ -199,7 +199,7 @@ impl Emit<'_, '_> {
         let fresh = state.fresh;
         let zero = self.number(0);
         self.b.def_var(self.ending, zero);
-        let takes_headers = !fresh || !self.facts.kept_headers.is_empty();
+        let takes_headers = self.scouting.is_none() && (!fresh || !self.facts.kept_headers.is_empty());
         for index in 0..self.layout.masks.1 {
             let variable = self.b.declare_var(types::I64);
             self.masks.push(variable);
@@ -216,14 +216,16 @@ impl Emit<'_, '_> {
         };
         self.b.def_var(self.cursor, cursor);
         self.b.def_var(self.error, error);
+        let scouting = self.scouting.is_some();
+        let takes_inputs = !scouting || self.notes.is_some_and(|notes| notes.takes_inputs);
         for slot in &state.slots {
-            self.enter_slot(*slot, fresh && !self.facts.inputs.contains(slot));
+            self.enter_slot(*slot, fresh && !(takes_inputs && self.facts.inputs.contains(slot)));
         }
-        if fresh {
+        if fresh && !scouting {
             self.clear_homes();
         }
         for header in &state.headers {
-            self.enter_header(*header, fresh && !self.facts.kept_headers.contains(header));
+            self.enter_header(*header, scouting || fresh && !self.facts.kept_headers.contains(header));
         }
     }
 
@@ -236,7 +238,7 @@ impl Emit<'_, '_> {
         let words = words_of(self.program.slots[slot].width);
         let at = self.layout.slot(slot);
         if !self.is_variable(slot) {
-            if is_zero {
+            if is_zero && self.scouting.is_none() {
                 let zero = self.number(0);
                 (0..words as u32).for_each(|index| self.frame_store(at + index, zero));
             }
@@ -283,7 +285,7 @@ impl Emit<'_, '_> {
     fn enter_header(&mut self, header: HeaderId, is_new: bool) {
         let layout = *self.layout.header(header);
         if let Valid::Word(valid) = layout.valid {
-            if is_new {
+            if is_new && self.scouting.is_none() {
                 let (home, zero) = (self.home(header), self.number(0));
                 self.frame_store(layout.place, home);
                 self.frame_store(valid, zero);

@@ -15,8 +15,8 @@ use crate::code;
 const MAX_COMPARED: usize = 5;
 
 impl Emit<'_, '_> {
-    /// The key's words on the stack, and how many they are.
-    fn key(&mut self, id: TableId) -> (Value, usize) {
+    /// The key's words.
+    pub(super) fn key(&mut self, id: TableId) -> Vec<Word> {
         let table = &self.program.tables[id];
         let layout = Objects::key_words(table);
         let mut words = vec![Word::Known(0); layout.words];
@@ -27,17 +27,14 @@ impl Emit<'_, '_> {
                 words[place.word + index] = self.w_or(words[place.word + index], shifted);
             }
         }
-        let count = words.len();
-        let key = Num { width: count as u32 * 64, words };
-        (self.spill(&key), count)
+        words
     }
 
-    pub(super) fn apply(&mut self, id: TableId, hit: Option<SlotId>, action: Option<SlotId>, ways: Ways) {
-        let table = &self.program.tables[id];
-        self.probe_rest();
-        let inner = self.probe_ways(ways);
-        let (key, words) = self.key(id);
-        let (number, words) = (self.number(u64::from(id.as_u32())), self.number(words as u64));
+    /// The record of what a table runs for a key, by a lookup. Ends the unit if the table does not answer yet.
+    pub(super) fn looked_up(&mut self, id: TableId, key: Vec<Word>) -> Value {
+        let count = key.len();
+        let key = self.spill(&Num { width: count as u32 * 64, words: key });
+        let (number, words) = (self.number(u64::from(id.as_u32())), self.number(count as u64));
         let record = self.call("apply", &[self.frame, number, key, words]).expect("it has a result");
         let (pending, known) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(record, known, &[], pending, &[]);
@@ -45,7 +42,15 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(pending);
         self.end_unit(code::PENDING, id.as_u32());
         self.b.switch_to_block(known);
+        record
+    }
 
+    pub(super) fn apply(&mut self, id: TableId, hit: Option<SlotId>, action: Option<SlotId>, ways: Ways) {
+        let table = &self.program.tables[id];
+        self.probe_rest();
+        let inner = self.probe_ways(ways);
+        let key = self.key(id);
+        let record = self.record(id, key);
         let head = Word::Value(self.b.ins().load(types::I64, self.flags.record, record, 0));
         let index = self.w_and(head, Word::Known(RECORD_ACTION));
         let done = self.b.create_block();

@@ -1,0 +1,44 @@
+//! What compiled code asks tables for several packets at once.
+
+use ir::TableId;
+
+use super::{Applied, Colour, Objects};
+use crate::tables::{Handle, MISS};
+
+fn handle(found: u32) -> Option<Handle> {
+    (found != MISS).then_some(Handle(found))
+}
+
+impl Objects {
+    /// Looks up keys in words that lie one after the other, for packets that come to the table later: handles, [`MISS`]
+    /// where there is no entry. Counts nothing. False, and nothing found, if the table cannot answer many at once.
+    ///
+    /// What is found holds until the control plane changes the table, or a worker takes a new version of it.
+    pub fn find_batch(&self, id: TableId, keys: &[u64], found: &mut [u32]) -> bool {
+        self.control().tables[id].backend.lookup_batch(keys, found)
+    }
+
+    /// Gives the records of what runs for handles that [`Objects::find_batch`] found, and asks for their memory.
+    #[inline]
+    pub fn records(&self, id: TableId, found: &[u32], mut give: impl FnMut(usize, &[u64])) {
+        let records = &self.control().tables[id].records;
+        for (at, found) in found.iter().enumerate() {
+            let record = records.get(handle(*found));
+            tables::prefetch(record, 0);
+            give(at, record);
+        }
+    }
+
+    /// Counts and meters a hit of what [`Objects::find_batch`] found in a table without a profile, and gives the record
+    /// of what is to run; otherwise as [`Objects::apply_words`].
+    #[inline]
+    pub fn apply_found(&mut self, id: TableId, found: u32, bytes: u64, now_ns: u64) -> Applied<'_> {
+        let state = &self.control().tables[id];
+        let mut colour = state.meter.map(|meter| (meter, Colour::Green));
+        if let (Some(handle), true) = (handle(found), state.notes_hits) {
+            let hit = self.note_hit(id, state, handle, bytes, now_ns);
+            colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
+        }
+        (state.records.get(handle(found)), colour)
+    }
+}

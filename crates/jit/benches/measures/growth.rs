@@ -1,0 +1,136 @@
+//! How costs grow: with headers that nobody uses, with entries, with rules, and with the program.
+
+use std::fmt::Write;
+use std::time::Instant;
+
+use engine::Objects;
+use jit::{Compiled, Speed};
+use tables::dice::Dice;
+
+use crate::lab::{self, Case};
+use crate::{l2, l3};
+
+/// A layer 2 switch whose packets have so many more headers, which it parses and puts back.
+fn with_headers(count: usize) -> Case {
+    let (base, _) = l2::switch(10_000);
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs/l2.p4"));
+    let mut text = text.expect("the program is there");
+    let mut members = String::new();
+    let (mut states, mut emits) = (String::new(), String::new());
+    for at in 0..count {
+        writeln!(members, "    option_t option{at};").expect("a string takes everything");
+        writeln!(emits, "        packet.emit(hdr.option{at});").expect("a string takes everything");
+        let next = if at + 1 < count { format!("option{}", at + 1) } else { "accept".into() };
+        writeln!(
+            states,
+            "    state option{at} {{\n        packet.extract(hdr.option{at});\n        transition select(hdr.option{at}.next) {{\n            \
+             1: {next};\n            default: accept;\n        }}\n    }}"
+        )
+        .expect("a string takes everything");
+    }
+    if count > 0 {
+        text = text.replace("transition accept;\n    }\n}", &format!("transition option0;\n    }}\n{states}}}"));
+    }
+    text = text
+        .replace("struct headers_t {\n    ethernet_t ethernet;\n", &format!(
+            "header option_t {{\n    bit<16> next;\n    bit<48> data;\n}}\n\nstruct headers_t {{\n    ethernet_t ethernet;\n{members}"
+        ))
+        .replace("packet.emit(hdr.ethernet);\n", &format!("packet.emit(hdr.ethernet);\n{emits}"));
+    let program = lab::compile_p4("options.p4", &text);
+    let mut objects = Objects::new(&program);
+    let table = lab::table(&program, "stations");
+    for installed in base.objects.entries(table) {
+        let entry = installed.entry.clone();
+        let mut entry = entry;
+        if let engine::ActionSpec::Direct(call) = &mut entry.action {
+            call.action = program.tables[table].actions[0].action;
+        }
+        objects.insert(table, entry).expect("the same entries fit");
+    }
+    let mut load = base.load;
+    for packet in load.packets.chunks_exact_mut(load.length) {
+        for at in 0..count {
+            packet[14 + at * 8..16 + at * 8].copy_from_slice(&[0, 1]);
+        }
+    }
+    Case { program, objects, load, ingress_port: 1 }
+}
+
+pub fn unused_headers() {
+    println!("\nns a packet by the headers that are parsed and not used (layer 2 switch, 10 K stations):");
+    let mut first = None;
+    for count in [0, 1, 2, 4, 6] {
+        let ns = with_headers(count).alone();
+        let first = *first.get_or_insert(ns);
+        println!("  {count} headers {ns:>8.1} ns  {:>5.2} ns each", (ns - first) / count.max(1) as f64);
+    }
+}
+
+pub fn entries() {
+    println!("\nns a packet by the entries of a table (compiled, by hand, ratio):");
+    for count in [1_000, 10_000, 100_000, 1_000_000] {
+        let (mut case, by_hand) = l2::switch(count);
+        let exact = case.measure(by_hand);
+        drop(case);
+        let (mut case, by_hand) = l3::router(count);
+        let lpm = case.measure(by_hand);
+        println!(
+            "  {count:>9} exact {:>7.1} {:>7.1} {:>5.2}   lpm {:>7.1} {:>7.1} {:>5.2}",
+            exact.compiled, exact.by_hand, exact.ratio, lpm.compiled, lpm.by_hand, lpm.ratio
+        );
+    }
+}
+
+pub fn rules() {
+    println!("\nns a packet by the rules of an access list in front of 100 K routes (compiled, by hand, ratio):");
+    for count in [100, 1_000, 10_000, 100_000] {
+        let (mut case, by_hand) = l3::guarded_router(count);
+        let figures = case.measure(by_hand);
+        println!("  {count:>9} {:>7.1} {:>7.1} {:>5.2}", figures.compiled, figures.by_hand, figures.ratio);
+    }
+}
+
+/// A program with 30 tables of three actions each, one behind the other, over the fields of IPv4.
+fn thirty_tables() -> String {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs/acl.p4"));
+    let text = text.expect("the program is there");
+    let mut dice = Dice::new(30);
+    let (mut tables, mut applied) = (String::new(), String::new());
+    let fields = [("ipv4.src", 32), ("ipv4.dst", 32), ("ports.src", 16), ("ports.dst", 16), ("ethernet.dst", 48)];
+    for at in 0..28 {
+        let mut keys = String::new();
+        for _ in 0..1 + dice.below(3) {
+            let (field, _) = fields[dice.below(5) as usize];
+            let kind = if at % 3 == 0 { "ternary" } else { "exact" };
+            if !keys.contains(field) {
+                writeln!(keys, "            hdr.{field}: {kind};").expect("a string takes everything");
+            }
+        }
+        let (field, width) = fields[dice.below(5) as usize];
+        write!(
+            tables,
+            "    action set{at}(bit<{width}> value) {{\n        hdr.{field} = value;\n    }}\n\n    action mark{at}(bit<8> tos) {{\n        \
+             hdr.ipv4.tos = tos;\n        hdr.ipv4.identification = hdr.ipv4.identification + 1;\n    }}\n\n    table t{at} {{\n        \
+             key = {{\n{keys}        }}\n        actions = {{ set{at}; mark{at}; drop; NoAction; }}\n        \
+             default_action = NoAction();\n    }}\n\n"
+        )
+        .expect("a string takes everything");
+        writeln!(applied, "            t{at}.apply();").expect("a string takes everything");
+    }
+    text.replace("    apply {\n        if (standard", &format!("{tables}    apply {{\n        if (standard"))
+        .replace("            switch (rules", &format!("{applied}            switch (rules"))
+}
+
+pub fn compile_time() {
+    let program = lab::compile_p4("thirty.p4", &thirty_tables());
+    println!("\ncompile time of a program with {} tables:", program.tables.len());
+    for speed in [Speed::Compile, Speed::Run] {
+        let times = (0..lab::rounds()).map(|_| {
+            let begin = Instant::now();
+            std::hint::black_box(Compiled::new(&program, &lab::plan(&program), speed).expect("it compiles"));
+            begin.elapsed().as_secs_f64() * 1000.0
+        });
+        let ms = lab::median(times.collect());
+        println!("  for {speed:?}: {ms:.1} ms, at most 300: {}", crate::verdict(ms <= 300.0));
+    }
+}

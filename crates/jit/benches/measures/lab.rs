@@ -1,0 +1,311 @@
+//! What the measures share: programs from P4 source, the units of a switch, packets, and measuring in turns.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use engine::{Interpreter, Now, Objects, PacketState, TableEntry};
+use ir::{BodyId, KeyValue, Program, TableId};
+use jit::{Compiled, Outcome, Plan, Speed, Step, Unit};
+use source::{Diagnostics, SourceMap};
+
+/// Packets of a batch.
+pub const BATCH: usize = 32;
+/// The port of a packet that does not leave.
+pub const NOWHERE: u16 = 511;
+
+/// A packet's way out: where it begins in its buffer, and its port.
+pub type Sent = (usize, u16);
+
+/// Compiles P4 source; programs of `benches/programs` can be included.
+pub fn compile_p4(name: &str, text: &str) -> Arc<Program> {
+    let arch = v1model::description::V1Model;
+    let options = p4::Options {
+        defines: Vec::new(),
+        include_dirs: vec![programs().into()],
+        builtin: compile::Architecture::includes(&arch).to_vec(),
+    };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics);
+    let program = typed.and_then(|typed| compile::compile(&typed, &arch, &map, &mut diagnostics));
+    Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
+}
+
+/// Compiles a program of `benches/programs`.
+pub fn p4_program(name: &str) -> Arc<Program> {
+    let path = format!("{}/{name}", programs());
+    let text = std::fs::read_to_string(Path::new(&path)).expect("the program is there");
+    compile_p4(&path, &text)
+}
+
+fn programs() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs")
+}
+
+/// A switch's way with a packet for one port: all blocks from parser to deparser as one unit, with what happens between
+/// ingress and egress if nothing holds the packet up.
+pub fn plan(program: &Program) -> Plan {
+    let body = |role: &str| Step::Run(program.blocks[role]);
+    let slot = |name: &str| program.slot_named(&format!("standard_metadata.{name}"));
+    let needed = |name: &str| slot(name).expect("a v1model program");
+    let visible = [
+        "ingress_port",
+        "egress_spec",
+        "egress_port",
+        "instance_type",
+        "packet_length",
+        "mcast_grp",
+        "ingress_global_timestamp",
+        "egress_global_timestamp",
+        "parser_error",
+    ];
+    let mut steps = vec![body("parser")];
+    steps.extend(slot("parser_error").map(Step::ErrorTo));
+    steps.extend([body("verify_checksum"), body("ingress"), Step::StopIfAsked]);
+    steps.extend(slot("mcast_grp").map(|group| Step::StopUnless(group, 0)));
+    steps.extend([
+        Step::StopIf(needed("egress_spec"), u64::from(NOWHERE)),
+        Step::Copy(needed("egress_port"), needed("egress_spec")),
+        Step::Set(needed("egress_spec"), 0),
+        body("egress"),
+        Step::StopIfAsked,
+        Step::StopIf(needed("egress_spec"), u64::from(NOWHERE)),
+        body("compute_checksum"),
+        body("deparser"),
+    ]);
+    Plan {
+        units: vec![Unit { steps, fresh: true, next: Vec::new() }],
+        visible: Some(visible.into_iter().filter_map(slot).collect()),
+    }
+}
+
+/// A table by its name in the program.
+pub fn table(program: &Program, name: &str) -> TableId {
+    let ending = format!(".{name}");
+    let mut found = program.tables.iter().filter(|(_, table)| table.name.ends_with(&ending) || table.name == name);
+    found.next().expect("the table is there").0
+}
+
+/// An entry with the table's first action.
+pub fn entry(program: &Program, table: TableId, keys: Vec<KeyValue>, args: &[(u128, u32)]) -> TableEntry {
+    let action = program.tables[table].actions[0].action;
+    let args = args.iter().map(|(value, width)| bits::Bits::new(*value, *width)).collect();
+    TableEntry::new(keys, 0, action, args)
+}
+
+/// A program at work on packets of one length.
+pub struct Case {
+    pub program: Arc<Program>,
+    pub objects: Objects,
+    pub load: Load,
+    pub ingress_port: u64,
+}
+
+/// Packets as they come in.
+pub struct Load {
+    /// One after the other.
+    pub packets: Vec<u8>,
+    pub length: usize,
+    /// Bytes in front of a packet in its buffer.
+    pub room: usize,
+}
+
+/// Nanoseconds a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    pub compiled: f64,
+    pub by_hand: f64,
+    pub interpreted: f64,
+    /// The medians of the ratios in each round: compiled to by hand, interpreted to compiled.
+    pub ratio: f64,
+    pub faster: f64,
+}
+
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// A number from the environment.
+fn number(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// How often the sides are measured in turns: `ROUNDS`, or 9.
+pub fn rounds() -> usize {
+    number("ROUNDS", 9)
+}
+
+/// How many packets a round has: `PACKETS`, or a million.
+fn packets_a_round() -> usize {
+    number("PACKETS", 1 << 20)
+}
+
+/// Buffers that packets come to in turn, as in the rings of an interface.
+struct Ring {
+    buffers: Vec<Vec<u8>>,
+    sent: [Sent; BATCH],
+    at: usize,
+}
+
+impl Load {
+    fn count(&self) -> usize {
+        self.packets.len() / self.length / BATCH * BATCH
+    }
+
+    fn ring(&self) -> Ring {
+        let buffers = vec![vec![0; self.room + self.length]; 8 * BATCH];
+        Ring { buffers, sent: [(0, 0); BATCH], at: 0 }
+    }
+
+    /// Times `work`, which is given batch after batch of packets as they come in.
+    fn timed(&self, packets: usize, mut work: impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) -> f64 {
+        let mut ring = self.ring();
+        let all = self.count();
+        let (mut next, mut done) = (0, 0);
+        let begin = Instant::now();
+        while done < packets {
+            let batch = &mut ring.buffers[ring.at..ring.at + BATCH];
+            for (number, buffer) in batch.iter_mut().enumerate() {
+                let fresh = &self.packets[(next + number) * self.length..][..self.length];
+                buffer[self.room..].copy_from_slice(fresh);
+            }
+            work(batch, &mut ring.sent);
+            black_box(&ring.sent);
+            ring.at = (ring.at + BATCH) % ring.buffers.len();
+            next = (next + BATCH) % all;
+            done += BATCH;
+        }
+        begin.elapsed().as_nanos() as f64 / done as f64
+    }
+}
+
+impl Case {
+    /// The nanoseconds of putting a packet into its buffer, which all sides do.
+    pub fn renewing_ns(&self) -> f64 {
+        median((0..rounds()).map(|_| self.load.timed(packets_a_round(), |_, _| {})).collect())
+    }
+
+    fn compiled_ns(&mut self, compiled: &Compiled, packets: usize) -> f64 {
+        let mut runner = Runner::new(compiled, self.load.room, self.ingress_port);
+        self.load.timed(packets, |batch, sent| runner.run(&mut self.objects, batch, sent))
+    }
+
+    fn interpreted_ns(&mut self, packets: usize) -> f64 {
+        let roles: Vec<BodyId> = ["parser", "verify_checksum", "ingress", "egress", "compute_checksum", "deparser"]
+            .map(|role| self.program.blocks[role])
+            .to_vec();
+        let program = self.program.clone();
+        let mut state = PacketState::new(&program, Vec::new());
+        let ingress_port = program.slot_named("standard_metadata.ingress_port").expect("a v1model program");
+        let begin = Instant::now();
+        for number in 0..packets {
+            let at = number % self.load.count() * self.load.length;
+            state.restart(&program, self.load.packets[at..at + self.load.length].to_vec());
+            state.set_slot_to(ingress_port, self.ingress_port);
+            for body in &roles {
+                Interpreter::run(&program, &mut self.objects, *body, &mut state, Now { ns: 0 }, &mut ());
+            }
+            black_box(state.finish());
+        }
+        begin.elapsed().as_nanos() as f64 / packets as f64
+    }
+
+    /// Panics unless machine code does with packets what `by_hand` does.
+    fn check(&mut self, compiled: &Compiled, by_hand: &mut impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+        let (mut ours, mut theirs) = (self.load.ring(), self.load.ring());
+        let mut runner = Runner::new(compiled, self.load.room, self.ingress_port);
+        let mut left = 0;
+        for first in (0..self.load.count().min(4096)).step_by(BATCH) {
+            for ring in [&mut ours, &mut theirs] {
+                for (number, buffer) in ring.buffers[..BATCH].iter_mut().enumerate() {
+                    let fresh = &self.load.packets[(first + number) * self.load.length..][..self.load.length];
+                    buffer[self.load.room..].copy_from_slice(fresh);
+                }
+            }
+            runner.run(&mut self.objects, &mut ours.buffers[..BATCH], &mut ours.sent);
+            by_hand(&mut theirs.buffers[..BATCH], &mut theirs.sent);
+            for number in 0..BATCH {
+                let ((our_start, our_port), (start, port)) = (ours.sent[number], theirs.sent[number]);
+                assert_eq!(our_port, port, "packet {}", first + number);
+                if port != NOWHERE {
+                    left += 1;
+                    let (a, b) = (&ours.buffers[number][our_start..], &theirs.buffers[number][start..]);
+                    assert_eq!(a, b, "packet {}", first + number);
+                }
+            }
+        }
+        assert!(left > 0, "some packets leave");
+    }
+
+    /// Measures all sides in turns.
+    pub fn measure(&mut self, mut by_hand: impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) -> Figures {
+        let compiled = Compiled::new(&self.program, &plan(&self.program), Speed::Run).expect("it compiles");
+        self.check(&compiled, &mut by_hand);
+        let (mut fast, mut hand, mut slow) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds() {
+            fast.push(self.compiled_ns(&compiled, packets_a_round()));
+            hand.push(self.load.timed(packets_a_round(), &mut by_hand));
+            slow.push(self.interpreted_ns(packets_a_round() / 32));
+        }
+        let each = |a: &[f64], b: &[f64]| median(a.iter().zip(b).map(|(a, b)| a / b).collect());
+        Figures {
+            ratio: each(&fast, &hand),
+            faster: each(&slow, &fast),
+            compiled: median(fast),
+            by_hand: median(hand),
+            interpreted: median(slow),
+        }
+    }
+
+    /// The nanoseconds of machine code alone.
+    pub fn alone(&mut self) -> f64 {
+        let compiled = Compiled::new(&self.program, &plan(&self.program), Speed::Run).expect("it compiles");
+        median((0..rounds()).map(|_| self.compiled_ns(&compiled, packets_a_round())).collect())
+    }
+}
+
+/// Runs batches through machine code.
+struct Runner<'a> {
+    compiled: &'a Compiled,
+    packet: jit::Packet,
+    room: usize,
+    ingress_port: u64,
+    slots: [ir::SlotId; 3],
+}
+
+impl<'a> Runner<'a> {
+    fn new(compiled: &'a Compiled, room: usize, ingress_port: u64) -> Self {
+        let slot = |name: &str| {
+            let found = compiled.program().slot_named(&format!("standard_metadata.{name}"));
+            found.expect("a v1model program")
+        };
+        let slots = ["ingress_port", "packet_length", "egress_port"].map(slot);
+        Runner { compiled, packet: compiled.packet(Vec::new()), room, ingress_port, slots }
+    }
+
+    fn run(&mut self, objects: &mut Objects, batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]) {
+        let [port, length, out] = self.slots;
+        let (ingress_port, bytes) = (self.ingress_port, (batch[0].len() - self.room) as u64);
+        self.compiled.run_batch(
+            0,
+            &mut self.packet,
+            objects,
+            Now { ns: 0 },
+            batch,
+            self.room,
+            |_, turn| {
+                turn.set_slot_to(port, ingress_port);
+                turn.set_slot_to(length, bytes);
+            },
+            |number, turn, outcome| {
+                sent[number] = match (outcome, turn.output_start()) {
+                    (Outcome::Done(_), Some(start)) => (start, turn.slot_word(out) as u16),
+                    _ => (0, NOWHERE),
+                };
+            },
+        );
+    }
+}
