@@ -95,7 +95,9 @@ impl Binder<'_> {
                 let entry = self.named_entry(entry)?;
                 if !program.tables[entry.table].idle_timeout {
                     let message = format!("entries of `{}` do not time out", program.tables[entry.table].name);
-                    return self.error("stf-value", at, message);
+                    let help = "tables whose entries do say `support_timeout = true`";
+                    self.diagnostics.push(Diagnostic::error("stf-value", at, message).help(help));
+                    return None;
                 }
                 Op::TimeoutSet { entry, ns: ms.saturating_mul(1_000_000) }
             }

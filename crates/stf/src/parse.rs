@@ -275,7 +275,8 @@ fn crc(line: &mut Line, width: u32) -> Parsed<What> {
         let value: u32 = small(line, what)?;
         match u64::from(value) < 1 << bits {
             true => Ok(value),
-            false => Err(wrong(here, format!("{what} has {bits} bits"))),
+            false if bits == 1 => Err(wrong(here, format!("{what} is 0 or 1"))),
+            false => Err(wrong(here, format!("{what} has at most {bits} bits"))),
         }
     };
     let (polynomial, init) = (number("a polynomial", width)?, number("an initial value", width)?);
