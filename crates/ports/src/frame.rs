@@ -168,6 +168,20 @@ impl Frame {
         }
     }
 
+    /// Drops frames, of which many may lie in one memory, at the cost of one for the memory.
+    pub fn drop_all(mut frames: impl Iterator<Item = Frame>) {
+        let Some(first) = frames.next() else { return };
+        let Home::Chunk(memory, _) = &first.home else { return frames.for_each(drop) };
+        let memory = Arc::clone(memory);
+        let mut free = memory.free.lock().unwrap_or_else(PoisonError::into_inner);
+        for frame in std::iter::once(first).chain(frames) {
+            // Others lie elsewhere, and drop themselves.
+            if let Ok((chunk, ..)) = frame.into_chunk(&memory) {
+                free.push(chunk);
+            }
+        }
+    }
+
     /// Bytes that [`push_front`](Self::push_front) can add without moving the frame.
     pub fn headroom(&self) -> usize {
         self.start as usize
@@ -335,6 +349,19 @@ mod tests {
         frame.push_back(5000);
         assert_eq!(frame.len(), 5004);
         assert!(frame.into_chunk(&memory).is_err());
+    }
+
+    #[test]
+    fn frames_dropped_together_go_back_where_they_belong() {
+        let memories = [Memory::new(2, 2048).unwrap(), Memory::new(1, 2048).unwrap()];
+        memories.iter().for_each(|memory| memory.take(&mut Vec::new(), 2));
+        let frame = |of: usize, chunk| Frame::from_chunk(Arc::clone(&memories[of]), chunk, 256, 60);
+        let frames = [frame(0, 1), Frame::from_vec(vec![1]), frame(1, 0), frame(0, 0)];
+        Frame::drop_all(frames.into_iter());
+        assert_eq!((memories[0].free_chunks(), memories[1].free_chunks()), (2, 1));
+        assert_eq!((Arc::strong_count(&memories[0]), Arc::strong_count(&memories[1])), (1, 1));
+        Frame::drop_all([Frame::from_vec(vec![1]), frame(1, 0)].into_iter());
+        assert_eq!(memories[1].free_chunks(), 2);
     }
 
     #[test]

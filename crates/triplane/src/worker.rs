@@ -239,7 +239,8 @@ impl Worker {
             }
         }
         self.departed = departed;
-        self.batch.clear();
+        // What is left of the batch was dropped.
+        Frame::drop_all(self.batch.drain(..).filter_map(|carried| carried.0));
         for at in 0..self.ports.len() {
             if std::mem::take(&mut self.ports[at].is_touched) && self.ports[at].is_live() {
                 if let Err(error) = self.ports[at].driver.flush() {
