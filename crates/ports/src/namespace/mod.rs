@@ -23,6 +23,7 @@
 //! them the kernel removes it and everything in it, so there is nothing to clean up, not even after a crash. Sockets
 //! stay in the namespace they were opened in, whichever thread uses them.
 
+mod join;
 mod netlink;
 mod network;
 mod offloads;
@@ -32,11 +33,12 @@ mod user;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread::JoinHandle;
 
+pub use join::join;
 pub use network::{veth, veth_with_queues};
 pub use offloads::{Offload, Offloads};
 pub use ping::Answer;
@@ -201,6 +203,11 @@ impl Namespace {
             }
         }
         Ok(())
+    }
+
+    /// The number under which this process holds it open, for [`join`].
+    pub fn raw_descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

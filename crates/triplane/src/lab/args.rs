@@ -1,0 +1,330 @@
+//! The command line of `triplane lab`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+pub const AFTER_HELP: &str = "\
+A network of P4 switches on this machine, from one file:
+  triplane lab new fat-tree --k 4 > lab.toml   make a topology
+  triplane lab check lab.toml                  every mistake in it
+  triplane lab sim lab.toml                    run it in virtual time: who reaches whom
+  triplane lab sim lab.toml --scenario load.toml --out results --plot
+  triplane lab sim lab.toml --scenario faults.toml --seeds 1000
+  triplane lab up lab.toml                     the same with real hosts: namespaces
+  triplane lab exec h1 ping -c 3 10.0.0.2
+  triplane lab pcap s1:1 | tcpdump -r -
+  triplane lab down
+
+The topology.json files of the public P4 tutorials are read as they are; name
+their program: --program basic.p4. docs/lab.md describes both kinds of files.";
+
+/// `triplane lab`
+#[derive(Args, Debug)]
+pub struct LabArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// The subcommands of `triplane lab`.
+#[derive(Subcommand, Debug)]
+pub enum LabCommand {
+    /// Print a topology: lab.toml for a network of a known shape.
+    New(NewArgs),
+    /// Report every mistake in a topology, its programs and entries.
+    Check(CheckArgs),
+    /// Run a network in virtual time: exact, repeatable, faster than real time.
+    Sim(Box<SimArgs>),
+    /// Start a network of namespaces and links: real hosts, real programs. Needs root, or user namespaces.
+    Up(UpArgs),
+    /// End a network that is up; nothing of it stays behind.
+    Down(DownArgs),
+    /// Run a command on a host.
+    Exec(ExecArgs),
+    /// Start a shell on a host.
+    Shell(ShellArgs),
+    /// Show how a network is.
+    Status {
+        /// The network.
+        #[command(flatten)]
+        lab: NameArgs,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let a switch crash: it forwards nothing, and its state is lost.
+    Fail(NodeArgs),
+    /// Start a crashed switch again, as new.
+    Heal(NodeArgs),
+    /// Take a link down or up.
+    Link(LinkArgs),
+    /// Capture what passes a switch's port, into a file or a pipe.
+    Pcap(PcapArgs),
+    /// Hold a network; `up` starts this.
+    #[command(hide = true)]
+    Hold(HoldArgs),
+}
+
+/// `triplane lab up`
+#[derive(Args, Debug)]
+pub struct UpArgs {
+    /// The topology.
+    #[command(flatten)]
+    pub topology: TopologyArgs,
+    /// What the network is called; by default as its file.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where losses of links and random numbers of programs begin.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Interpret programs instead of compiling them to machine code.
+    #[arg(long)]
+    pub interpret: bool,
+}
+
+/// `triplane lab hold`
+#[derive(Args, Debug)]
+pub struct HoldArgs {
+    /// The topology.
+    #[command(flatten)]
+    pub topology: TopologyArgs,
+    /// What the network is called.
+    #[arg(long)]
+    pub name: String,
+    /// Where losses of links and random numbers of programs begin.
+    #[arg(long)]
+    pub seed: u64,
+    /// Interpret programs.
+    #[arg(long)]
+    pub interpret: bool,
+}
+
+/// Which network is meant.
+#[derive(Args, Debug)]
+pub struct NameArgs {
+    /// The network's name; not needed while only one is up.
+    #[arg(long, value_name = "NAME")]
+    pub lab: Option<String>,
+}
+
+/// `triplane lab down`
+#[derive(Args, Debug)]
+pub struct DownArgs {
+    /// The network's name; not needed while only one is up.
+    pub lab: Option<String>,
+    /// End all that are up.
+    #[arg(long, conflicts_with = "lab")]
+    pub all: bool,
+}
+
+/// `triplane lab exec`
+#[derive(Args, Debug)]
+pub struct ExecArgs {
+    /// The network.
+    #[command(flatten)]
+    pub lab: NameArgs,
+    /// The host.
+    pub host: String,
+    /// The command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+}
+
+/// `triplane lab shell`
+#[derive(Args, Debug)]
+pub struct ShellArgs {
+    /// The network.
+    #[command(flatten)]
+    pub lab: NameArgs,
+    /// The host.
+    pub host: String,
+}
+
+/// `triplane lab fail`, `triplane lab heal`
+#[derive(Args, Debug)]
+pub struct NodeArgs {
+    /// The network.
+    #[command(flatten)]
+    pub lab: NameArgs,
+    /// The switch.
+    pub switch: String,
+}
+
+/// `triplane lab link`
+#[derive(Args, Debug)]
+pub struct LinkArgs {
+    /// The network.
+    #[command(flatten)]
+    pub lab: NameArgs,
+    /// What becomes of it.
+    pub state: LinkState,
+    /// The host or switch at one end.
+    pub one: String,
+    /// The host or switch at the other end.
+    pub other: String,
+}
+
+/// What becomes of a link.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It carries frames.
+    Up,
+    /// It carries nothing.
+    Down,
+}
+
+/// `triplane lab pcap`
+#[derive(Args, Debug)]
+pub struct PcapArgs {
+    /// The network.
+    #[command(flatten)]
+    pub lab: NameArgs,
+    /// The port: s1:2.
+    pub port: String,
+    /// The file; - for standard output, to pipe into tcpdump or Wireshark.
+    #[arg(default_value = "-", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+/// `triplane lab new`
+#[derive(Args, Debug)]
+pub struct NewArgs {
+    /// The shape.
+    #[command(subcommand)]
+    pub kind: NewKind,
+    /// The rate of links: 1Gbps.
+    #[arg(long, global = true)]
+    pub rate: Option<lab::Rate>,
+    /// The delay of links: 10us.
+    #[arg(long, global = true)]
+    pub delay: Option<lab::Delay>,
+    /// Frames that wait at each end of a link.
+    #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub queue: Option<u32>,
+}
+
+/// Shapes of networks.
+#[derive(Subcommand, Debug)]
+pub enum NewKind {
+    /// Switches one after the other.
+    Line {
+        /// How many switches.
+        #[arg(long, default_value_t = 3)]
+        switches: u32,
+        /// Hosts on each switch.
+        #[arg(long, default_value_t = 1)]
+        hosts: u32,
+    },
+    /// A line whose ends are joined.
+    Ring {
+        /// How many switches.
+        #[arg(long, default_value_t = 4)]
+        switches: u32,
+        /// Hosts on each switch.
+        #[arg(long, default_value_t = 1)]
+        hosts: u32,
+    },
+    /// One switch and its hosts.
+    Star {
+        /// How many hosts.
+        #[arg(long, default_value_t = 4)]
+        hosts: u32,
+    },
+    /// Every leaf joined with every spine.
+    LeafSpine {
+        /// How many leaves.
+        #[arg(long, default_value_t = 4)]
+        leaves: u32,
+        /// How many spines.
+        #[arg(long, default_value_t = 2)]
+        spines: u32,
+        /// Hosts on each leaf.
+        #[arg(long, default_value_t = 2)]
+        hosts: u32,
+    },
+    /// The fat tree of k-port switches.
+    FatTree {
+        /// Ports of a switch: even.
+        #[arg(long, default_value_t = 4)]
+        k: u32,
+    },
+    /// Two switches and a link between them.
+    Dumbbell {
+        /// Hosts on each side.
+        #[arg(long, default_value_t = 2)]
+        hosts: u32,
+        /// The rate of the link in the middle.
+        #[arg(long)]
+        middle_rate: Option<lab::Rate>,
+        /// The delay of the link in the middle.
+        #[arg(long)]
+        middle_delay: Option<lab::Delay>,
+    },
+    /// A tree at random, and some links more.
+    Random {
+        /// How many switches.
+        #[arg(long, default_value_t = 6)]
+        switches: u32,
+        /// Links beyond a tree's.
+        #[arg(long, default_value_t = 3)]
+        extra: u32,
+        /// Hosts on each switch.
+        #[arg(long, default_value_t = 1)]
+        hosts: u32,
+        /// What the links come from.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+/// A topology and what its switches run.
+#[derive(Args, Debug, Clone)]
+pub struct TopologyArgs {
+    /// lab.toml, or a topology.json of the public P4 tutorials.
+    #[arg(value_name = "LAB", value_hint = ValueHint::FilePath)]
+    pub topology: PathBuf,
+    /// The program of the switches for which the topology names none.
+    #[arg(long, value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
+    pub program: Option<PathBuf>,
+}
+
+/// `triplane lab check`
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The topology.
+    #[command(flatten)]
+    pub topology: TopologyArgs,
+}
+
+/// `triplane lab sim`
+#[derive(Args, Debug)]
+pub struct SimArgs {
+    /// The topology.
+    #[command(flatten)]
+    pub topology: TopologyArgs,
+    /// Who sends what, what goes wrong, what is expected; without it, all hosts ping each other.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub scenario: Option<PathBuf>,
+    /// What everything random comes from, instead of the scenario's seed.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Run this many seeds, from --seed on, and report those that miss what the scenario expects.
+    #[arg(long, value_name = "N", conflicts_with_all = ["out", "plot"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seeds: Option<u64>,
+    /// Threads; the result does not depend on how many.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub threads: u16,
+    /// Write time series (CSV) and the scenario's captures to this directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Draw throughput, queues and latencies as SVG, beside the time series.
+    #[arg(long, requires = "out")]
+    pub plot: bool,
+    /// Interpret programs instead of compiling them to machine code.
+    #[arg(long)]
+    pub interpret: bool,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub json: bool,
+}

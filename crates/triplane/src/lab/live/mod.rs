@@ -1,0 +1,162 @@
+//! A network of namespaces: `triplane lab up` and what is done with it then.
+//!
+//! ```text
+//!  lab up ──starts──> holder: namespaces, links, a thread for each switch ──socket──< lab status, fail, link, pcap, …
+//!                       └ holds the hosts' namespaces open ──/proc/PID/fd──< lab exec, lab shell
+//! ```
+//!
+//! Namespaces have no names and live as long as the holder, so that nothing is left behind when it ends, however it
+//! ends. Links are veth pairs; what they do to frames (rate, delay, loss, queue) happens here, where frames leave a
+//! switch and where they come from a host, by the same code that simulated links have.
+
+mod holder;
+mod hosts;
+mod protocol;
+mod room;
+mod station;
+mod wires;
+
+use std::io::{IsTerminal, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+use serde_json::Value;
+
+use super::args::{DownArgs, LinkArgs, LinkState, NameArgs, NodeArgs, PcapArgs, UpArgs};
+use super::network::Network;
+use super::report;
+use crate::output::{Failure, Output};
+use protocol::{Answer, Request};
+use room::Room;
+
+pub use holder::hold;
+
+/// `triplane lab up`: checks everything, starts the holder, and waits until the network stands.
+pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
+    // Everything wrong with the files is told here, before anything is made.
+    let network = Network::load(&args.topology, v1model::Executor::Interpreter, output)?;
+    let name = room::name(&args.topology.topology, args.name.as_deref())?;
+    if let Some(room) = Room::find(&name)? {
+        let pid = room.pid;
+        return Err(Failure::Usage(format!(
+            "the lab `{name}` is up already (process {pid}); end it with: triplane lab down {name}"
+        )));
+    }
+    let began = Instant::now();
+    let executable = std::env::current_exe().context("cannot find the own program")?;
+    let mut command = Command::new(executable);
+    command.args(["lab", "hold", "--name", &name]).arg(&args.topology.topology);
+    if let Some(program) = &args.topology.program {
+        command.arg("--program").arg(program);
+    }
+    if args.interpret {
+        command.arg("--interpret");
+    }
+    command.args(["--seed", &args.seed.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().context("cannot start the process that holds the network")?;
+    let mut first = String::new();
+    let stdout = child.stdout.take().expect("it is piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut first).context("cannot hear the holder")?;
+    if first.trim() != holder::READY {
+        let done = child.wait_with_output().context("cannot wait for the holder")?;
+        let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+        let said = said.strip_prefix("error: ").unwrap_or(&said).to_owned();
+        return Err(anyhow!("{}", if said.is_empty() { "the network did not start".to_owned() } else { said }).into());
+    }
+    let took = began.elapsed();
+    output.print(&format!("lab {name}: {} up in {:.2} s\n", network.describe(), took.as_secs_f64()))?;
+    let first = network.topology.hosts.first().map_or("h1", |host| host.name.as_str());
+    output.note(&format!("try: triplane lab exec {first} ip addr; triplane lab status; triplane lab down"));
+    Ok(())
+}
+
+/// `triplane lab down`: ends the network.
+pub fn down(args: &DownArgs, output: &Output) -> Result<(), Failure> {
+    let rooms = if args.all { Room::all()? } else { vec![Room::choose(args.lab.as_deref())?] };
+    for room in rooms {
+        room.end()?;
+        output.print(&format!("lab {}: down\n", room.name))?;
+    }
+    Ok(())
+}
+
+/// `triplane lab exec` and `triplane lab shell`: becomes the command, within a host.
+pub fn exec(lab: &NameArgs, host: &str, command: &[String]) -> Result<(), Failure> {
+    let room = Room::choose(lab.lab.as_deref())?;
+    let Some(descriptor) = room.hosts.get(host) else {
+        let hosts: Vec<&str> = room.hosts.keys().map(String::as_str).collect();
+        return Err(Failure::Usage(format!("there is no host `{host}`; there are {}", hosts.join(", "))));
+    };
+    ports::namespace::join(room.pid, *descriptor).map_err(anyhow::Error::from)?;
+    let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+    let words = if command.is_empty() { vec![shell] } else { command.to_vec() };
+    let prompt = format!("{host}@{}$ ", room.name);
+    let error = Command::new(&words[0]).args(&words[1..]).env("PS1", prompt).env("TRIPLANE_HOST", host).exec();
+    Err(anyhow::Error::from(error).context(format!("cannot run `{}`", words[0])).into())
+}
+
+/// `triplane lab status`.
+pub fn status(args: &NameArgs, json: bool, output: &Output) -> Result<(), Failure> {
+    let room = Room::choose(args.lab.as_deref())?;
+    let status = ask(&room, &Request::Status)?;
+    output.print(&if json { format!("{status:#}\n") } else { report::status(&room.name, &status) })
+}
+
+/// `triplane lab fail` and `triplane lab heal`.
+pub fn fail(args: &NodeArgs, failed: bool, output: &Output) -> Result<(), Failure> {
+    let room = Room::choose(args.lab.lab.as_deref())?;
+    ask(&room, &Request::Fail { switch: args.switch.clone(), failed })?;
+    let what = if failed { "has crashed: its state is lost" } else { "starts again, as new" };
+    output.print(&format!("{} {what}\n", args.switch))
+}
+
+/// `triplane lab link`.
+pub fn link(args: &LinkArgs, output: &Output) -> Result<(), Failure> {
+    let room = Room::choose(args.lab.lab.as_deref())?;
+    let up = args.state == LinkState::Up;
+    ask(&room, &Request::Link { one: args.one.clone(), other: args.other.clone(), up })?;
+    output.print(&format!("the link of {} and {} is {}\n", args.one, args.other, if up { "up" } else { "down" }))
+}
+
+/// `triplane lab pcap`: what passes a port, as a capture, until Ctrl-C.
+pub fn pcap(args: &PcapArgs, output: &Output) -> Result<(), Failure> {
+    let room = Room::choose(args.lab.lab.as_deref())?;
+    let to_stdout = args.file.as_os_str() == "-";
+    if to_stdout && std::io::stdout().is_terminal() {
+        return Err(Failure::Usage("a capture is not for terminals: pipe it, or name a file".to_owned()));
+    }
+    let stream = room.connect(&Request::Capture { port: args.port.clone() })?;
+    let mut reader = std::io::BufReader::new(stream);
+    let mut answer = String::new();
+    std::io::BufRead::read_line(&mut reader, &mut answer).context("the lab does not answer")?;
+    Answer::read(&answer)?;
+    let mut sink: Box<dyn Write> = match to_stdout {
+        true => Box::new(std::io::stdout().lock()),
+        false => {
+            let shown = args.file.display();
+            Box::new(std::fs::File::create(&args.file).with_context(|| format!("cannot write {shown}"))?)
+        }
+    };
+    output.note(&format!("capturing {}; Ctrl-C ends", args.port));
+    let mut buffer = [0; 65_536];
+    loop {
+        let read = std::io::Read::read(&mut reader, &mut buffer).unwrap_or(0);
+        if read == 0 {
+            return Ok(());
+        }
+        sink.write_all(&buffer[..read])?;
+        sink.flush()?;
+    }
+}
+
+/// Asks the holder something.
+fn ask(room: &Room, request: &Request) -> Result<Value, Failure> {
+    let stream = room.connect(request)?;
+    let mut answer = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut answer)
+        .context("the lab does not answer")?;
+    Answer::read(&answer)
+}

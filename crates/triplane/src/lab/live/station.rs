@@ -1,0 +1,298 @@
+//! A thread that is a switch: frames from its ports into `step`, frames from `step` over its links.
+
+use std::collections::BinaryHeap;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use lab::sim::{Cable, LinkStats};
+use ports::{Port, PortError, Received};
+use switch::{Device, Frame, PortId, Time};
+use v1model::Switch;
+
+/// Frames taken from one port before the next one has its turn.
+const BATCH: usize = 64;
+
+/// The longest wait between two looks at what was ordered.
+const MAX_WAIT: Duration = Duration::from_millis(20);
+
+/// Waits shorter than this are not left to the kernel, which may sleep longer.
+const SPIN: Duration = Duration::from_micros(80);
+
+/// Makes the switch as it is when it starts.
+pub type Make = Box<dyn Fn() -> Switch + Send>;
+
+/// What a switch can be told.
+pub enum Order {
+    /// Crash, or start again.
+    Fail(bool),
+    /// The link at a port goes up or down.
+    Link { port: u32, up: bool },
+    /// Hand what passes a port, with its time, to someone, until he is gone.
+    Capture { port: u32, to: SyncSender<(u64, Vec<u8>)> },
+    /// Say how it is.
+    Status(Sender<Status>),
+    /// End.
+    Stop,
+}
+
+/// How a switch is.
+pub struct Status {
+    pub failed: bool,
+    pub ports: Vec<PortStatus>,
+    pub counters: Vec<(String, u64)>,
+}
+
+/// How a port is.
+pub struct PortStatus {
+    pub port: u32,
+    pub up: bool,
+    /// What the link did with what was sent here.
+    pub sent: LinkStats,
+    /// What the link did with what the host at the other end sent.
+    pub received: Option<LinkStats>,
+    pub failure: Option<String>,
+}
+
+/// A frame that is on its way over a link.
+struct OnTheWay {
+    at: u64,
+    number: u64,
+    data: Vec<u8>,
+}
+
+impl PartialEq for OnTheWay {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for OnTheWay {}
+
+impl PartialOrd for OnTheWay {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for OnTheWay {
+    /// The earliest is the greatest.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// One direction of a link and what is on it.
+struct Lane {
+    cable: Cable,
+    on_the_way: BinaryHeap<OnTheWay>,
+    number: u64,
+}
+
+impl Lane {
+    fn new(cable: Cable) -> Lane {
+        Lane { cable, on_the_way: BinaryHeap::new(), number: 0 }
+    }
+
+    fn put(&mut self, now: u64, data: Vec<u8>) {
+        let Lane { cable, on_the_way, number } = self;
+        cable.carry(now, data, |at, data| {
+            *number += 1;
+            on_the_way.push(OnTheWay { at, number: *number, data });
+        });
+    }
+
+    fn take(&mut self, now: u64) -> Option<Vec<u8>> {
+        let due = self.on_the_way.peek().is_some_and(|frame| frame.at <= now);
+        due.then(|| self.on_the_way.pop().expect("there is one").data)
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.on_the_way.peek().map(|frame| frame.at)
+    }
+
+    fn set_up(&mut self, up: bool) {
+        self.cable.set_up(up);
+        self.on_the_way.clear();
+    }
+}
+
+/// A port: its driver, and the lanes that frames take.
+pub struct Place {
+    port: u32,
+    driver: Box<dyn Port>,
+    /// To whatever is at the other end.
+    out: Lane,
+    /// From the host at the other end; another switch shapes what it sends itself.
+    back: Option<Lane>,
+    captures: Vec<SyncSender<(u64, Vec<u8>)>>,
+    failure: Option<PortError>,
+}
+
+impl Place {
+    /// A port with a driver and the cables of its link.
+    pub fn new(port: u32, driver: Box<dyn Port>, out: Cable, back: Option<Cable>) -> Place {
+        let (out, back) = (Lane::new(out), back.map(Lane::new));
+        Place { port, driver, out, back, captures: Vec::new(), failure: None }
+    }
+
+    fn note(&mut self, now: u64, frame: &[u8]) {
+        // A reader that is too slow misses frames; one that is gone is forgotten.
+        self.captures.retain(|to| {
+            !matches!(to.try_send((now, frame.to_vec())), Err(std::sync::mpsc::TrySendError::Disconnected(_)))
+        });
+    }
+}
+
+/// A switch with its ports.
+pub struct Station {
+    make: Make,
+    /// `None` after a crash.
+    switch: Option<Switch>,
+    places: Vec<Place>,
+    orders: Receiver<Order>,
+    start: Instant,
+    batch: Vec<Received>,
+    input: Vec<Frame>,
+    output: Vec<Frame>,
+}
+
+impl Station {
+    /// A switch that starts. `start` is when the network began.
+    pub fn new(make: Make, places: Vec<Place>, orders: Receiver<Order>, start: Instant) -> Station {
+        let switch = Some(make());
+        Station { make, switch, places, orders, start, batch: Vec::new(), input: Vec::new(), output: Vec::new() }
+    }
+
+    /// Forwards until it is told to stop, or nobody is left to tell it.
+    pub fn run(mut self) {
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return,
+                Ok(order) => self.obey(order),
+                Err(TryRecvError::Empty) => {}
+            }
+            let now = self.start.elapsed().as_nanos() as u64;
+            self.turn(now);
+            self.wait();
+        }
+    }
+
+    fn turn(&mut self, now: u64) {
+        for place in &mut self.places {
+            if place.failure.is_some() {
+                continue;
+            }
+            if let Err(error) = place.driver.receive(&mut self.batch, BATCH) {
+                place.failure = Some(error);
+            }
+            for frame in std::mem::take(&mut self.batch) {
+                match &mut place.back {
+                    Some(lane) => lane.put(now, frame.data),
+                    None if place.out.cable.is_up() => {
+                        place.note(now, &frame.data);
+                        self.input.push(Frame { port: PortId(place.port), data: frame.data });
+                    }
+                    None => {}
+                }
+            }
+            while let Some(data) = place.back.as_mut().and_then(|lane| lane.take(now)) {
+                place.note(now, &data);
+                self.input.push(Frame { port: PortId(place.port), data });
+            }
+        }
+        match &mut self.switch {
+            Some(switch) => {
+                switch.step(Time::from_ns(now), &mut self.input, &mut self.output);
+                drop(switch.take_notifications());
+            }
+            None => self.input.clear(),
+        }
+        for frame in std::mem::take(&mut self.output) {
+            if let Some(place) = self.places.iter_mut().find(|place| place.port == frame.port.0) {
+                place.note(now, &frame.data);
+                place.out.put(now, frame.data);
+            }
+        }
+        for place in &mut self.places {
+            let mut sent = false;
+            while let Some(frame) = place.out.take(now) {
+                sent = true;
+                if let Err(error) = place.driver.send(&frame) {
+                    place.failure.get_or_insert(error);
+                }
+            }
+            if sent && let Err(error) = place.driver.flush() {
+                place.failure.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Waits until a frame comes, or one on the way is due.
+    fn wait(&self) {
+        let lanes = self.places.iter().flat_map(|place| [place.out.next(), place.back.as_ref().and_then(Lane::next)]);
+        let event = self.switch.as_ref().and_then(Device::next_event).map(Time::as_ns);
+        let next = lanes.flatten().chain(event).min();
+        let now = self.start.elapsed();
+        let due = next.map_or(MAX_WAIT, |next| Duration::from_nanos(next).saturating_sub(now)).min(MAX_WAIT);
+        if due <= SPIN {
+            std::thread::yield_now();
+            return;
+        }
+        let live = self.places.iter().filter(|place| place.failure.is_none());
+        let descriptors: Vec<_> = live.filter_map(|place| place.driver.poll_fd()).collect();
+        if ports::wait(&descriptors, due - SPIN / 2).is_err() {
+            std::thread::sleep(due - SPIN / 2);
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Stop => {}
+            Order::Fail(true) => {
+                self.switch = None;
+                self.places.iter_mut().for_each(|place| place.out.on_the_way.clear());
+            }
+            Order::Fail(false) => {
+                let mut switch = (self.make)();
+                for place in &self.places {
+                    switch.set_port_up(PortId(place.port), place.out.cable.is_up());
+                }
+                self.switch.get_or_insert(switch);
+            }
+            Order::Link { port, up } => {
+                for place in self.places.iter_mut().filter(|place| place.port == port) {
+                    place.out.set_up(up);
+                    place.back.iter_mut().for_each(|lane| lane.set_up(up));
+                }
+                if let Some(switch) = &mut self.switch {
+                    switch.set_port_up(PortId(port), up);
+                }
+            }
+            Order::Capture { port, to } => {
+                self.places
+                    .iter_mut()
+                    .filter(|place| place.port == port)
+                    .for_each(|place| place.captures.push(to.clone()));
+            }
+            Order::Status(to) => {
+                // Whoever asked may be gone.
+                let _ = to.send(self.status());
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        let ports = self.places.iter().map(|place| PortStatus {
+            port: place.port,
+            up: place.out.cable.is_up(),
+            sent: place.out.cable.stats.clone(),
+            received: place.back.as_ref().map(|lane| lane.cable.stats.clone()),
+            failure: place.failure.as_ref().map(ToString::to_string),
+        });
+        let counters = self.switch.iter().flat_map(|switch| {
+            let counters = switch.registry().iter().filter(|(_, value)| *value > 0);
+            counters.map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
+        });
+        Status { failed: self.switch.is_none(), ports: ports.collect(), counters: counters.collect() }
+    }
+}

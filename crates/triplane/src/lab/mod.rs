@@ -1,0 +1,68 @@
+//! `triplane lab`: whole networks.
+//!
+//! [`network`] brings a topology, its programs and entries together; [`simulate`] runs it in virtual time, and
+//! [`report`], [`series`] and [`plot`] show what came of it. [`live`] runs it with namespaces and real links.
+
+pub mod args;
+mod element;
+mod live;
+mod network;
+mod plot;
+mod report;
+mod series;
+mod simulate;
+
+use lab::Shape;
+use lab::generate::{Kind, generate};
+
+use crate::output::{Failure, Output};
+use args::{LabArgs, LabCommand, NewArgs, NewKind};
+
+/// Does what `triplane lab` was asked for.
+pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
+    match &args.command {
+        LabCommand::New(args) => new(args, output),
+        LabCommand::Check(args) => {
+            let network = network::Network::load(&args.topology, v1model::Executor::Interpreter, output)?;
+            output.note(&network.describe());
+            Ok(())
+        }
+        LabCommand::Sim(args) => simulate::run(args, output),
+        LabCommand::Up(args) => live::up(args, output),
+        LabCommand::Down(args) => live::down(args, output),
+        LabCommand::Exec(args) => live::exec(&args.lab, &args.host, &args.command),
+        LabCommand::Shell(args) => live::exec(&args.lab, &args.host, &[]),
+        LabCommand::Status { lab, json } => live::status(lab, *json, output),
+        LabCommand::Fail(args) => live::fail(args, true, output),
+        LabCommand::Heal(args) => live::fail(args, false, output),
+        LabCommand::Link(args) => live::link(args, output),
+        LabCommand::Pcap(args) => live::pcap(args, output),
+        LabCommand::Hold(args) => live::hold(args, output),
+    }
+}
+
+fn new(args: &NewArgs, output: &Output) -> Result<(), Failure> {
+    let default = Shape { rate: Some(lab::Rate::from_bps(1_000_000_000)), ..Shape::default() };
+    let shape = Shape {
+        rate: args.rate.or(default.rate),
+        delay: args.delay.unwrap_or(default.delay),
+        queue: args.queue.unwrap_or(default.queue),
+        ..default
+    };
+    let mut middle = shape;
+    let kind = match args.kind {
+        NewKind::Line { switches, hosts } => Kind::Line { switches, hosts },
+        NewKind::Ring { switches, hosts } => Kind::Ring { switches, hosts },
+        NewKind::Star { hosts } => Kind::Star { hosts },
+        NewKind::LeafSpine { leaves, spines, hosts } => Kind::LeafSpine { leaves, spines, hosts },
+        NewKind::FatTree { k } => Kind::FatTree { k },
+        NewKind::Dumbbell { hosts, middle_rate, middle_delay } => {
+            middle.rate = middle_rate.or(middle.rate);
+            middle.delay = middle_delay.unwrap_or(middle.delay);
+            Kind::Dumbbell { hosts }
+        }
+        NewKind::Random { switches, extra, hosts, seed } => Kind::Random { switches, extra, hosts, seed },
+    };
+    let topology = generate(kind, shape, middle).map_err(|impossible| Failure::Usage(impossible.to_string()))?;
+    output.print(&lab::emit(&topology))
+}

@@ -1,0 +1,202 @@
+//! A topology with the programs and entries of its switches.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use lab::{Entries, Program, Topology};
+use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+use switch::PortId;
+use v1model::{Config, Executor, Switch};
+
+use super::args::TopologyArgs;
+use super::element::Simulated;
+use crate::load::{self, Loader};
+use crate::output::{Failure, Output};
+
+/// A network, ready to run: everything in it has been checked.
+pub struct Network {
+    pub topology: Topology,
+    switches: Vec<Ready>,
+}
+
+/// A switch's program and entries.
+struct Ready {
+    program: Arc<ir::Program>,
+    config: Config,
+    entries: entries::Entries,
+}
+
+/// A program that several switches may run.
+struct Loaded {
+    program: Arc<ir::Program>,
+    map: SourceMap,
+}
+
+impl Network {
+    /// Reads a topology and everything that it names. Findings have been printed when this returns.
+    pub fn load(args: &TopologyArgs, executor: Executor, output: &Output) -> Result<Network, Failure> {
+        let text = load::read(&args.topology, lab::read::MAX_BYTES as u64)?;
+        let mut map = SourceMap::new();
+        let mut diagnostics = Diagnostics::new();
+        let file = map.add(&args.topology.display().to_string(), text.as_str());
+        let topology = lab::read::read(file, &text, &mut diagnostics);
+        let folder = args.topology.parent().unwrap_or(Path::new("")).to_owned();
+        let mut reader = Reader { folder, args, programs: BTreeMap::new(), map, diagnostics, wrong: 0 };
+        let switches = topology.as_ref().map(|topology| reader.switches(topology, executor, output)).transpose()?;
+        output.diagnostics(&reader.map, &reader.diagnostics);
+        let wrong = reader.wrong + reader.diagnostics.error_count();
+        match (topology, switches) {
+            (Some(topology), Some(switches)) if wrong == 0 => Ok(Network { topology, switches }),
+            _ => Err(Failure::Input(match wrong {
+                1 => "1 mistake found; nothing was run".to_owned(),
+                count => format!("{count} mistakes found; nothing was run"),
+            })),
+        }
+    }
+
+    /// What makes the switches.
+    pub fn elements(self: &Arc<Self>, seed: u64) -> lab::sim::MakeElement {
+        let network = Arc::clone(self);
+        Arc::new(move |at| Box::new(Simulated(network.switch(at, seed))))
+    }
+
+    /// A switch as it is when it starts.
+    pub fn switch(&self, at: usize, seed: u64) -> Switch {
+        let ready = &self.switches[at];
+        let config = Config { seed: seed.wrapping_mul(1_000_003).wrapping_add(at as u64), ..ready.config.clone() };
+        let mut switch = Switch::new(Arc::clone(&ready.program), config).expect("the program was tried before");
+        let mut refused = Diagnostics::new();
+        crate::apply::apply(&mut switch, &ready.entries, &mut refused);
+        assert!(!refused.has_errors(), "the entries were tried before");
+        switch
+    }
+
+    /// `4 hosts, 2 switches, 5 links`.
+    pub fn describe(&self) -> String {
+        let count = |count: usize, what: &str, many: &str| format!("{count} {}", if count == 1 { what } else { many });
+        let Topology { hosts, switches, links } = &self.topology;
+        format!(
+            "{}, {}, {}",
+            count(hosts.len(), "host", "hosts"),
+            count(switches.len(), "switch", "switches"),
+            count(links.len(), "link", "links")
+        )
+    }
+}
+
+struct Reader<'a> {
+    folder: PathBuf,
+    args: &'a TopologyArgs,
+    programs: BTreeMap<PathBuf, Option<Loaded>>,
+    map: SourceMap,
+    diagnostics: Diagnostics,
+    /// Mistakes in programs and entries, which have been printed.
+    wrong: usize,
+}
+
+impl Reader<'_> {
+    fn switches(&mut self, topology: &Topology, executor: Executor, output: &Output) -> Result<Vec<Ready>, Failure> {
+        let computed = topology.switches.iter().any(|switch| switch.entries == Entries::ShortestPaths);
+        let computed = if computed { lab::routes::shortest_paths(topology) } else { Vec::new() };
+        let mut ready = Vec::new();
+        for (at, switch) in topology.switches.iter().enumerate() {
+            let (path, span) = match &switch.program {
+                Program::Router => (PathBuf::from(ROUTER), switch.span),
+                Program::File(name, span) => (self.folder.join(name), *span),
+                Program::Unsaid => match &self.args.program {
+                    Some(path) => (path.clone(), switch.span),
+                    None => {
+                        let message = format!("the topology does not say which program `{}` runs", switch.name);
+                        self.finding(switch.span, message, "name one with --program");
+                        continue;
+                    }
+                },
+            };
+            self.load(&path, span, output);
+            let Some(Some(loaded)) = self.programs.get(&path) else { continue };
+            let ports = topology.ports(at).into_iter().map(|(port, _)| PortId(port)).collect();
+            let config = Config { ports, cpu_port: switch.cpu_port.map(PortId), executor, ..Config::default() };
+            let mut made = match Switch::new(Arc::clone(&loaded.program), config.clone()) {
+                Ok(made) => made,
+                Err(error) => {
+                    self.finding(span, format!("`{}` cannot run this program: {error}", switch.name), "");
+                    continue;
+                }
+            };
+            let mut map = loaded.map.clone();
+            let text = match &switch.entries {
+                Entries::None => None,
+                Entries::ShortestPaths => Some(("shortest-paths".to_owned(), computed[at].to_string())),
+                Entries::File(name, span) => {
+                    let path = self.folder.join(name);
+                    match load::read(&path, entries::MAX_FILE_BYTES) {
+                        Ok(text) => Some((path.display().to_string(), text)),
+                        Err(failure) => {
+                            self.refused(*span, &failure);
+                            continue;
+                        }
+                    }
+                }
+            };
+            let mut diagnostics = Diagnostics::new();
+            let parsed = text.map(|(name, text)| {
+                let file: FileId = map.add(&name, text.as_str());
+                entries::parse(&map, file, made.program(), &mut diagnostics)
+            });
+            let parsed = parsed.unwrap_or_else(|| Some(entries::Entries::default()));
+            if let Some(parsed) = &parsed {
+                crate::apply::apply(&mut made, parsed, &mut diagnostics);
+            }
+            output.diagnostics(&map, &diagnostics);
+            self.wrong += diagnostics.error_count();
+            if let (Some(entries), false) = (parsed, diagnostics.has_errors()) {
+                ready.push(Ready { program: Arc::clone(made.program()), config, entries });
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Reads a program, once.
+    fn load(&mut self, path: &Path, span: Span, output: &Output) {
+        if self.programs.contains_key(path) {
+            return;
+        }
+        let mut loader = match path == Path::new(ROUTER) {
+            true => Loader::builtin(ROUTER, lab::routes::ROUTER),
+            false => match Loader::open_path(path) {
+                Ok(loader) => loader,
+                Err(failure) => {
+                    self.refused(span, &failure);
+                    self.programs.insert(path.to_owned(), None);
+                    return;
+                }
+            },
+        };
+        let program = loader.ir();
+        output.diagnostics(&loader.map, &loader.diagnostics);
+        self.wrong += loader.diagnostics.error_count();
+        let loaded = program.filter(|_| !loader.diagnostics.has_errors());
+        let loaded = loaded.map(|program| Loaded { program: Arc::new(program), map: loader.map });
+        self.programs.insert(path.to_owned(), loaded);
+    }
+
+    fn finding(&mut self, span: Span, message: String, help: &str) {
+        let finding = Diagnostic::error("topology", span, message);
+        self.diagnostics.push(if help.is_empty() { finding } else { finding.help(help) });
+    }
+
+    /// A file that a topology names cannot be read.
+    fn refused(&mut self, span: Span, failure: &Failure) {
+        let message = match failure {
+            Failure::Environment(error) => format!("{error:#}"),
+            Failure::Input(text) | Failure::Usage(text) => text.clone(),
+            Failure::Closed => anyhow!("it is closed").to_string(),
+        };
+        self.finding(span, message, "");
+    }
+}
+
+/// What the built-in router is called where programs have names.
+const ROUTER: &str = "builtin:router";

@@ -1,0 +1,248 @@
+//! What came of a simulation, for people and for programs.
+
+use std::time::Duration;
+
+use lab::Topology;
+use lab::scenario::{FlowResult, Results};
+use serde_json::{Value, json};
+
+use super::network::Network;
+
+/// The most links that are listed.
+const LINKS: usize = 10;
+
+/// The results as text.
+pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> String {
+    let mut text = format!("{}; {} simulated, seed {seed}\n\n", network.describe(), duration(results.end.as_ns()));
+    text.push_str(&traffic(&results.traffic));
+    let silent: Vec<&FlowResult> = results
+        .pairs
+        .iter()
+        .filter(|pair| pair.measured.sent > 0 && pair.delivered() < 1.0 && pair.unit == "echoes")
+        .collect();
+    if !silent.is_empty() {
+        text.push_str("\nUnanswered\n");
+        for pair in silent.iter().take(LINKS) {
+            let missing = pair.measured.sent - pair.measured.received;
+            text.push_str(&format!("  {} -> {}: {missing} of {}\n", pair.from, pair.to, pair.measured.sent));
+        }
+        if silent.len() > LINKS {
+            text.push_str(&format!("  and {} pairs more\n", silent.len() - LINKS));
+        }
+    }
+    text.push_str(&links(&network.topology, results));
+    let seconds = took.as_secs_f64().max(1e-9);
+    let totals = results.totals;
+    text.push_str(&format!(
+        "\n{} switch hops and {} deliveries in {:.2} s: {} hops a second\n",
+        totals.switch_hops,
+        totals.delivered,
+        seconds,
+        grouped((totals.switch_hops as f64 / seconds) as u64),
+    ));
+    text
+}
+
+fn traffic(traffic: &[FlowResult]) -> String {
+    if traffic.is_empty() {
+        return "no traffic\n".to_owned();
+    }
+    let mut rows =
+        vec![["traffic", "from", "to", "sent", "arrived", "", "rate", "p50", "p99", "max"].map(str::to_owned)];
+    for flow in traffic {
+        let measured = &flow.measured;
+        let latency = |share| match measured.latency.is_empty() {
+            true => String::new(),
+            false => duration(measured.latency.value_at_quantile(share)),
+        };
+        let rate = measured.rate_bps();
+        rows.push([
+            flow.name.clone(),
+            flow.from.clone(),
+            flow.to.clone(),
+            grouped(measured.sent),
+            grouped(measured.received),
+            flow.unit.to_owned(),
+            if rate > 0.0 { bits(rate) } else { String::new() },
+            latency(0.5),
+            latency(0.99),
+            latency(1.0),
+        ]);
+    }
+    table(&rows, &[3, 4, 6, 7, 8, 9])
+}
+
+/// The links that dropped most.
+fn links(topology: &Topology, results: &Results) -> String {
+    let mut worst: Vec<_> = results.links.iter().filter(|link| link.stats.dropped() > 0).collect();
+    worst.sort_by_key(|link| std::cmp::Reverse(link.stats.dropped()));
+    if worst.is_empty() {
+        return String::new();
+    }
+    let mut rows =
+        vec![["link", "offered", "queue full", "lost", "down", "too large", "longest queue"].map(str::to_owned)];
+    for link in worst.iter().take(LINKS) {
+        let stats = &link.stats;
+        rows.push([
+            format!("{} -> {}", topology.end_name(link.from), topology.end_name(link.to)),
+            grouped(stats.offered),
+            grouped(stats.queue_full),
+            grouped(stats.lost),
+            grouped(stats.link_down),
+            grouped(stats.too_large),
+            grouped(stats.longest_queue),
+        ]);
+    }
+    let more = worst.len().saturating_sub(LINKS);
+    let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
+    format!("\nWhere frames were dropped\n{}{more}", table(&rows, &[1, 2, 3, 4, 5, 6]))
+}
+
+/// How a network that is up is.
+pub fn status(name: &str, status: &Value) -> String {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let mut rows = vec![["switch", "", "port", "to", "", "received", "sent", "lost on the link"].map(str::to_owned)];
+    let mut drops = String::new();
+    for switch in list(&status["switches"]) {
+        let state = if switch["failed"] == true { "failed" } else { "up" };
+        for (at, port) in list(&switch["ports"]).iter().enumerate() {
+            let first = at == 0;
+            let received = &switch["counters"][format!("port.{}.rx.packets", port["port"])];
+            let lost = number(&port["dropped"]) + number(&port["from_host_dropped"]);
+            rows.push([
+                if first { text(&switch["name"]) } else { String::new() },
+                if first { state.to_owned() } else { String::new() },
+                port["port"].to_string(),
+                text(&port["to"]),
+                if port["up"] == true { "up".to_owned() } else { "down".to_owned() },
+                grouped(number(received)),
+                grouped(number(&port["sent"])),
+                grouped(lost),
+            ]);
+            if let Some(failure) = port["failure"].as_str() {
+                drops.push_str(&format!("{}:{} cannot be used: {failure}\n", text(&switch["name"]), port["port"]));
+            }
+        }
+        let counters = switch["counters"].as_object().cloned().unwrap_or_default();
+        for (counter, value) in counters.iter().filter(|(counter, _)| counter.starts_with("drop.")) {
+            drops.push_str(&format!("{}  {counter}  {}\n", text(&switch["name"]), grouped(number(value))));
+        }
+    }
+    let hosts: Vec<String> = list(&status["hosts"])
+        .iter()
+        .map(|host| format!("{}  {}  at {}\n", text(&host["name"]), text(&host["address"]), text(&host["at"])))
+        .collect();
+    let up = status["up_s"].as_f64().unwrap_or(0.0);
+    let mut all = format!("lab {name}, up for {}\n\n{}", duration((up * 1e9) as u64), table(&rows, &[2, 5, 6, 7]));
+    if !drops.is_empty() {
+        all.push_str(&format!("\n{drops}"));
+    }
+    format!("{all}\n{}", hosts.concat())
+}
+
+/// Columns as wide as they need to be; the ones named stand at the right.
+fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().enumerate().map(|(at, cell)| {
+            let width = widths[at];
+            if right.contains(&at) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// `1 234 567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `12.3 us`.
+pub fn duration(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// `12.3 Mbit/s`.
+pub fn bits(bps: f64) -> String {
+    let (value, unit) = match bps {
+        ..1e3 => (bps, "bit/s"),
+        ..1e6 => (bps / 1e3, "kbit/s"),
+        ..1e9 => (bps / 1e6, "Mbit/s"),
+        _ => (bps / 1e9, "Gbit/s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+fn three_digits(value: f64) -> String {
+    match value {
+        ..10.0 => format!("{value:.2}"),
+        ..100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// The results as JSON; times in nanoseconds, rates in bit/s.
+pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
+    let flow = |flow: &FlowResult| {
+        let measured = &flow.measured;
+        let latency = match measured.latency.is_empty() {
+            true => Value::Null,
+            false => json!({
+                "min": measured.latency.min(), "p50": measured.latency.value_at_quantile(0.5),
+                "p99": measured.latency.value_at_quantile(0.99), "max": measured.latency.max(),
+                "mean": measured.latency.mean(),
+            }),
+        };
+        json!({
+            "traffic": flow.name, "from": flow.from, "to": flow.to, "unit": flow.unit, "sent": measured.sent,
+            "received": measured.received, "bytes": measured.bytes, "rate_bps": measured.rate_bps(),
+            "latency_ns": latency,
+        })
+    };
+    let links: Vec<Value> = results
+        .links
+        .iter()
+        .map(|link| {
+            let stats = &link.stats;
+            json!({
+                "from": topology.end_name(link.from), "to": topology.end_name(link.to), "offered": stats.offered,
+                "carried": stats.carried, "carried_bytes": stats.carried_bytes, "queue_full": stats.queue_full,
+                "lost": stats.lost, "link_down": stats.link_down, "too_large": stats.too_large,
+                "longest_queue": stats.longest_queue,
+            })
+        })
+        .collect();
+    let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();
+    json!({
+        "seed": seed, "end_ns": results.end.as_ns(),
+        "traffic": results.traffic.iter().map(flow).collect::<Vec<_>>(),
+        "pairs": results.pairs.iter().map(flow).collect::<Vec<_>>(),
+        "links": links,
+        "totals": {
+            "switch_hops": results.totals.switch_hops, "delivered": results.totals.delivered,
+            "sent": results.totals.sent, "dropped": results.totals.dropped, "events": results.totals.events,
+        },
+        "unmet": unmet,
+    })
+}

@@ -1,0 +1,271 @@
+//! `triplane lab sim`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, IsTerminal, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use anyhow::Context;
+use lab::Topology;
+use lab::scenario::{Results, Run, Scenario, TrafficKind, prepare};
+use lab::sim::Capture;
+use source::{Diagnostics, SourceMap};
+use wire::pcap;
+
+use super::args::SimArgs;
+use super::network::Network;
+use super::{plot, report, series};
+use crate::load;
+use crate::output::{Failure, Output};
+
+/// The frames of the captures that a scenario replays, by name, each with its time in nanoseconds.
+type Replays = BTreeMap<String, Vec<(u64, Vec<u8>)>>;
+
+/// The most frames of one capture that a scenario replays.
+const MAX_REPLAYED: usize = 10_000_000;
+
+/// Runs a scenario, with one seed or many.
+pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
+    let executor = if args.interpret { v1model::Executor::Interpreter } else { v1model::Executor::Auto };
+    let network = Arc::new(Network::load(&args.topology, executor, output)?);
+    let (scenario, map) = scenario(args, &network.topology, output)?;
+    let replays = replays(args, &scenario)?;
+    let seed = args.seed.unwrap_or(scenario.seed);
+    match args.seeds {
+        Some(count) => many(args, &network, &scenario, &replays, seed, count, output),
+        None => one(args, &network, &scenario, &map, &replays, seed, output),
+    }
+}
+
+/// Reads the scenario, or makes one for those who have none.
+fn scenario(args: &SimArgs, topology: &Topology, output: &Output) -> Result<(Scenario, SourceMap), Failure> {
+    let mut map = SourceMap::new();
+    let Some(path) = &args.scenario else { return Ok((Scenario::all_ping(topology.hosts.len()), map)) };
+    let text = load::read(path, lab::read::MAX_BYTES as u64)?;
+    let file = map.add(&path.display().to_string(), text.as_str());
+    let mut diagnostics = Diagnostics::new();
+    let scenario = lab::scenario::read(file, &text, topology, &mut diagnostics);
+    output.diagnostics(&map, &diagnostics);
+    match scenario {
+        Some(scenario) => Ok((scenario, map)),
+        None => Err(Failure::Input(format!("{} mistakes found; nothing was run", diagnostics.error_count()))),
+    }
+}
+
+/// Reads the captures that a scenario replays.
+fn replays(args: &SimArgs, scenario: &Scenario) -> Result<Replays, Failure> {
+    let folder = args.scenario.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    let mut replays = Replays::new();
+    for traffic in &scenario.traffic {
+        let TrafficKind::Replay(name) = &traffic.kind else { continue };
+        let path = folder.join(name);
+        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let wrong = |source| Failure::from(ports::PortError::Capture { path: path.clone(), source });
+        let mut reader = pcap::Reader::new(BufReader::new(file)).map_err(wrong)?;
+        let mut frames = Vec::new();
+        while let Some(captured) = reader.read().map_err(wrong)? {
+            frames.push((captured.time_ns, captured.data));
+            if frames.len() > MAX_REPLAYED {
+                let message =
+                    format!("{} has more than {MAX_REPLAYED} frames, the most that is replayed", path.display());
+                return Err(Failure::Input(message));
+            }
+        }
+        replays.insert(name.clone(), frames);
+    }
+    Ok(replays)
+}
+
+/// One seed: everything about it is told.
+fn one(
+    args: &SimArgs,
+    network: &Arc<Network>,
+    scenario: &Scenario,
+    map: &SourceMap,
+    replays: &Replays,
+    seed: u64,
+    output: &Output,
+) -> Result<(), Failure> {
+    let mut run = prepare(&network.topology, scenario, seed, replays, network.elements(seed));
+    let captures = captures(args, scenario, &mut run, output)?;
+    let began = Instant::now();
+    let mut progress = Progress::new();
+    run.run(args.threads.into(), &mut |share| progress.tick(share));
+    drop(progress);
+    let took = began.elapsed();
+    let results = run.results(&network.topology, scenario);
+    for (name, capture) in captures {
+        let mut writer = capture.lock().expect("nobody panics while writing");
+        writer.flush().map_err(|error| anyhow::anyhow!("cannot write {name}: {error}"))?;
+    }
+    if let Some(folder) = &args.out {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        series::write(folder, &network.topology, &results)?;
+        if args.plot {
+            plot::write(folder, &network.topology, &results)?;
+        }
+    }
+    if args.json {
+        output.print(&format!("{:#}\n", report::json(&network.topology, &results, seed)))?;
+    } else {
+        output.print(&report::text(network, &results, seed, took))?;
+    }
+    if results.unmet.is_empty() {
+        return Ok(());
+    }
+    let mut diagnostics = Diagnostics::new();
+    for unmet in &results.unmet {
+        diagnostics.push(source::Diagnostic::error("expectation", unmet.span, unmet.message.clone()));
+    }
+    output.diagnostics(map, &diagnostics);
+    Err(Failure::Input(format!("{} not met", plural(results.unmet.len(), "expectation"))))
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Many seeds: those that miss something are told, with what replays them.
+fn many(
+    args: &SimArgs,
+    network: &Arc<Network>,
+    scenario: &Scenario,
+    replays: &Replays,
+    first: u64,
+    count: u64,
+    output: &Output,
+) -> Result<(), Failure> {
+    let next = std::sync::atomic::AtomicU64::new(0);
+    let failed: Mutex<BTreeMap<u64, Vec<String>>> = Mutex::default();
+    let progress = Mutex::new(Progress::new());
+    let one = || {
+        loop {
+            let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if number >= count {
+                return;
+            }
+            let seed = first.wrapping_add(number);
+            let mut run = prepare(&network.topology, scenario, seed, replays, network.elements(seed));
+            run.run(1, &mut |_| {});
+            let Results { unmet, .. } = run.results(&network.topology, scenario);
+            if !unmet.is_empty() {
+                let messages = unmet.into_iter().map(|unmet| unmet.message).collect();
+                failed.lock().expect("nobody panics with it").insert(seed, messages);
+            }
+            progress.lock().expect("nobody panics with it").tick(number as f64 / count as f64);
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..args.threads).for_each(|_| {
+            scope.spawn(one);
+        });
+        one();
+    });
+    drop(progress);
+    let failed = failed.into_inner().expect("nobody panicked with it");
+    if args.json {
+        let failing: Vec<_> =
+            failed.iter().map(|(seed, unmet)| serde_json::json!({ "seed": seed, "unmet": unmet })).collect();
+        output.print(&format!("{:#}\n", serde_json::json!({ "seeds": count, "first": first, "failing": failing })))?;
+    } else {
+        const SHOWN: usize = 10;
+        for (seed, unmet) in failed.iter().take(SHOWN) {
+            output.print(&format!("seed {seed}\n"))?;
+            for message in unmet {
+                output.print(&format!("  {message}\n"))?;
+            }
+            output.print(&format!("  again: {}\n", again(args, *seed)))?;
+        }
+        if failed.len() > SHOWN {
+            output.print(&format!("and {} more\n", failed.len() - SHOWN))?;
+        }
+        let well = count - failed.len() as u64;
+        output.print(&format!("{well} of {} met every expectation\n", plural(count as usize, "seed")))?;
+        if scenario.expect.is_empty() {
+            output.note("the scenario expects nothing: add [[expect]] to it");
+        }
+    }
+    match failed.len() {
+        0 => Ok(()),
+        _ => Err(Failure::Input(format!("{} missed an expectation", plural(failed.len(), "seed")))),
+    }
+}
+
+/// The command that runs a seed again.
+fn again(args: &SimArgs, seed: u64) -> String {
+    let mut words = vec!["triplane lab sim".to_owned(), args.topology.topology.display().to_string()];
+    let mut option = |name: &str, value: Option<String>| words.extend(value.map(|value| format!("--{name} {value}")));
+    option("program", args.topology.program.as_ref().map(|path| path.display().to_string()));
+    option("scenario", args.scenario.as_ref().map(|path| path.display().to_string()));
+    option("seed", Some(seed.to_string()));
+    words.join(" ")
+}
+
+type Writer = Arc<Mutex<pcap::Writer<BufWriter<File>>>>;
+
+/// Opens the files of the scenario's captures.
+fn captures(
+    args: &SimArgs,
+    scenario: &Scenario,
+    run: &mut Run,
+    output: &Output,
+) -> Result<Vec<(String, Writer)>, Failure> {
+    let Some(folder) = &args.out else {
+        if !scenario.captures.is_empty() {
+            output.note("the scenario's captures are not written: say where with --out DIR");
+        }
+        return Ok(Vec::new());
+    };
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut writers = Vec::new();
+    for (end, name) in &scenario.captures {
+        let path = folder.join(name);
+        let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let writer =
+            pcap::Writer::new(BufWriter::new(file)).with_context(|| format!("cannot write {}", path.display()))?;
+        let writer = Arc::new(Mutex::new(writer));
+        let shared = Arc::clone(&writer);
+        run.simulation.capture(
+            *end,
+            Capture::new(move |now, _, frame| {
+                // A full disk shows when the file is flushed.
+                let _ = shared.lock().expect("nobody panics while writing").write(now.as_ns(), frame);
+            }),
+        );
+        writers.push((path.display().to_string(), writer));
+    }
+    Ok(writers)
+}
+
+/// A line on the terminal that tells how far a run is.
+struct Progress {
+    terminal: bool,
+    shown: bool,
+    last: Instant,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress { terminal: std::io::stderr().is_terminal(), shown: false, last: Instant::now() }
+    }
+
+    /// Shows the share that is done, not too often.
+    fn tick(&mut self, share: f64) {
+        if self.terminal && self.last.elapsed().as_millis() > 200 {
+            eprint!("\r{:3.0} % simulated", share.clamp(0.0, 1.0) * 100.0);
+            // A terminal that takes no text has nobody to look at it.
+            let _ = std::io::stderr().flush();
+            (self.shown, self.last) = (true, Instant::now());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

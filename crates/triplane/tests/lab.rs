@@ -1,0 +1,183 @@
+//! Whole networks: made, checked, and run in virtual time.
+
+mod support;
+
+use support::{Directory, run, triplane};
+
+/// Writes a topology of this shape and returns its path.
+fn new(directory: &Directory, arguments: &[&str]) -> String {
+    let path = directory.path("lab.toml");
+    let made = run(&mut triplane(&[&["lab", "new"], arguments].concat())).ok();
+    std::fs::write(&path, made.stdout).expect("the file can be written");
+    path
+}
+
+#[test]
+fn everyone_reaches_everyone_in_every_shape() {
+    let shapes: [&[&str]; 7] = [
+        &["line", "--switches", "3", "--hosts", "2"],
+        &["ring", "--switches", "4"],
+        &["star", "--hosts", "3"],
+        &["leaf-spine", "--leaves", "3", "--spines", "2", "--hosts", "2"],
+        &["fat-tree", "--k", "4"],
+        &["dumbbell", "--hosts", "2", "--middle-rate", "10Mbps"],
+        &["random", "--switches", "6", "--extra", "2", "--seed", "3"],
+    ];
+    let directory = Directory::new();
+    for shape in shapes {
+        let lab = new(&directory, shape);
+        run(&mut triplane(&["lab", "check", &lab])).ok();
+        let results = run(&mut triplane(&["lab", "sim", &lab, "--json"])).ok().json();
+        let ping = &results["traffic"][0];
+        assert_eq!(ping["traffic"], "ping", "{shape:?}");
+        assert!(ping["sent"].as_u64() >= Some(30), "{shape:?}: {ping}");
+        assert_eq!(ping["sent"], ping["received"], "{shape:?}: {}", results["pairs"]);
+    }
+}
+
+const LOAD: &str = r#"
+duration = "100ms"
+[[traffic]]
+name = "web"
+kind = "flows"
+from = "all"
+to = "all"
+rate = "100Mbps"
+[[traffic]]
+name = "voice"
+kind = "udp"
+from = "h1"
+to = "h4"
+rate = "5Mbps"
+timing = "poisson"
+[random-faults]
+every = "20ms"
+lasts = "5ms"
+[[captures]]
+at = "leaf1:1"
+file = "leaf1.pcap"
+[[expect]]
+traffic = "voice"
+delivered = 1.0
+"#;
+
+/// The files that a run leaves behind.
+fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let names = entries.map(|entry| entry.expect("it can be read").file_name().into_string().expect("names are ASCII"));
+    let mut files: Vec<_> = names
+        .map(|name| {
+            let bytes = std::fs::read(format!("{folder}/{name}")).expect("the file can be read");
+            (name, bytes)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_seed_gives_the_same_files_on_any_number_of_threads_and_replays_a_failure() {
+    let directory = Directory::new();
+    let lab = new(&directory, &["leaf-spine", "--leaves", "2", "--spines", "2", "--hosts", "2"]);
+    let scenario = directory.path("load.toml");
+    std::fs::write(&scenario, LOAD).expect("the file can be written");
+    let sim = |seed: &str, threads: &str, out: &str| {
+        let out = directory.path(out);
+        let arguments = ["lab", "sim", &lab, "--scenario", &scenario, "--seed", seed, "--threads", threads];
+        let done = run(&mut triplane(&[&arguments[..], &["--out", &out, "--plot", "--json"]].concat()));
+        (done.code, done.json(), files(&out))
+    };
+    let once = sim("1", "1", "once");
+    let names: Vec<&str> = once.2.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "flows.csv",
+        "latency.csv",
+        "latency.svg",
+        "leaf1.pcap",
+        "links.csv",
+        "queues.csv",
+        "queues.svg",
+        "throughput.svg",
+    ];
+    assert_eq!(names, expected);
+    assert!(once.2.iter().all(|(name, bytes)| bytes.len() > 100 || panic!("{name} is nearly empty")));
+    assert!(once == sim("1", "2", "again"), "two threads gave other results than one");
+    assert!(once != sim("2", "1", "other"), "another seed gave the same results");
+
+    let seeds = ["lab", "sim", &lab, "--scenario", &scenario, "--seeds", "6", "--threads", "2", "--json"];
+    let many = run(&mut triplane(&seeds));
+    let failing = many.json()["failing"].as_array().expect("a list").clone();
+    assert_eq!(many.code, Some(if failing.is_empty() { 0 } else { 1 }));
+    assert!(!failing.is_empty(), "no fault hit the flow in six seeds");
+    let replayed = sim(&failing[0]["seed"].to_string(), "1", "replayed");
+    assert_eq!(replayed.0, Some(1));
+    assert_eq!(replayed.1["unmet"], failing[0]["unmet"]);
+}
+
+#[test]
+fn mistakes_in_a_topology_its_programs_and_entries_are_told_in_one_run() {
+    let directory = Directory::new();
+    let lab = directory.path("lab.toml");
+    std::fs::write(directory.path("bad.p4"), "control c() { apply { x = 1; } }\n").expect("it can be written");
+    let entries = r#"{ "table_entries": [ { "table": "RouterIngress.ruotes", "match": {} } ] }"#;
+    std::fs::write(directory.path("bad.json"), entries).expect("it can be written");
+    let text = r#"
+[hosts.h1]
+ip = "10.0.0.1/8"
+[switches.s1]
+program = "missing.p4"
+[switches.s2]
+program = "bad.p4"
+[switches.s3]
+program = "builtin:router"
+entries = "bad.json"
+[switches.s4]
+[[links]]
+ends = ["h1", "s1:1"]
+"#;
+    std::fs::write(&lab, text).expect("it can be written");
+    let done = run(&mut triplane(&["lab", "check", &lab]));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for expected in [
+        "missing.p4",
+        "does not say which program `s4` runs",
+        "--program",
+        "`x` is not declared",
+        "RouterIngress.ruotes",
+        "lab.toml:5:11",
+    ] {
+        assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
+    }
+}
+
+#[test]
+fn a_topology_of_the_tutorials_runs_with_the_program_that_is_named() {
+    let directory = Directory::new();
+    let lab = directory.path("topology.json");
+    let host = |number: u32| {
+        format!(
+            r#""h{number}": {{ "ip": "10.0.{number}.{number}/24", "mac": "08:00:00:00:0{number}:0{number}", "commands": [
+                "route add default gw 10.0.{number}.254 dev eth0",
+                "arp -i eth0 -s 10.0.{number}.254 08:00:00:00:0{number}:fe" ] }}"#
+        )
+    };
+    let text = format!(
+        r#"{{ "hosts": {{ {}, {} }}, "switches": {{ "s1": {{ "runtime_json": "s1-runtime.json" }} }},
+             "links": [ ["h1", "s1-p1"], ["h2", "s1-p2"] ] }}"#,
+        host(1),
+        host(2)
+    );
+    std::fs::write(&lab, text).expect("it can be written");
+    let route = |number: u32| {
+        format!(
+            r#"{{ "table": "RouterIngress.ipv4_lpm", "match": {{ "hdr.ipv4.dst": ["10.0.{number}.{number}", 32] }},
+                 "action_name": "RouterIngress.forward",
+                 "action_params": {{ "mac": "08:00:00:00:0{number}:0{number}", "port": {number} }} }}"#
+        )
+    };
+    let runtime = format!(r#"{{ "target": "bmv2", "table_entries": [ {}, {} ] }}"#, route(1), route(2));
+    std::fs::write(directory.path("s1-runtime.json"), runtime).expect("it can be written");
+    let arguments = ["lab", "sim", &lab, "--program", "examples/router/router.p4", "--json"];
+    let results = run(&mut triplane(&arguments)).ok().json();
+    assert_eq!(results["traffic"][0]["received"], 10, "{results:#}");
+}
