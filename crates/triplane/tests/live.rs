@@ -249,6 +249,47 @@ fn a_run_ends_after_its_duration_and_on_a_termination_request() {
 }
 
 #[test]
+fn jumbo_frames_pass_af_xdp_ports_whole() {
+    let Some(network) = network(&["ping"], true) else { return };
+    let links = [("h1", "eth0"), ("h2", "eth0"), ("router", "p1"), ("router", "p2")];
+    for (namespace, link) in links {
+        network.run(namespace, &["ip", "link", "set", link, "mtu", "9000"]).ok();
+    }
+    let mut router = network.router_on(["1=xdp:p1", "2=xdp:p2"], &["--json"]);
+    router.wait_for("Ctrl-C ends");
+    let text =
+        network.run("h1", &["ping", "-n", "-M", "do", "-i", "0.2", "-c", "3", "-s", "8000", "10.0.2.2"]).ok().stdout;
+    assert!(text.contains("3 packets transmitted, 3 received"), "{text}");
+    let done = interrupt(router);
+    assert!(!done.stderr.contains("AF_PACKET"), "{done:?}");
+    assert_eq!(done.json()["counters"]["port.2.tx.bytes"], 3 * 8042);
+}
+
+#[test]
+fn a_killed_run_leaves_interfaces_as_they_were_for_the_next() {
+    let Some(network) = network(&["ping"], true) else { return };
+    let links = |network: &Network| network.run("router", &["ip", "-details", "link", "show"]).ok().stdout;
+    let before = links(&network);
+    for _ in 0..2 {
+        let mut router = network.router_on(["1=xdp:p1", "2=xdp:p2"], &[]);
+        router.wait_for("Ctrl-C ends");
+        ping(&network, 1);
+        assert_ne!(links(&network), before, "AF_XDP ports show");
+        router.signal("KILL");
+        let done = router.wait();
+        assert!(!done.stderr.contains("AF_PACKET"), "{done:?}");
+        // The kernel takes back what hung on the process in its own time, which is short.
+        for attempt in 0.. {
+            if links(&network) == before {
+                break;
+            }
+            assert!(attempt < 100, "{before}\n{}", links(&network));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
 fn what_a_device_does_not_send_counts_as_dropped_and_not_as_sent() {
     for kind in ["", "xdp:"] {
         let Some(network) = network(&["ping"], true) else { return };
