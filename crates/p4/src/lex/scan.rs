@@ -65,6 +65,8 @@ pub(crate) struct Scanner {
     /// Whether strings end with their line: after one had no end at all, searching again and again would take time
     /// quadratic in the text.
     one_line_strings: bool,
+    /// Whether a string goes over several lines, and the quotes behind it come out even, so that it is meant so.
+    long_strings: bool,
 }
 
 impl Scanner {
@@ -75,7 +77,7 @@ impl Scanner {
             owned => Some(owned.into_owned()),
         };
         let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-        Scanner { text, spliced, file, at: start, one_line_strings: false }
+        Scanner { text, spliced, file, at: start, one_line_strings: false, long_strings: false }
     }
 
     fn text(&self) -> &str {
@@ -144,7 +146,7 @@ impl Scanner {
         let Some(first) = rest.chars().next() else {
             return Raw { kind: RawKind::End, span: self.span(start, start), spaced, flaw: None };
         };
-        let (mut flaw, mut lost_quote) = (None, false);
+        let (mut flaw, mut lost_quote, mut long_strings) = (None, false, false);
         let (kind, length) = match first {
             '\n' => (RawKind::Newline, 1),
             'a'..='z' | 'A'..='Z' | '_' => {
@@ -159,6 +161,10 @@ impl Scanner {
             }
             '"' => {
                 let (inner, length, closed) = string_extent(rest, skipped || self.one_line_strings);
+                let goes_on = closed && !skipped && !self.long_strings && rest[..length].contains('\n');
+                let is_open = goes_on && ends_in_string(&rest[length..]);
+                long_strings = goes_on && !is_open;
+                let (inner, length, closed) = if is_open { string_extent(rest, true) } else { (inner, length, closed) };
                 lost_quote = !closed && !skipped;
                 flaw = (!closed).then_some(Flaw::UnterminatedString);
                 (RawKind::Token(TokenKind::String(unescape(&rest[1..inner]).into())), length)
@@ -170,6 +176,7 @@ impl Scanner {
         };
         self.at = start + length;
         self.one_line_strings |= lost_quote;
+        self.long_strings |= long_strings;
         Raw { kind, span: self.span(start, self.at), spaced, flaw }
     }
 
@@ -223,6 +230,28 @@ fn string_extent(text: &str, one_line: bool) -> (usize, usize, bool) {
     }
     let end = text.find(['\n', '\r']).unwrap_or(text.len());
     (end, end, false)
+}
+
+/// Whether a string without an end is in the text. Then a string before it that goes over several lines is the one that
+/// lacks its quote: every quote behind it is taken for its counterpart.
+fn ends_in_string(mut text: &str) -> bool {
+    while let Some(at) = text.find(['"', '/']) {
+        text = &text[at..];
+        let length = if text.starts_with("//") {
+            text.find('\n').unwrap_or(text.len())
+        } else if text.starts_with("/*") {
+            text.find("*/").map_or(text.len(), |end| end + 2)
+        } else if text.starts_with('/') {
+            1
+        } else {
+            match string_extent(text, false) {
+                (_, length, true) => length,
+                _ => return true,
+            }
+        };
+        text = &text[length..];
+    }
+    false
 }
 
 #[cfg(test)]

@@ -45,6 +45,11 @@ impl Parser<'_> {
                 TokenKind::Punct("(") => depth += 1,
                 TokenKind::Punct(")") if depth == 0 => break,
                 TokenKind::Punct(")") => depth -= 1,
+                // A string without an end has swallowed the `)`, and whatever is in its line.
+                TokenKind::String(_) if self.is_open_string() => {
+                    self.bump();
+                    return Ok(AnnotationBody::Unstructured(self.tokens[start..self.at].to_vec()));
+                }
                 TokenKind::End => {
                     // What the annotation swallowed is most likely the program.
                     self.at = start;

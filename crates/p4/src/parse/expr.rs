@@ -342,13 +342,12 @@ impl Parser<'_> {
 
     /// Reports `=` where a comparison is meant, and reads what it would have compared with.
     pub(super) fn comparison_meant(&mut self) -> Parsed<()> {
-        if !self.is("=") {
-            return Ok(());
+        while self.is("=") {
+            let (message, help) = ("`=` assigns and cannot stand in an expression", "write `==` to compare");
+            self.mistaken("assignment-in-expression", self.span(), message, help);
+            self.bump();
+            self.expr()?;
         }
-        let (message, help) = ("`=` assigns and cannot stand in an expression", "write `==` to compare");
-        self.mistaken("assignment-in-expression", self.span(), message, help);
-        self.bump();
-        self.expr()?;
         Ok(())
     }
 

@@ -12,6 +12,7 @@
 //! everyone may walk (and drop) a tree by recursion.
 
 mod annotation;
+mod braces;
 mod cursor;
 mod decl;
 mod expr;
@@ -64,6 +65,10 @@ struct Parser<'a> {
     stray_end: Option<usize>,
     /// Set when parsing stops for good: what follows is not worth a message.
     stopped: bool,
+    /// The tokens behind each `{` that is open.
+    open: Vec<usize>,
+    /// How far the program's braces are from coming out even.
+    balance: braces::Balance,
     /// Declarations that stood where they may not, and are kept because others need them.
     hoisted: Vec<Decl>,
 }
@@ -98,6 +103,8 @@ pub fn parse_tokens(map: &SourceMap, tokens: &[Token], diagnostics: &mut Diagnos
         settled: false,
         stray_end: None,
         stopped: false,
+        open: Vec::new(),
+        balance: braces::Balance::of(tokens, map),
         hoisted: Vec::new(),
     };
     parser.program()

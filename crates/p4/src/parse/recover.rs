@@ -1,6 +1,6 @@
 //! What to say about a mistake, and where to go on.
 
-use source::{Diagnostic, Span};
+use source::{Diagnostic, SourceMap, Span};
 
 use super::cursor::is_reserved;
 use super::{MAX_DEPTH, Parsed, Parser, Skip};
@@ -12,6 +12,8 @@ use crate::lex::{Token, TokenKind};
 pub(super) enum Place {
     /// Fields, methods, table properties, cases: no declaration begins with a keyword here.
     Members,
+    /// The key, the actions or the entries of a table.
+    Elements,
     /// Statements.
     Block,
     /// Locals of a parser or control.
@@ -41,7 +43,8 @@ fn declares(word: &str) -> Option<&'static str> {
 impl Parser<'_> {
     /// Reports a mistake, unless one was reported at this token already.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) -> Skip {
-        if !self.stopped && self.reported_at != Some(self.at) {
+        let is_new = self.reported_at != Some(self.at) && !self.follows_open_string();
+        if !self.stopped && is_new {
             self.reported_at = Some(self.at);
             self.diagnostics.push(diagnostic);
         }
@@ -83,6 +86,16 @@ impl Parser<'_> {
             self.half = None;
             self.at += n;
         }
+    }
+
+    /// Whether a string without an end comes next or came last: that was reported, and it has swallowed what is missing.
+    pub(super) fn follows_open_string(&self) -> bool {
+        self.is_open_string() || self.at > 0 && is_open_string(&self.tokens[self.at - 1], self.map)
+    }
+
+    /// Whether the next token is a string without an end.
+    pub(super) fn is_open_string(&self) -> bool {
+        is_open_string(self.peek(0), self.map)
     }
 
     pub(super) fn keyword_as_name(&mut self, word: &str, what: &str) {
@@ -139,7 +152,7 @@ impl Parser<'_> {
     }
 
     /// How far the line that `span` begins in is indented, in bytes.
-    fn indent(&self, span: Span) -> usize {
+    pub(super) fn indent(&self, span: Span) -> usize {
         let file = self.map.file(span.file);
         let text = file.line_text(file.line_of(span.start));
         text.len() - text.trim_start().len()
@@ -198,16 +211,37 @@ impl Parser<'_> {
         open: Span,
         place: Place,
         what: &str,
+        item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Vec<T> {
+        let begin = self.at;
+        self.open.push(begin);
+        let items = self.items_from(begin, open, place, what, item);
+        self.open.pop();
+        items
+    }
+
+    fn items_from<T>(
+        &mut self,
+        begin: usize,
+        open: Span,
+        place: Place,
+        what: &str,
         mut item: impl FnMut(&mut Self) -> Parsed<T>,
     ) -> Vec<T> {
         let mut items = Vec::new();
         let scopes = self.names.depth();
         loop {
+            if self.lacks_close(open, begin, place, what) {
+                return items;
+            }
+            if self.is_surplus(open, begin) {
+                continue;
+            }
             if self.eat("}") {
                 return items;
             }
             if self.at_end() || self.brace_is_missing(open, place) {
-                if !self.stopped {
+                if !self.stopped && !self.is_blurred() {
                     let message = format!("expected `}}` at the end of {what}, found {}", found(self.peek(0)));
                     let diagnostic = Diagnostic::error("missing-brace", self.span(), message);
                     self.report(diagnostic.also(open, "to close this `{`"));
@@ -247,10 +281,27 @@ impl Parser<'_> {
     /// shows.
     fn brace_is_missing(&self, open: Span, place: Place) -> bool {
         let Some(word) = self.word() else { return false };
-        if self.declaration_begins().is_none() || !self.foreign(word, place) {
+        if place == Place::Elements && self.begins_property() {
+            return true;
+        }
+        if (self.declaration_begins().is_none() || !self.foreign(word, place)) && !self.begins_main() {
             return false;
         }
         self.begins_line() && (self.span().file != open.file || self.indent(self.span()) <= self.indent(open))
+    }
+
+    /// Whether `name = ` comes next, which begins a property of a table and no element of one.
+    fn begins_property(&self) -> bool {
+        let at = usize::from(self.is_word("const"));
+        matches!(self.nth_word(at), Some("key" | "actions" | "entries" | "default_action" | "size"))
+            && self.nth_is(at + 1, "=")
+    }
+
+    /// Whether `P(...) main` comes next: the program's package, which stands in no braces.
+    fn begins_main(&self) -> bool {
+        let Some(end) = self.scan_type() else { return false };
+        let name = self.behind_parens(end).and_then(|end| self.distance(end));
+        name.is_some_and(|n| self.nth_word(n) == Some("main"))
     }
 
     /// Whether a declaration that begins with `word` cannot stand in `place`.
@@ -258,7 +309,7 @@ impl Parser<'_> {
         match (place, word) {
             (Place::Pipeline, "action" | "table" | "state" | "apply") => false,
             // `key = { apply: exact; }` and the like.
-            (Place::Members, "apply" | "state") => self.nth_is(1, "{") || self.nth_is(2, "{"),
+            (Place::Members | Place::Elements, "apply" | "state") => self.nth_is(1, "{") || self.nth_is(2, "{"),
             _ => true,
         }
     }
@@ -307,6 +358,19 @@ impl Parser<'_> {
     pub(super) fn nameless(&self) -> Ident {
         Ident { name: "_".into(), span: self.before().after() }
     }
+}
+
+/// Whether the token is a string without an end.
+pub(super) fn is_open_string(token: &Token, map: &SourceMap) -> bool {
+    matches!(token.kind, TokenKind::String(_)) && !is_closed(map.text(token.span))
+}
+
+/// Whether a string as written has a quote at its end, and not one that `\` makes a part of it. What a macro made of other
+/// tokens is not written as a string.
+fn is_closed(text: &str) -> bool {
+    let Some(text) = text.strip_prefix('"') else { return true };
+    let Some(inner) = text.strip_suffix('"') else { return false };
+    (inner.len() - inner.trim_end_matches('\\').len()) % 2 == 0
 }
 
 /// A token in messages.

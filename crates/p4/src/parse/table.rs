@@ -55,8 +55,8 @@ impl Parser<'_> {
         let open = self.expect("{", &format!("behind `{property} =`"))?;
         let what = format!("`{property}`");
         let kind = match property {
-            "key" => TablePropertyKind::Key(self.items(open, Place::Members, &what, Self::key_element)),
-            "actions" => TablePropertyKind::Actions(self.items(open, Place::Members, &what, |p| {
+            "key" => TablePropertyKind::Key(self.items(open, Place::Elements, &what, Self::key_element)),
+            "actions" => TablePropertyKind::Actions(self.items(open, Place::Elements, &what, |p| {
                 let annotations = p.annotations()?;
                 let action = p.action_ref(annotations)?;
                 if p.is(",") {
@@ -68,7 +68,7 @@ impl Parser<'_> {
                 }
                 Ok(action)
             })),
-            _ => TablePropertyKind::Entries(self.items(open, Place::Members, &what, Self::entry)),
+            _ => TablePropertyKind::Entries(self.items(open, Place::Elements, &what, Self::entry)),
         };
         // A `;` behind the brace is what one writes by habit; nothing is ambiguous about it, but it is not P4.
         if self.is(";") {
