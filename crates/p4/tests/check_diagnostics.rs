@@ -15,7 +15,7 @@ fn mistakes_are_reported_as_expected() {
 
 #[test]
 fn warnings_are_given_as_expected() {
-    compare("lint", 3, true);
+    compare("lint", 5, true);
 }
 
 #[test]

@@ -50,6 +50,7 @@ impl Checker<'_> {
                 typed::AnnotationBody::Empty
             }
             AnnotationBody::Unstructured(tokens) => {
+                self.use_mentioned(tokens);
                 let text = match (tokens.first(), tokens.last()) {
                     (Some(first), Some(last)) => self.map.text(first.span.to(last.span)).to_owned(),
                     _ => String::new(),

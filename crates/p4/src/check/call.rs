@@ -5,7 +5,7 @@ use std::sync::Arc;
 use source::{Diagnostic, Span};
 
 use super::infer::{Unknowns, has_wildcard, is_vague, mentions};
-use super::{Checker, Context, bad, is_error};
+use super::{Checker, Context, bad, counted, is_error};
 use crate::ast::{self, Direction, TypeRef, TypeRefKind};
 use crate::typed::{self, Expr, Type};
 
@@ -134,7 +134,11 @@ impl<'a> Checker<'a> {
                         None => Diagnostic::error(
                             "argument-count",
                             arg.value.span,
-                            format!("`{name}` takes {} arguments, {} are given", params.len(), args.len()),
+                            format!(
+                                "`{name}` takes {}, {} given",
+                                counted(params.len(), "argument"),
+                                if args.len() == 1 { "1 is".to_owned() } else { format!("{} are", args.len()) }
+                            ),
                         ),
                     };
                     self.error(diagnostic.also(at, "declared here"));
@@ -179,9 +183,9 @@ impl<'a> Checker<'a> {
                     "type-arguments",
                     span,
                     format!(
-                        "`{}` takes {} type arguments, not {}",
+                        "`{}` takes {}, not {}",
                         signature.name,
-                        signature.type_params.len(),
+                        counted(signature.type_params.len(), "type argument"),
                         type_args.len()
                     ),
                 )
@@ -550,10 +554,17 @@ impl<'a> Checker<'a> {
         candidates: &[(Span, usize)],
         span: Span,
     ) -> Expr {
-        let counts: Vec<String> = candidates.iter().map(|(_, count)| count.to_string()).collect();
+        let mut counts: Vec<usize> = candidates.iter().map(|(_, count)| *count).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let counts: Vec<String> = counts.iter().map(|count| count.to_string()).collect();
+        let message = match args {
+            [] => format!("`{name}` needs arguments"),
+            [first, ..] if first.name.is_some() => format!("no `{name}` takes arguments with these names"),
+            _ => format!("no `{name}` takes {}", counted(args.len(), "argument")),
+        };
         let mut diagnostic =
-            Diagnostic::error("argument-count", span, format!("no `{name}` takes {} arguments like these", args.len()))
-                .label(format!("it takes {}", counts.join(" or ")));
+            Diagnostic::error("argument-count", span, message).label(format!("it takes {}", counts.join(" or ")));
         for (at, _) in candidates.iter().take(3) {
             diagnostic = diagnostic.also(*at, "declared here");
         }

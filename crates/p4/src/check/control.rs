@@ -3,9 +3,9 @@
 use source::{Diagnostic, Span};
 
 use super::scope::Symbol;
-use super::{Checker, Context, Place, error_type};
-use crate::ast::{self, DeclKind};
-use crate::typed::{self, Local, Type};
+use super::{Checker, Place, error_type};
+use crate::ast;
+use crate::typed::{self, Type};
 
 impl<'a> Checker<'a> {
     /// Checks a control with these type arguments, once.
@@ -39,69 +39,21 @@ impl<'a> Checker<'a> {
         });
         self.controls.insert(origin.clone(), id);
         self.control_origins.insert(id, origin.clone());
-        let bindings: Vec<_> = control.ty.type_params.iter().map(|param| param.name.clone()).zip(origin.1).collect();
-        let cx = Context { place: Place::ControlLocals, prefix: format!("{name}."), ..Context::top_level() };
-        self.in_progress.insert(index);
-        let done = self.deeper(span, |c| {
-            c.within(index + 1, &bindings, cx, |c| {
-                c.scoped(|c| {
-                    let params = c.params(&control.ty.params, "control");
-                    let ctor_params = c.params(&control.ctor_params, "constructor");
-                    c.out.controls[id].params = params;
-                    c.out.controls[id].ctor_params = ctor_params;
-                    c.scopes.push(super::scope::Scope::default());
-                    let mut locals = c.control_locals(&control.locals);
-                    c.cx.place = Place::Apply;
-                    let (body, _) = c.scoped(|c| c.body(&control.body));
-                    locals.append(&mut c.cx.locals);
-                    c.scopes.pop();
-                    let (actions, tables) = (std::mem::take(&mut c.local_actions), std::mem::take(&mut c.local_tables));
-                    let out = &mut c.out.controls[id];
-                    out.locals = locals;
-                    out.actions = actions;
-                    out.tables = tables;
-                    out.body = body;
-                });
-            });
+        let done = self.pipeline(index, &origin.1, span, |c, params, ctor_params| {
+            c.out.controls[id].params = params;
+            c.out.controls[id].ctor_params = ctor_params;
+            let mut locals = c.pipeline_locals(&control.locals);
+            c.cx.place = Place::Apply;
+            let (body, _) = c.scoped(|c| c.body(&control.body));
+            locals.append(&mut c.cx.locals);
+            let (actions, tables) = (std::mem::take(&mut c.local_actions), std::mem::take(&mut c.local_tables));
+            let out = &mut c.out.controls[id];
+            out.locals = locals;
+            out.actions = actions;
+            out.tables = tables;
+            out.body = body;
         });
-        self.in_progress.remove(&index);
-        if done.is_none() { error_type() } else { Type::Control(id) }
-    }
-
-    fn control_locals(&mut self, list: &'a [ast::Decl]) -> Vec<Local> {
-        let mut locals = Vec::new();
-        for decl in list {
-            match &decl.kind {
-                DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
-                DeclKind::Variable { ty, name, init } => {
-                    let (var, init) = self.variable(ty, name, init.as_ref(), &decl.annotations);
-                    locals.push(Local::Var(var, init));
-                }
-                DeclKind::Instance(instance) => {
-                    if let Some(id) = self.instance_decl(instance, &decl.annotations) {
-                        locals.append(&mut self.cx.locals);
-                        locals.push(Local::Instance(id));
-                    }
-                }
-                DeclKind::Action { name, params, body } => self.action(name, params, body, &decl.annotations),
-                DeclKind::Table(table) => {
-                    self.table(table, &decl.annotations);
-                    locals.append(&mut self.cx.locals);
-                }
-                DeclKind::ValueSet { ty, size, name } => {
-                    if let Some(id) = self.value_set(ty, size, name, &decl.annotations) {
-                        locals.push(Local::ValueSet(id));
-                    }
-                }
-                _ => {
-                    self.error(Diagnostic::error("placement", decl.span, "this cannot be declared in a control"));
-                    if let Some(name) = super::scope::name_of(decl) {
-                        self.declare(name, Symbol::Wrong);
-                    }
-                }
-            }
-        }
-        locals
+        if done { Type::Control(id) } else { error_type() }
     }
 
     /// `action name(params) { ... }`, at top level or in a control.

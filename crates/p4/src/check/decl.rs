@@ -314,6 +314,9 @@ impl<'a> Checker<'a> {
             self.declare(name, Symbol::Wrong);
             return;
         }
+        if !self.scopes.is_empty() {
+            self.used.local_constants.push(name.clone());
+        }
         self.declare(name, Symbol::Const(Arc::new(e)));
     }
 

@@ -128,7 +128,10 @@ impl Checker<'_> {
                 expr(ExprKind::Var(var), self.out.vars[var].ty.clone(), span)
             }
             Symbol::Const(value) if !self.spend(&value.ty, span) => bad(span),
-            Symbol::Const(value) => Expr { span, ..(*value).clone() },
+            Symbol::Const(value) => {
+                self.used.constants.insert(binding.span);
+                Expr { span, ..(*value).clone() }
+            }
             Symbol::Instance(id) => {
                 self.used.instances.insert(id);
                 let instance = &self.out.instances[id];

@@ -31,7 +31,7 @@ mod method;
 mod names;
 mod operators;
 mod parser;
-
+mod pipeline;
 mod scope;
 mod signature;
 mod stmt;
@@ -163,6 +163,10 @@ struct Checker<'a> {
     /// Declarations from this index on are not visible yet.
     visible: usize,
     scopes: Vec<Scope>,
+    /// What the parser or control around the code declares behind it.
+    ahead: &'a [ast::Decl],
+    /// Where names are declared that were used before, and reported.
+    late: HashSet<Span>,
     cx: Context,
     depth: u32,
     /// Errors reported before checking began.
@@ -223,6 +227,8 @@ impl<'a> Checker<'a> {
             globals: HashMap::new(),
             visible: 0,
             scopes: Vec::new(),
+            ahead: &[],
+            late: HashSet::new(),
             cx: Context::top_level(),
             depth: 0,
             errors_before,
@@ -273,6 +279,10 @@ impl<'a> Checker<'a> {
         }
         let out = self.out.clone();
         self.unused_generics();
+        // Only now everything that names a type was looked at.
+        if self.diagnostics.error_count() == self.errors_before {
+            self.warn_of_unused_types();
+        }
         out
     }
 
@@ -294,12 +304,14 @@ impl<'a> Checker<'a> {
             scope.names.insert(name.clone(), Binding::ty(ty.clone()));
         }
         let scopes = std::mem::replace(&mut self.scopes, vec![scope]);
+        let ahead = std::mem::take(&mut self.ahead);
         let cx = std::mem::replace(&mut self.cx, cx);
         let visible = std::mem::replace(&mut self.visible, visible);
         let actions = std::mem::take(&mut self.local_actions);
         let tables = std::mem::take(&mut self.local_tables);
         let result = body(self);
         self.scopes = scopes;
+        self.ahead = ahead;
         self.cx = cx;
         self.visible = visible;
         self.local_actions = actions;
@@ -374,6 +386,15 @@ fn expr(kind: ExprKind, ty: Type, span: Span) -> Expr {
 /// A constant.
 fn constant(value: Value, ty: Type, span: Span) -> Expr {
     expr(ExprKind::Const(value), ty, span)
+}
+
+/// A number of things in words: `no arguments`, `1 argument`, `2 arguments`.
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
 }
 
 /// What stands for an expression that is wrong.

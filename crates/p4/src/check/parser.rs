@@ -6,9 +6,9 @@ use std::sync::Arc;
 use source::{Diagnostic, Span};
 
 use super::scope::{Symbol, nearest};
-use super::{Checker, Context, Place, error_type, is_error};
-use crate::ast::{self, DeclKind};
-use crate::typed::{self, Keyset, Local, Target, Transition, Type};
+use super::{Checker, Place, error_type, is_error};
+use crate::ast;
+use crate::typed::{self, Keyset, Target, Transition, Type};
 
 impl<'a> Checker<'a> {
     /// Checks a parser with these type arguments, once.
@@ -41,63 +41,18 @@ impl<'a> Checker<'a> {
         });
         self.parsers.insert(origin.clone(), id);
         self.parser_origins.insert(id, origin.clone());
-        let bindings: Vec<_> = parser.ty.type_params.iter().map(|param| param.name.clone()).zip(origin.1).collect();
-        let cx =
-            Context { in_parser: true, place: Place::ParserLocals, prefix: format!("{name}."), ..Context::top_level() };
-        self.in_progress.insert(index);
-        let done = self.deeper(span, |c| {
-            c.within(index + 1, &bindings, cx, |c| {
-                c.scoped(|c| {
-                    let params = c.params(&parser.ty.params, "parser");
-                    let ctor_params = c.params(&parser.ctor_params, "constructor");
-                    c.out.parsers[id].params = params;
-                    c.out.parsers[id].ctor_params = ctor_params;
-                    c.scopes.push(super::scope::Scope::default());
-                    let locals = c.parser_locals(&parser.locals);
-                    let (states, start) = c.states(parser);
-                    let made = std::mem::take(&mut c.cx.locals);
-                    c.scopes.pop();
-                    let out = &mut c.out.parsers[id];
-                    out.locals = locals;
-                    out.locals.extend(made);
-                    out.states = states;
-                    out.start = start;
-                });
-            });
+        let done = self.pipeline(index, &origin.1, span, |c, params, ctor_params| {
+            c.out.parsers[id].params = params;
+            c.out.parsers[id].ctor_params = ctor_params;
+            let mut locals = c.pipeline_locals(&parser.locals);
+            let (states, start) = c.states(parser);
+            locals.append(&mut c.cx.locals);
+            let out = &mut c.out.parsers[id];
+            out.locals = locals;
+            out.states = states;
+            out.start = start;
         });
-        self.in_progress.remove(&index);
-        if done.is_none() { error_type() } else { Type::Parser(id) }
-    }
-
-    fn parser_locals(&mut self, list: &'a [ast::Decl]) -> Vec<Local> {
-        let mut locals = Vec::new();
-        for decl in list {
-            match &decl.kind {
-                DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
-                DeclKind::Variable { ty, name, init } => {
-                    let (var, init) = self.variable(ty, name, init.as_ref(), &decl.annotations);
-                    locals.push(Local::Var(var, init));
-                }
-                DeclKind::Instance(instance) => {
-                    if let Some(id) = self.instance_decl(instance, &decl.annotations) {
-                        locals.append(&mut self.cx.locals);
-                        locals.push(Local::Instance(id));
-                    }
-                }
-                DeclKind::ValueSet { ty, size, name } => {
-                    if let Some(id) = self.value_set(ty, size, name, &decl.annotations) {
-                        locals.push(Local::ValueSet(id));
-                    }
-                }
-                _ => {
-                    self.error(Diagnostic::error("placement", decl.span, "this cannot be declared in a parser"));
-                    if let Some(name) = super::scope::name_of(decl) {
-                        self.declare(name, Symbol::Wrong);
-                    }
-                }
-            }
-        }
-        locals
+        if done { Type::Parser(id) } else { error_type() }
     }
 
     fn states(&mut self, parser: &'a ast::ParserDecl) -> (Vec<typed::State>, usize) {

@@ -91,14 +91,22 @@ impl Checker<'_> {
     pub(super) fn lookup(&mut self, name: &Ident, absolute: bool) -> Option<Binding> {
         let found = self.find(&name.name, absolute);
         if found.is_none() {
-            let mut diagnostic =
-                Diagnostic::error("unknown-name", name.span, format!("`{}` is not declared", name.name))
-                    .label("not found here");
-            let later = self.program.decls.iter().filter_map(name_of).find(|later| later.name == name.name);
+            let ahead = if absolute { &[] } else { self.ahead };
+            let later =
+                ahead.iter().chain(&self.program.decls).filter_map(name_of).find(|later| later.name == name.name);
+            // One name that stands too late is one mistake, however often it is used before.
+            if later.is_some_and(|later| !self.late.insert(later.span)) {
+                return None;
+            }
+            let message = match later {
+                Some(_) => format!("`{}` is declared later", name.name),
+                None => format!("`{}` is not declared", name.name),
+            };
+            let mut diagnostic = Diagnostic::error("unknown-name", name.span, message).label("not found here");
             if let Some(later) = later {
                 diagnostic = diagnostic
                     .also(later.span, "declared here, too late")
-                    .help("a name must be declared before it is used");
+                    .help("a name must be declared before it is used: move its declaration up");
             } else if let Some(near) = self.nearest(&name.name) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             } else if ["packet_in", "packet_out", "NoAction", "verify"].contains(&&*name.name) {
@@ -159,7 +167,9 @@ impl Checker<'_> {
                 overloads.extend(new);
                 return;
             }
+            // Which of them a use means is not known: there is nothing to say about it.
             let at = old.span;
+            old.symbol = Symbol::Wrong;
             self.duplicate(name, at);
             return;
         }

@@ -7,7 +7,7 @@ use num_traits::{Signed, ToPrimitive};
 use source::{Diagnostic, Span};
 
 use super::scope::{Symbol, type_params};
-use super::{Checker, error_type, is_error};
+use super::{Checker, counted, error_type, is_error};
 use crate::ast::{self, DeclKind, StructKind, TypeRef, TypeRefKind};
 use crate::typed::{self, Type};
 
@@ -99,6 +99,7 @@ impl Checker<'_> {
                 ty
             }
             Symbol::Decl(index) => {
+                self.used.types.insert(index);
                 let expected = type_params(&self.program.decls[index]).len();
                 if args.is_empty() && expected > 0 {
                     self.error(
@@ -118,7 +119,7 @@ impl Checker<'_> {
                         Diagnostic::error(
                             "type-arguments",
                             span,
-                            format!("`{}` takes {expected} type arguments, not {}", name.name, args.len()),
+                            format!("`{}` takes {}, not {}", name.name, counted(expected, "type argument"), args.len()),
                         )
                         .also(binding.span, "declared here"),
                     );

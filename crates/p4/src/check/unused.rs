@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use source::{Diagnostic, FileId, Span};
 
-use super::scope::Symbol;
+use super::scope::{Binding, Symbol};
 use super::{Checker, VarKind};
-use crate::ast::{DeclKind, Direction, Ident};
+use crate::ast::{DeclKind, Direction, Ident, StructKind};
+use crate::lex::{Token, TokenKind};
 use crate::lint::is_shipped;
 use crate::typed::{ActionId, Annotations, InstanceId, TableId, Type, ValueSetId, VarId};
 
@@ -20,6 +21,12 @@ pub(super) struct Used {
     pub(super) value_sets: HashSet<ValueSetId>,
     /// Where functions that are called are declared.
     pub(super) functions: HashSet<Span>,
+    /// Where constants that are named are declared.
+    pub(super) constants: HashSet<Span>,
+    /// Types that are named: indices of their declarations.
+    pub(super) types: HashSet<usize>,
+    /// Constants of parsers, controls and blocks.
+    pub(super) local_constants: Vec<Ident>,
 }
 
 impl Checker<'_> {
@@ -139,6 +146,60 @@ impl Checker<'_> {
             if !made.contains(&name.span) && !used.contains(&name.span) {
                 let what = code.trim_start_matches("unused-");
                 found.push((name.span, code, format!("{what} `{}` {message}", name.name)));
+            }
+        }
+    }
+
+    /// Constants, types and headers of a whole program that nothing names. What an included file declares is there for
+    /// other programs, too. Constants in a row, like the numbers of a protocol, are one finding.
+    pub(super) fn warn_of_unused_types(&mut self) {
+        let Some(main) = self.out.main.map(|main| self.out.instances[main].span.file) else { return };
+        let mut unused: Vec<(usize, &Ident, &'static str, &str)> = Vec::new();
+        for (index, decl) in self.program.decls.iter().enumerate().filter(|(_, decl)| decl.span.file == main) {
+            let (name, code, what) = match &decl.kind {
+                _ if decl.annotations.iter().any(|annotation| &*annotation.name.name == "noWarn") => continue,
+                DeclKind::Const { name, .. } => (name, "unused-constant", "constant"),
+                DeclKind::Struct { kind: StructKind::Struct, name, .. } => (name, "unused-type", "struct"),
+                DeclKind::Struct { kind: StructKind::Header, name, .. } => (name, "unused-header", "header"),
+                DeclKind::Struct { kind: StructKind::Union, name, .. } => (name, "unused-header", "header union"),
+                DeclKind::Enum { name, .. } => (name, "unused-type", "enum"),
+                DeclKind::Typedef { name, .. } | DeclKind::NewType { name, .. } => (name, "unused-type", "type"),
+                _ => continue,
+            };
+            if !self.used.types.contains(&index) && !self.used.constants.contains(&name.span) {
+                unused.push((index, name, code, what));
+            }
+        }
+        let mut found: Vec<(Span, &'static str, String)> = Vec::new();
+        let mut rest = &unused[..];
+        while let Some((index, name, code, what)) = rest.first() {
+            let is_next =
+                |(n, other): &(usize, &(usize, _, &str, _))| other.0 == index + n && other.2 == "unused-constant";
+            let row = rest.iter().enumerate().take_while(is_next).count().max(1);
+            let more = if row > 1 { format!(", nor are the {} behind it", row - 1) } else { String::new() };
+            found.push((name.span, code, format!("{what} `{}` is never used{more}", name.name)));
+            rest = &rest[row..];
+        }
+        for name in &self.used.local_constants {
+            if !self.used.constants.contains(&name.span) {
+                found.push((name.span, "unused-constant", format!("constant `{}` is never used", name.name)));
+            }
+        }
+        for (span, code, message) in found {
+            if !self.map.text(span).starts_with('_') && !is_shipped(self.map, span) {
+                self.error(Diagnostic::warning(code, span, message));
+            }
+        }
+    }
+
+    /// What an unstructured annotation mentions counts as used: `@field_list(1, MY_LIST)`.
+    pub(super) fn use_mentioned(&mut self, tokens: &[Token]) {
+        for token in tokens {
+            let TokenKind::Ident(name) = &token.kind else { continue };
+            match self.find(name, false) {
+                Some(Binding { symbol: Symbol::Const(_), span, .. }) => drop(self.used.constants.insert(span)),
+                Some(Binding { symbol: Symbol::Decl(index), .. }) => drop(self.used.types.insert(index)),
+                _ => {}
             }
         }
     }

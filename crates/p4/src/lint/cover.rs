@@ -92,11 +92,13 @@ fn covers(a: &Keyset, b: &Keyset) -> bool {
     }
 }
 
-fn number(e: &Expr) -> Option<BigInt> {
+/// The number that a constant is; a `bool` is 0 or 1.
+pub(super) fn number(e: &Expr) -> Option<BigInt> {
     match (&e.kind, &e.ty) {
         (ExprKind::Const(Value::Bits(bits)), Type::Int(_)) => Some(bits.to_signed_big()),
         (ExprKind::Const(Value::Bits(bits)), _) => Some(BigInt::from(bits.to_big())),
         (ExprKind::Const(Value::Integer(value)), _) => Some(value.clone()),
+        (ExprKind::Const(Value::Bool(value)), _) => Some(BigInt::from(u8::from(*value))),
         _ => None,
     }
 }

@@ -9,6 +9,7 @@
 //! | `uninitialized-out` | an `out` parameter never gets a value |
 //! | `invalid-header` | a field of a header that is surely invalid is read or written |
 //! | `constant-comparison` | a comparison whose outcome the operands' types and constants decide |
+//! | `missing-default` | a `select` without `default` whose cases leave values out |
 //! | `unreachable` | a `select` case or a table entry behind others that match everything it matches |
 //! | `deprecated` | a call of what its declaration calls deprecated |
 //!
@@ -17,6 +18,7 @@
 
 mod compare;
 mod cover;
+mod exhaustive;
 mod flow;
 mod state;
 mod walk;

@@ -2,7 +2,7 @@
 
 use source::{Diagnostic, Span};
 
-use super::{Findings, compare, cover};
+use super::{Findings, compare, cover, exhaustive};
 use crate::ast::BinaryOp;
 use crate::typed::{
     AnnotationBody, Annotations, Arg, Block, Call, Callee, Expr, ExprKind, Keyset, Local, Program, Stmt, StmtKind,
@@ -27,11 +27,12 @@ pub(super) fn walk(program: &Program, findings: &mut Findings<'_>) {
         walk.locals(&parser.locals);
         for state in &parser.states {
             walk.block(&state.body);
-            if let Transition::Select { exprs, cases, .. } = &state.transition {
+            if let Transition::Select { exprs, cases, span } = &state.transition {
                 for e in exprs {
                     walk.expr(e);
                 }
                 cover::cases(cases, walk.findings);
+                exhaustive::select(program, exprs, cases, *span, walk.findings);
             }
         }
     }

@@ -44,3 +44,8 @@ control c(inout meta_t m) {
         return 1;
     }
 }
+control Counts(inout bit<8> x) {
+    action none() { }
+    action one(bit<8> a) { }
+    apply { none(1); none(1, 2); one(1, 2); one(); }
+}

@@ -23,3 +23,12 @@ control c(inout headers_t hdr) {
         int<8> hdr = 1;
     }
 }
+control Late(inout bit<8> x) {
+    table first { actions = { behind; } default_action = behind(); }
+    action calls() { behind(); later_table.apply(); }
+    action behind() { }
+    table later_table { actions = { behind; } }
+    apply { first.apply(); calls(); afterwards = 1; }
+}
+enum Twice { a }
+control Twice(inout bit<8> x) { apply { Twice.apply(x); Twice y = Twice.a; } }

@@ -1,0 +1,85 @@
+//! What parsers and controls have in common: the scene they are checked in, and what they declare.
+
+use source::{Diagnostic, Span};
+
+use super::scope::{Symbol, name_of};
+use super::{Checker, Context, Place};
+use crate::ast::{self, DeclKind};
+use crate::typed::{Local, Param, Type};
+
+impl<'a> Checker<'a> {
+    /// Sets the scene of the parser or control that declaration `index` is, with these type arguments, and runs `body` in
+    /// it, with the run-time and the constructor parameters. False if the program is nested too deeply for that.
+    pub(super) fn pipeline(
+        &mut self,
+        index: usize,
+        args: &[Type],
+        span: Span,
+        body: impl FnOnce(&mut Self, Vec<Param>, Vec<Param>),
+    ) -> bool {
+        let (ty, ctor_params, what, place) = match &self.program.decls[index].kind {
+            DeclKind::Parser(parser) => (&parser.ty, &parser.ctor_params, "parser", Place::ParserLocals),
+            DeclKind::Control(control) => (&control.ty, &control.ctor_params, "control", Place::ControlLocals),
+            _ => return false,
+        };
+        let bindings: Vec<_> =
+            ty.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
+        let in_parser = place == Place::ParserLocals;
+        let cx = Context { in_parser, place, prefix: format!("{}.", ty.name.name), ..Context::top_level() };
+        self.in_progress.insert(index);
+        let done = self.deeper(span, |c| {
+            c.within(index + 1, &bindings, cx, |c| {
+                c.scoped(|c| {
+                    let params = c.params(&ty.params, what);
+                    let ctor_params = c.params(ctor_params, "constructor");
+                    c.scoped(|c| body(c, params, ctor_params));
+                });
+            });
+        });
+        self.in_progress.remove(&index);
+        done.is_some()
+    }
+
+    /// The local declarations of a parser or control, in order.
+    pub(super) fn pipeline_locals(&mut self, list: &'a [ast::Decl]) -> Vec<Local> {
+        let mut locals = Vec::new();
+        for (at, decl) in list.iter().enumerate() {
+            self.ahead = &list[at + 1..];
+            match &decl.kind {
+                DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
+                DeclKind::Variable { ty, name, init } => {
+                    let (var, init) = self.variable(ty, name, init.as_ref(), &decl.annotations);
+                    locals.push(Local::Var(var, init));
+                }
+                DeclKind::Instance(instance) => {
+                    if let Some(id) = self.instance_decl(instance, &decl.annotations) {
+                        locals.append(&mut self.cx.locals);
+                        locals.push(Local::Instance(id));
+                    }
+                }
+                DeclKind::ValueSet { ty, size, name } => {
+                    if let Some(id) = self.value_set(ty, size, name, &decl.annotations) {
+                        locals.push(Local::ValueSet(id));
+                    }
+                }
+                DeclKind::Action { name, params, body } if !self.cx.in_parser => {
+                    self.action(name, params, body, &decl.annotations);
+                }
+                DeclKind::Table(table) if !self.cx.in_parser => {
+                    self.table(table, &decl.annotations);
+                    locals.append(&mut self.cx.locals);
+                }
+                _ => {
+                    let owner = if self.cx.in_parser { "a parser" } else { "a control" };
+                    let message = format!("this cannot be declared in {owner}");
+                    self.error(Diagnostic::error("placement", decl.span, message));
+                    if let Some(name) = name_of(decl) {
+                        self.declare(name, Symbol::Wrong);
+                    }
+                }
+            }
+        }
+        self.ahead = &[];
+        locals
+    }
+}
