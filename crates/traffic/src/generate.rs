@@ -1,5 +1,7 @@
 //! Frames, one after the other.
 
+use std::sync::Arc;
+
 use crate::dice::Dice;
 use crate::zipf::Zipf;
 use crate::{Size, Spec, frame};
@@ -20,7 +22,7 @@ pub struct Generator {
 #[derive(Clone, Debug)]
 enum Source {
     Made { spec: Box<Spec>, zipf: Option<Zipf>, dice: Dice },
-    Replayed { frames: Vec<Vec<u8>>, ports: Vec<u32>, next: usize },
+    Replayed { frames: Arc<[Vec<u8>]>, ports: Vec<u32>, next: usize },
 }
 
 impl Generator {
@@ -43,7 +45,8 @@ impl Generator {
     ///
     /// # Panics
     /// If there are no frames or no ports.
-    pub fn replay(frames: Vec<Vec<u8>>, ports: Vec<u32>) -> Generator {
+    pub fn replay(frames: impl Into<Arc<[Vec<u8>]>>, ports: Vec<u32>) -> Generator {
+        let frames = frames.into();
         assert!(!frames.is_empty() && !ports.is_empty(), "no traffic at all");
         Generator { source: Source::Replayed { frames, ports, next: 0 } }
     }

@@ -69,6 +69,62 @@ fn traffic_follows_the_entries_and_all_of_it_is_routed() {
     assert_eq!((&result["interpreter"], &result["ratio"]), (&Value::Null, &Value::Null));
 }
 
+/// Lets through what its rules name, and nothing else.
+const GUARD: &str = r#"
+#include <v1model.p4>
+header ethernet_t { bit<48> a; bit<48> b; bit<16> type; }
+header tag_t { bit<3> priority; bit<1> dei; bit<12> id; bit<16> type; }
+header six_t {
+    bit<4> version; bit<8> class; bit<20> label; bit<16> length; bit<8> next; bit<8> hops; bit<128> from; bit<128> to;
+}
+header tcp_t {
+    bit<16> from; bit<16> to; bit<32> seq; bit<32> ack; bit<16> flags; bit<16> window; bit<16> sum; bit<16> urgent;
+}
+struct headers { ethernet_t ethernet; tag_t tag; six_t six; tcp_t tcp; }
+struct none {}
+parser P(packet_in packet, out headers h, inout none m, inout standard_metadata_t sm) {
+    state start { packet.extract(h.ethernet); transition select(h.ethernet.type) { 0x8100: tagged; default: accept; } }
+    state tagged { packet.extract(h.tag); transition select(h.tag.type) { 0x86dd: six; default: accept; } }
+    state six { packet.extract(h.six); transition select(h.six.next) { 6: tcp; default: accept; } }
+    state tcp { packet.extract(h.tcp); transition accept; }
+}
+control Unchecked(inout headers h, inout none m) { apply {} }
+control Guard(inout headers h, inout none m, inout standard_metadata_t sm) {
+    action pass() { sm.egress_spec = 7; }
+    action drop() { mark_to_drop(sm); }
+    table rules {
+        key = { h.six.to: ternary; h.tcp.to: range; h.tag.id: optional; }
+        actions = { pass; drop; }
+        const default_action = drop();
+        const entries = {
+            (0x20010db8000000000000000000000000 &&& 0xffffffff000000000000000000000000, 80, 5): pass();
+            (_, 1000..2000, 6): pass();
+        }
+    }
+    table known { key = { h.ethernet.b: exact; } actions = { NoAction; drop; } const default_action = drop();
+        const entries = { 0x020000000009: NoAction(); } }
+    apply {
+        if (h.tcp.isValid()) { rules.apply(); known.apply(); } else { drop(); }
+    }
+}
+control Out(inout headers h, inout none m, inout standard_metadata_t sm) { apply {} }
+control D(packet_out packet, in headers h) { apply { packet.emit(h); } }
+V1Switch(P(), Unchecked(), Guard(), Out(), Unchecked(), D()) main;
+"#;
+
+#[test]
+fn traffic_follows_every_table_and_whatever_header_it_is_keyed_on() {
+    let directory = Directory::new();
+    let guard = directory.write("guard.p4", GUARD);
+    let result = command(&["bench", &guard, "--packets", "7000", "--json"]).ok().json();
+    adds_up(&result);
+    assert_eq!(number(&result, "dropped"), 0, "{result:#}");
+    let traffic = result["traffic"].as_str().expect("text");
+    let expected = "78-byte frames of TCP over IPv6 over VLAN, 1024 flows, in on port 1, to match the 2 entries of \
+                    Guard.rules and the 1 entry of Guard.known";
+    assert_eq!(traffic, expected);
+}
+
 #[test]
 fn drops_are_told_with_their_line() {
     let result = router(&["--traffic", "udp,flows=64,dst=10.0.2.0-10.0.3.255"]);

@@ -81,8 +81,9 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
     breakdown(text, &results.breakdown, typical, output)?;
     writeln!(
         text,
-        "\n  Parts are sampled in a second run that takes {} ns a packet, and scaled to the {} ns of the first.",
-        ns(results.probed_ns),
+        "\n  Parts are sampled in a second run of code that says where it is. There they add up to {} ns; here\n  they are \
+         scaled to the {} ns of the first run.",
+        ns(results.breakdown.sampled_ns),
         ns(typical)
     )
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::sync::Arc;
 
 use ::traffic::{Generator, Given, Spec};
 use anyhow::Context;
@@ -30,7 +31,7 @@ pub enum Traffic {
         /// The capture's name.
         path: String,
         /// The frames.
-        frames: Vec<Vec<u8>>,
+        frames: Arc<[Vec<u8>]>,
         /// The ports they come in on.
         ports: Vec<u32>,
     },
@@ -51,7 +52,7 @@ impl Traffic {
         match given {
             Given::Made(spec) => Ok(Traffic::Made { spec: Box::new(spec), tables: Vec::new() }),
             Given::Capture { path, ports } => {
-                let frames = capture(&path)?;
+                let frames = capture(&path)?.into();
                 Ok(Traffic::Replayed { path, frames, ports })
             }
         }
