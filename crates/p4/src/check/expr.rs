@@ -218,6 +218,10 @@ impl Checker<'_> {
             .label("a condition");
         if matches!(typed.ty, Type::Bit(_) | Type::Integer) {
             diagnostic = diagnostic.help("compare it: `... != 0`");
+        } else if matches!(typed.ty, Type::TableResult(_)) {
+            diagnostic = diagnostic.help("ask whether an entry matched: `.apply().hit`, or `.miss`");
+        } else if self.is_header(&typed.ty) || self.is_union(&typed.ty) {
+            diagnostic = diagnostic.help("ask whether it is there: `.isValid()`");
         }
         self.error(diagnostic);
         bad(e.span)
@@ -370,15 +374,16 @@ impl Checker<'_> {
                 expr(ExprKind::Slice(Box::new(base), h, l), ty, span)
             }
             _ => {
-                self.error(
-                    Diagnostic::error(
-                        "slice",
-                        span,
-                        format!("there are no bits [{high_value}:{low_value}] in {width}"),
-                    )
-                    .label(format!("bits run from {} down to 0", i64::from(width) - 1))
-                    .help("write the higher bit first: `e[high:low]`"),
-                );
+                let mut diagnostic = Diagnostic::error(
+                    "slice",
+                    span,
+                    format!("there are no bits [{high_value}:{low_value}] in {width}"),
+                )
+                .label(format!("bits run from {} down to 0", i64::from(width) - 1));
+                if low_value > high_value {
+                    diagnostic = diagnostic.help("write the higher bit first: `e[high:low]`");
+                }
+                self.error(diagnostic);
                 bad(span)
             }
         }

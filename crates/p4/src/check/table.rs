@@ -128,10 +128,13 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("unknown-name", kind.span, format!("there is no match kind `{}`", kind.name));
             diagnostic = match near {
                 Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None if matches!(&*kind.name, "exact" | "ternary" | "lpm") => {
-                    diagnostic.help("it is declared in `core.p4`: write `#include <core.p4>`")
+                None if self.out.match_kinds.is_empty() => {
+                    diagnostic.help("match kinds are declared in `core.p4`: write `#include <core.p4>`")
                 }
-                None => diagnostic,
+                None => {
+                    let kinds: Vec<String> = self.out.match_kinds.iter().map(|kind| format!("`{kind}`")).collect();
+                    diagnostic.help(format!("there are {}", kinds.join(", ")))
+                }
             };
             self.error(diagnostic);
         }
@@ -170,8 +173,12 @@ impl<'a> Checker<'a> {
         for reference in list {
             let Some(action) = self.action_named(&reference.name, reference.absolute) else { continue };
             if let Some(first) = self.out.tables[table].actions.iter().find(|other| other.action == action) {
-                let first = first.span;
-                self.duplicate(&reference.name, first);
+                let name = &reference.name;
+                let diagnostic =
+                    Diagnostic::error("duplicate", name.span, format!("action `{}` is listed twice", name.name))
+                        .label("again")
+                        .also(first.span, "first here");
+                self.error(diagnostic);
                 continue;
             }
             // Arguments are evaluated when the action runs, where no table can be applied.

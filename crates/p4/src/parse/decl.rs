@@ -257,7 +257,14 @@ impl Parser<'_> {
         let annotations = self.annotations()?;
         let ty = self.nested(Self::ty)?;
         let (name, ty) = self.declarator("a field", ty)?;
-        self.semicolon("a field");
+        if self.is(",") {
+            let message = "expected `;` behind a field, found `,`";
+            self.mistaken("unexpected-token", self.span(), message, "fields end with `;`");
+            self.bump();
+        } else {
+            // The last one before the brace, too.
+            self.semicolon("a field");
+        }
         Ok(Field { annotations, ty, name })
     }
 

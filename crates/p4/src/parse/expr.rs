@@ -159,6 +159,10 @@ impl Parser<'_> {
             let start = expr.span;
             let below = self.height;
             if self.eat(".") {
+                if matches!((&expr.kind, self.kind()), (ExprKind::Int(_), TokenKind::Int(_))) {
+                    let help = "an IPv4 address is a number of 32 bits: 10.0.0.1 is 0x0a000001";
+                    return Err(self.mistaken("unexpected-token", self.span(), "a number has no `.` in P4", help));
+                }
                 let name = self.name("a member")?;
                 expr = self.made(ExprKind::Member(expr.into(), name), start, below)?;
             } else if self.is("[") {

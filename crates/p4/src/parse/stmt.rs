@@ -3,7 +3,7 @@
 use source::{Diagnostic, Span};
 
 use super::names::Meaning;
-use super::recover::Place;
+use super::recover::{Place, found};
 use super::{Parsed, Parser, operators};
 use crate::ast::{Annotations, Block, Decl, Expr, ExprKind, Stmt, StmtKind, SwitchCase, TypeRef, TypeRefKind};
 use crate::lex::TokenKind;
@@ -64,6 +64,17 @@ impl Parser<'_> {
                     "break" => StmtKind::Break,
                     _ => StmtKind::Continue,
                 }
+            }
+            "while" | "do" if self.nth_is(1, "(") || self.nth_is(1, "{") => {
+                let message = format!("P4 has no `{word}`");
+                let help = "loops are bounded: `for (bit<8> i = 0; i < 8; i = i + 1) { ... }`";
+                let skip = self.mistaken("unexpected-token", start, &message, help);
+                self.skip_item();
+                if word == "do" && self.is_word("while") {
+                    self.skip_item();
+                }
+                self.settled = true;
+                return Err(skip);
             }
             "else" => {
                 let help = "is there a `;` too many before it, or a `}` missing?";
@@ -159,6 +170,13 @@ impl Parser<'_> {
 
     /// The expression in parentheses behind `if` and `switch`.
     fn parenthesised(&mut self, what: &str) -> Parsed<Expr> {
+        if !self.is("(") && !self.is("{") && !self.is(";") {
+            let message = format!("expected `(` before the {what}, found {}", found(self.peek(0)));
+            self.mistaken("unexpected-token", self.span(), &message, "put it into parentheses: `(...)`");
+            let expr = self.expr()?;
+            self.comparison_meant()?;
+            return Ok(expr);
+        }
         let open = self.expect("(", &format!("before the {what}"))?;
         let expr = self.expr()?;
         self.comparison_meant()?;

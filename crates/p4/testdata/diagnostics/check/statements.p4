@@ -18,3 +18,8 @@ control c(inout bit<8> x) {
         x = 1;
     }
 }
+header asked_t { bit<8> a; }
+control asks(inout asked_t h) {
+    table t { actions = { NoAction; NoAction; } }
+    apply { if (t.apply()) { } if (h) { } h.a = h.a[8:7]; h.a[0:1] = 1; }
+}

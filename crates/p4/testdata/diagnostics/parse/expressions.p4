@@ -14,3 +14,4 @@ const bit<8> = 1;
 const int m = 8w0x1g;
 const bit<> n = 1;
 const good g = 1;
+control address(inout bit<32> x) { apply { x = 10.0.0.1; x = 2; } }

@@ -11,3 +11,11 @@ action a(inout bit<8> x) {
     return x = 1;
     transition accept;
 }
+control habits(inout bit<8> x) {
+    apply {
+        while (x < 3) { x = x + 1; }
+        do { x = 1; } while (x < 2);
+        if x == 1 { x = 2; } else if x == 3 { x = 4; } else { x = 5; }
+        switch x { 1: { } }
+    }
+}

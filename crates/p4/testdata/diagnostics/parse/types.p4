@@ -10,3 +10,4 @@ type bit<8> ;
 extern X { X(bit<8> a); f(); void g(in x); bit<8> h() }
 extern bit<8> f(bit<8>);
 package P<T>(T t)
+struct commas { bit<8> a, bit<8> b }
