@@ -68,7 +68,7 @@ struct Count {
 }
 
 /// What refers to what in a switch. It sees every write ([`References::replace`]) and remembers values and counts only.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct References {
     relations: Relations,
     counts: Vec<Counts>,

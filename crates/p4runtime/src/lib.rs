@@ -14,13 +14,29 @@
 #![forbid(unsafe_code)]
 
 mod arbitration;
+mod asked;
 pub mod bytestring;
+mod difference;
+mod digests;
+mod listen;
+mod mirror;
 mod op;
+mod pipeline;
 mod plane;
+mod read;
 mod role;
 mod schema;
+mod server;
+mod service;
 mod shelf;
 mod status;
+mod swap;
+mod translate;
+mod write;
 
-pub use plane::{Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Waker, plane};
+pub use arbitration::{Outbox, StreamId};
+pub use listen::{ListenError, Listening, Tls, listen};
+pub use pipeline::Pipeline;
+pub use plane::{Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane};
+pub use server::{API_VERSION, Server, Settings};
 pub use status::{Code, Refusal, Status};

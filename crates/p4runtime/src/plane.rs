@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   server ── Operation ──> [bounded queue] ──> PlaneEnd::poll, between two batches of packets
-//!   server <── Notified <── [bounded queue] <── PlaneEnd::notify
+//!   server <── Notified <── [bounded queue] <── Teller::tell
 //! ```
 //!
 //! An operation has the switch to itself, so that no packet sees half of it. Whoever runs packets holds the
-//! [`PlaneEnd`]; it never waits for the control plane: what does not fit into the queue back is counted and dropped.
+//! [`PlaneEnd`] and the [`Teller`], and never waits for the control plane: what does not fit into the queue back is
+//! counted and dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +25,6 @@ pub struct Plane<'a> {
     pub switch: &'a mut Switch,
     /// The time of the switch.
     pub now: Time,
-    /// Frames that the switch gets next.
-    pub input: &'a mut Vec<Frame>,
     /// Frames that leave.
     pub output: &'a mut Vec<Frame>,
 }
@@ -47,12 +46,25 @@ const BATCHES: usize = 256;
 const OPERATIONS_A_POLL: usize = 64;
 
 /// Makes both ends.
-pub fn plane(builder: Builder, waker: Waker) -> (PlaneHandle, PlaneEnd) {
+pub fn plane(builder: Builder, waker: Waker) -> Both {
     let (operations, todo) = mpsc::channel(OPERATIONS);
     let (notify, notified) = mpsc::channel(BATCHES);
     let lost = Arc::new(AtomicU64::new(0));
     let handle = PlaneHandle { operations, waker, builder };
-    (handle, PlaneEnd { todo, notify, lost: lost.clone(), notified: Some(Notified { batches: notified, lost }) })
+    let teller = Teller { notify, lost: lost.clone() };
+    Both { handle, end: PlaneEnd { todo }, teller, notified: Notified { batches: notified, lost } }
+}
+
+/// Both ends of both ways.
+pub struct Both {
+    /// For the server: the way to the packets.
+    pub handle: PlaneHandle,
+    /// For whoever runs packets: what is to be done.
+    pub end: PlaneEnd,
+    /// For whoever runs packets: the way back.
+    pub teller: Teller,
+    /// For the server: what comes back.
+    pub notified: Notified,
 }
 
 /// The server's end.
@@ -99,49 +111,48 @@ impl PlaneHandle {
 /// The end of whoever runs packets.
 pub struct PlaneEnd {
     todo: mpsc::Receiver<Operation>,
-    notify: mpsc::Sender<Vec<Notification>>,
-    lost: Arc<AtomicU64>,
-    notified: Option<Notified>,
 }
 
 impl PlaneEnd {
-    /// Runs what waits, up to a limit. Returns how many operations were run.
-    pub fn poll(&mut self, plane: &mut Plane<'_>) -> usize {
-        for done in 0..OPERATIONS_A_POLL {
+    /// Runs what waits, up to a limit. True if more waits.
+    pub fn poll(&mut self, plane: &mut Plane<'_>) -> bool {
+        for _ in 0..OPERATIONS_A_POLL {
             match self.todo.try_recv() {
                 Ok(operation) => operation(plane),
-                Err(_) => return done,
+                Err(_) => return false,
             }
         }
-        OPERATIONS_A_POLL
-    }
-
-    /// Whether operations wait.
-    pub fn is_waiting(&self) -> bool {
         !self.todo.is_empty()
     }
+}
 
-    /// Hands what the switch tells the control plane to the server, or counts it as lost if the server is behind.
-    pub fn notify(&mut self, notifications: Vec<Notification>) {
-        if notifications.is_empty() {
-            return;
-        }
+/// The way back: what a switch tells the control plane.
+#[derive(Clone)]
+pub struct Teller {
+    notify: mpsc::Sender<Told>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Teller {
+    /// Hands what a switch told while it ran this program to the server, or counts it as lost if the server is behind.
+    pub fn tell(&self, program: &Arc<Program>, notifications: Vec<Notification>) {
         let count = notifications.len() as u64;
-        if self.notify.try_send(notifications).is_err() {
+        if self.notify.try_send(Told { program: program.clone(), notifications }).is_err() {
             self.lost.fetch_add(count, Ordering::Relaxed);
         }
     }
+}
 
-    /// The notifications, for the server; once.
-    pub fn take_notified(&mut self) -> Option<Notified> {
-        self.notified.take()
-    }
+/// What a switch told while it ran a program, which is what the ids are of.
+pub(crate) struct Told {
+    pub(crate) program: Arc<Program>,
+    pub(crate) notifications: Vec<Notification>,
 }
 
 /// The server's end of the way back.
 pub struct Notified {
     /// What the switch told, in batches.
-    pub(crate) batches: mpsc::Receiver<Vec<Notification>>,
+    pub(crate) batches: mpsc::Receiver<Told>,
     lost: Arc<AtomicU64>,
 }
 

@@ -33,6 +33,7 @@ pub(crate) struct Place {
 }
 
 impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -50,6 +51,14 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let (chunk, found) = self.find(key);
         found.ok().map(|entry| &self.chunks[chunk][entry].1)
+    }
+
+    /// The first key that is not below this one.
+    pub(crate) fn first_from(&self, key: &K) -> Option<&K> {
+        let (chunk, found) = self.find(key);
+        let (Ok(entry) | Err(entry)) = found;
+        let here = self.chunks.get(chunk)?.get(entry);
+        here.or_else(|| self.chunks.get(chunk + 1)?.first()).map(|(key, _)| key)
     }
 
     /// Puts a value in; returns the one it replaces.

@@ -1,13 +1,15 @@
 //! Finds each object of P4Info in the program, by its name.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ir::{MatchKind, Program};
 use p4runtime_proto::config::{self, P4Info};
+use source::{Diagnostics, SourceMap};
 
 use super::{
-    Action, Array, ControllerHeader, DataType, Digest, Field, Profile, Register, Schema, Sdn, Table, ValueSet,
+    Action, Array, ControllerHeader, DataType, Digest, Field, Profile, Register, Schema, Sdn, Table, Translated,
+    ValueSet,
 };
 
 /// The preambles of everything that has one.
@@ -34,24 +36,19 @@ fn name_of(preamble: &Option<config::Preamble>) -> &str {
     preamble.as_ref().map_or("", |preamble| &preamble.name)
 }
 
-/// How a type that the program has given a name looks to the controller.
-fn sdn(info: &P4Info, type_name: &Option<config::P4NamedType>) -> Sdn {
-    let types = info.type_info.as_ref().zip(type_name.as_ref());
-    let Some(ty) = types.and_then(|(types, name)| types.new_types.get(&name.name)) else { return Sdn::Plain };
-    use config::p4_new_type_spec::Representation;
-    use config::p4_new_type_translation::SdnType;
-    match &ty.representation {
-        Some(Representation::TranslatedType(translated)) => match &translated.sdn_type {
-            Some(SdnType::SdnBitwidth(bits)) => Sdn::Bits(*bits as u32),
-            Some(SdnType::SdnString(_)) => Sdn::Text(type_name.as_ref().map(|it| it.name.clone()).unwrap_or_default()),
-            None => Sdn::Plain,
-        },
-        _ => Sdn::Plain,
+/// How values of a type that the program has given a name look to the controller.
+fn sdn(types: &Types, type_name: &Option<config::P4NamedType>) -> Sdn {
+    match type_name.as_ref().and_then(|name| Translated::of(types, &name.name)) {
+        Some(translated) => Sdn::Translated(translated),
+        None => Sdn::Plain,
     }
 }
 
-fn field(info: &P4Info, described: &config::MatchField, width: u32, kind: MatchKind) -> Field {
-    let sdn = sdn(info, &described.type_name);
+/// The translated types, with what their values are.
+type Types = Arc<Mutex<translation::Translator>>;
+
+fn field(types: &Types, described: &config::MatchField, width: u32, kind: MatchKind) -> Field {
+    let sdn = sdn(types, &described.type_name);
     Field { id: described.id, name: described.name.clone(), width, kind, sdn }
 }
 
@@ -64,8 +61,13 @@ impl Schema {
     /// Binds a description to its program. Objects that the program never uses, which it therefore does not have, are
     /// left out.
     pub fn new(program: Arc<Program>, info: P4Info) -> Schema {
-        let actions = by_id(&info.actions, |it| Some((id_of(&it.preamble), action(&program, &info, it))));
-        let tables = by_id(&info.tables, |it| Some((id_of(&it.preamble), table(&program, &info, it)?)));
+        let types: Types = Arc::new(Mutex::new(translation::Translator::new(&info)));
+        // Mistakes in what the program asks are told where the program is compiled.
+        let (mut map, mut ignored) = (SourceMap::new(), Diagnostics::new());
+        let checker = constraints::Checker::new(&info, &mut map, &mut ignored);
+        let references = constraints::References::new(&info, &mut map, &mut ignored);
+        let actions = by_id(&info.actions, |it| Some((id_of(&it.preamble), action(&program, &types, it))));
+        let tables = by_id(&info.tables, |it| Some((id_of(&it.preamble), table(&program, &info, &types, it)?)));
         let profiles = by_id(&info.action_profiles, |it| Some((id_of(&it.preamble), profile(&program, &tables, it)?)));
         let counters = by_id(&info.counters, |it| {
             let (ir, counter) = program.counters.iter().find(|(_, c)| c.name == name_of(&it.preamble))?;
@@ -80,12 +82,12 @@ impl Schema {
             let ty = it.type_spec.as_ref().and_then(|spec| DataType::of(spec, info.type_info.as_ref()));
             let ty = ty.filter(|ty| ty.width() == u64::from(register.width));
             let array = array(&it.preamble, ir, register.size);
-            Some((id_of(&it.preamble), Register { array, width: register.width, ty }))
+            Some((id_of(&it.preamble), Register { array, ty }))
         });
         let value_sets = by_id(&info.value_sets, |it| {
             let (ir, set) = program.value_sets.iter().find(|(_, set)| set.name == name_of(&it.preamble))?;
             let field =
-                |(described, (_, width, kind)): (_, &(String, u32, MatchKind))| field(&info, described, *width, *kind);
+                |(described, (_, width, kind)): (_, &(String, u32, MatchKind))| field(&types, described, *width, *kind);
             let fields = it.r#match.iter().zip(&set.fields).map(field).collect();
             let name = name_of(&it.preamble).to_owned();
             Some((id_of(&it.preamble), ValueSet { id: id_of(&it.preamble), name, ir, fields, size: set.size }))
@@ -103,6 +105,8 @@ impl Schema {
         }
         let header = |name: &str| ControllerHeader::of(&program, &info, name);
         Schema {
+            checker,
+            references,
             table_ids: tables.values().map(|table| (table.ir, table.id)).collect(),
             action_ids: actions.values().filter_map(|action| Some((action.ir?, action.id))).collect(),
             packet_in: header("packet_in"),
@@ -126,20 +130,20 @@ fn array<Id>(preamble: &Option<config::Preamble>, ir: Id, size: u64) -> Array<Id
     Array { id: id_of(preamble), name: name_of(preamble).to_owned(), ir, size }
 }
 
-fn action(program: &Program, info: &P4Info, described: &config::Action) -> Action {
+fn action(program: &Program, types: &Types, described: &config::Action) -> Action {
     let name = name_of(&described.preamble).to_owned();
     let found = program.actions.iter().find(|(_, action)| action.name == name);
     let param = |(at, param): (usize, &config::action::Param)| {
         let slot = found.and_then(|(_, action)| action.params.get(at)).map(|param| param.slot);
         let width = slot.map_or(param.bitwidth as u32, |slot| program.slots[slot].width);
-        let sdn = sdn(info, &param.type_name);
+        let sdn = sdn(types, &param.type_name);
         Field { id: param.id, name: param.name.clone(), width, kind: MatchKind::Exact, sdn }
     };
     let params = described.params.iter().enumerate().map(param).collect();
     Action { id: id_of(&described.preamble), name, ir: found.map(|(id, _)| id), params }
 }
 
-fn table(program: &Program, info: &P4Info, described: &config::Table) -> Option<Table> {
+fn table(program: &Program, info: &P4Info, types: &Types, described: &config::Table) -> Option<Table> {
     let name = name_of(&described.preamble);
     let ir = program.table_named(name)?;
     let table = &program.tables[ir];
@@ -149,7 +153,12 @@ fn table(program: &Program, info: &P4Info, described: &config::Table) -> Option<
         id: id_of(&described.preamble),
         name: name.to_owned(),
         ir,
-        fields: described.match_fields.iter().zip(keys).map(|(it, key)| field(info, it, key.width, key.kind)).collect(),
+        fields: described
+            .match_fields
+            .iter()
+            .zip(keys)
+            .map(|(it, key)| field(types, it, key.width, key.kind))
+            .collect(),
         actions: described.action_refs.iter().map(|action| action.id).collect(),
         profile: Some(described.implementation_id).filter(|id| *id != 0),
         counter: direct(&|id| info.direct_counters.iter().any(|it| id_of(&it.preamble) == id)),

@@ -4,6 +4,7 @@
 mod bind;
 mod data;
 mod header;
+mod sdn;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,18 +14,17 @@ use p4runtime_proto::config;
 
 pub use data::DataType;
 pub use header::ControllerHeader;
+pub use sdn::Translated;
 
 use crate::status::Refusal;
 
 /// How a value looks to the controller, where that is not how it looks to the program (`@p4runtime_translation`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Sdn {
     /// The same number.
     Plain,
-    /// A number of another width.
-    Bits(u32),
-    /// A string; the type's name tells whose.
-    Text(String),
+    /// A number of another width, or a text.
+    Translated(Translated),
 }
 
 /// A value that the controller gives: a match field or a parameter.
@@ -128,8 +128,6 @@ pub struct Array<Id> {
 pub struct Register {
     /// What all arrays have.
     pub array: Array<RegisterId>,
-    /// Bits of an element.
-    pub width: u32,
     /// What an element is; `None` if it is nothing that P4Runtime can say.
     pub ty: Option<DataType>,
 }
@@ -167,6 +165,10 @@ pub struct Schema {
     pub program: Arc<Program>,
     /// Its description.
     pub info: config::P4Info,
+    /// What the program asks of entries.
+    pub(crate) checker: constraints::Checker,
+    /// What refers to what in the program, with nothing in it yet.
+    pub(crate) references: constraints::References,
     pub(crate) tables: BTreeMap<u32, Table>,
     pub(crate) actions: BTreeMap<u32, Action>,
     pub(crate) profiles: BTreeMap<u32, Profile>,

@@ -1,0 +1,115 @@
+//! Whether two P4Infos describe the same objects.
+//!
+//! Compilers differ in annotations, places and documentation; none of that changes what a write means. Ids, names,
+//! widths and kinds do.
+
+use p4runtime_proto::config::{self, P4Info};
+
+/// Differences that are listed.
+const LISTED: usize = 5;
+
+/// What is different, in words, if anything is.
+pub(crate) fn difference(sent: &P4Info, derived: &P4Info) -> Option<String> {
+    let (sent, derived) = (facts(sent), facts(derived));
+    let mut found = Vec::new();
+    for fact in &sent {
+        match derived.iter().find(|other| other.what == fact.what && other.name == fact.name) {
+            None => found.push(format!("the program has no {} `{}`", fact.what, fact.name)),
+            Some(other) => {
+                let parts = fact.parts.iter().filter_map(|(part, value)| {
+                    let other = other.parts.iter().find(|(name, _)| name == part).map(|(_, value)| value.as_str());
+                    (other != Some(value)).then(|| {
+                        let has = other.unwrap_or("nothing of the kind");
+                        format!("{} `{}` has {part} {value} there, the program has {has}", fact.what, fact.name)
+                    })
+                });
+                found.extend(parts);
+                let missing = other.parts.iter().filter(|(part, _)| !fact.parts.iter().any(|(name, _)| name == part));
+                found.extend(missing.map(|(part, value)| {
+                    format!("{} `{}` lacks {part} {value}, which the program has", fact.what, fact.name)
+                }));
+            }
+        }
+    }
+    let missing = derived.iter().filter(|fact| !sent.iter().any(|it| it.what == fact.what && it.name == fact.name));
+    found.extend(missing.map(|fact| format!("it lacks the {} `{}`", fact.what, fact.name)));
+    let more = found.len().saturating_sub(LISTED);
+    found.truncate(LISTED);
+    if more > 0 {
+        found.push(format!("and {more} more"));
+    }
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
+/// An object and what can be told of it.
+struct Fact {
+    what: &'static str,
+    name: String,
+    parts: Vec<(String, String)>,
+}
+
+fn fact(what: &'static str, preamble: &Option<config::Preamble>, parts: Vec<(String, String)>) -> Fact {
+    let (id, name) = preamble.as_ref().map_or((0, ""), |preamble| (preamble.id, &preamble.name));
+    let mut all = vec![("the id".to_owned(), format!("{id:#010x}"))];
+    all.extend(parts);
+    Fact { what, name: name.to_owned(), parts: all }
+}
+
+fn field(field: &config::MatchField) -> (String, String) {
+    use config::match_field::Match;
+    let kind = match &field.r#match {
+        Some(Match::MatchType(kind)) => config::match_field::MatchType::try_from(*kind)
+            .map_or_else(|_| kind.to_string(), |kind| kind.as_str_name().to_lowercase()),
+        Some(Match::OtherMatchType(other)) => other.clone(),
+        None => "no kind".to_owned(),
+    };
+    (format!("the match field `{}`:", field.name), format!("id {}, {} bits, {kind}", field.id, field.bitwidth))
+}
+
+fn size(size: i64) -> (String, String) {
+    ("the size".to_owned(), size.to_string())
+}
+
+fn ids(what: &str, ids: impl Iterator<Item = u32>) -> (String, String) {
+    let mut ids: Vec<_> = ids.map(|id| format!("{id:#010x}")).collect();
+    ids.sort();
+    (what.to_owned(), if ids.is_empty() { "none".to_owned() } else { ids.join(" ") })
+}
+
+fn facts(info: &P4Info) -> Vec<Fact> {
+    let mut all = Vec::new();
+    for table in &info.tables {
+        let mut parts: Vec<_> = table.match_fields.iter().map(field).collect();
+        parts.push(ids("the actions", table.action_refs.iter().map(|action| action.id)));
+        parts.push(ids("the implementation", Some(table.implementation_id).into_iter().filter(|id| *id != 0)));
+        parts.push(ids("the direct resources", table.direct_resource_ids.iter().copied()));
+        parts.push(("constant entries".to_owned(), table.is_const_table.to_string()));
+        all.push(fact("table", &table.preamble, parts));
+    }
+    for action in &info.actions {
+        let part = |param: &config::action::Param| {
+            (format!("the parameter `{}`:", param.name), format!("id {}, {} bits", param.id, param.bitwidth))
+        };
+        all.push(fact("action", &action.preamble, action.params.iter().map(part).collect()));
+    }
+    for profile in &info.action_profiles {
+        let selector = ("a selector:".to_owned(), profile.with_selector.to_string());
+        all.push(fact("action profile", &profile.preamble, vec![selector]));
+    }
+    all.extend(info.counters.iter().map(|it| fact("counter", &it.preamble, vec![size(it.size)])));
+    all.extend(info.direct_counters.iter().map(|it| fact("direct counter", &it.preamble, Vec::new())));
+    all.extend(info.meters.iter().map(|it| fact("meter", &it.preamble, vec![size(it.size)])));
+    all.extend(info.direct_meters.iter().map(|it| fact("direct meter", &it.preamble, Vec::new())));
+    all.extend(info.registers.iter().map(|it| fact("register", &it.preamble, vec![size(it.size.into())])));
+    all.extend(info.digests.iter().map(|it| fact("digest", &it.preamble, Vec::new())));
+    for set in &info.value_sets {
+        all.push(fact("value set", &set.preamble, set.r#match.iter().map(field).collect()));
+    }
+    for header in &info.controller_packet_metadata {
+        let part = |it: &config::controller_packet_metadata::Metadata| {
+            (format!("the field `{}`:", it.name), format!("id {}, {} bits", it.id, it.bitwidth))
+        };
+        all.push(fact("controller header", &header.preamble, header.metadata.iter().map(part).collect()));
+    }
+    all
+}

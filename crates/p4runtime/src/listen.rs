@@ -1,0 +1,132 @@
+//! The listener: an address, TLS or not, and a thread of its own for everything.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
+use tokio::sync::oneshot;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Certificate, Identity, ServerTlsConfig};
+
+use crate::plane::{Notified, PlaneHandle};
+use crate::server::Server;
+use crate::service::{Hub, Service};
+
+/// The longest message that is taken, in bytes. gRPC's own default of 4 MiB is the least that the specification allows.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// Calls under way on one connection.
+const MAX_CALLS: u32 = 128;
+/// A connection is asked for a sign of life this often, and dropped when none comes.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+
+/// Certificates and keys, as PEM.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The server's certificate, with those that lead to an authority behind it.
+    pub certificate: Vec<u8>,
+    /// The key that belongs to it.
+    pub key: Vec<u8>,
+    /// The authority whose clients are let in; without it every client is.
+    pub client_authority: Option<Vec<u8>>,
+}
+
+/// Why a server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address cannot be had.
+    #[error("cannot listen for P4Runtime on {0}")]
+    Address(SocketAddr, #[source] std::io::Error),
+    /// Certificate or key are no good.
+    #[error("cannot use these TLS certificates and keys: {0}")]
+    Tls(String),
+    /// No thread can be had.
+    #[error("cannot start the P4Runtime server")]
+    Start(#[source] std::io::Error),
+}
+
+/// A server that listens, until this is dropped.
+pub struct Listening {
+    address: SocketAddr,
+    hub: Arc<Hub>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listening {
+    /// Where: the port is known even if any was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many messages from packets were dropped because their client did not take them.
+    pub fn dropped(&self) -> u64 {
+        self.hub.dropped()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Serves in a thread of its own.
+///
+/// # Errors
+/// If the address cannot be had, or the certificates are no good.
+pub fn listen(
+    server: Server,
+    plane: PlaneHandle,
+    notified: Notified,
+    address: SocketAddr,
+    tls: Option<Tls>,
+) -> Result<Listening, ListenError> {
+    let refused = |error| ListenError::Address(address, error);
+    let listener = TcpListener::bind(address).map_err(refused)?;
+    listener.set_nonblocking(true).map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    let mut builder = tonic::transport::Server::builder()
+        .max_concurrent_streams(MAX_CALLS)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+        .http2_adaptive_window(Some(true));
+    if let Some(tls) = tls {
+        let mut config = ServerTlsConfig::new().identity(Identity::from_pem(tls.certificate, tls.key));
+        if let Some(authority) = tls.client_authority {
+            config = config.client_ca_root(Certificate::from_pem(authority));
+        }
+        builder = builder.tls_config(config).map_err(|error| {
+            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            ListenError::Tls(cause)
+        })?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ListenError::Start)?;
+    let hub = Arc::new(Hub::new(server, plane));
+    let (stop, stopped) = oneshot::channel();
+    let shared = hub.clone();
+    let serve = move || {
+        let service = P4RuntimeServer::new(Service(shared.clone()))
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(usize::MAX);
+        runtime.block_on(async move {
+            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            tokio::spawn(shared.run_notifications(notified));
+            tokio::select! {
+                _ = builder.serve_with_incoming(service, incoming) => {}
+                _ = stopped => {}
+            }
+        });
+        // Work that still runs is not waited for: its clients are gone.
+        runtime.shutdown_background();
+    };
+    let thread = std::thread::Builder::new().name("p4runtime".to_owned()).spawn(serve).map_err(ListenError::Start)?;
+    Ok(Listening { address, hub, stop: Some(stop), thread: Some(thread) })
+}

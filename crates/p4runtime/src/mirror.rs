@@ -1,0 +1,237 @@
+//! What clients wrote, as they wrote it, beside the switch: reads give it back.
+//!
+//! Only what packets change (counts, registers, times) is asked of the switch when it is read. Everything else is here,
+//! so that a read takes a snapshot and goes its way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use p4runtime_proto::prost::Message;
+use p4runtime_proto::v1;
+
+use crate::schema::Schema;
+use crate::shelf::Shelf;
+use crate::translate::{default_of, encode_key, entry_of};
+
+/// An entry's key in bytes.
+pub(crate) type EntryKey = Box<[u8]>;
+
+/// Id of a profile, id of a member or group.
+pub(crate) type ProfileKey = (u32, u32);
+
+/// What a successful update changes here.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Nothing,
+    /// The entry is complete but for its action: without one it keeps the one it has.
+    PutEntry {
+        table: u32,
+        key: EntryKey,
+        entry: Box<v1::TableEntry>,
+    },
+    DropEntry {
+        table: u32,
+        key: EntryKey,
+    },
+    EntryMeter {
+        table: u32,
+        key: EntryKey,
+        config: Option<v1::MeterConfig>,
+    },
+    /// `None` for what the program says.
+    PutDefault {
+        table: u32,
+        entry: Option<Box<v1::TableEntry>>,
+    },
+    PutMember(ProfileKey, Box<v1::Action>),
+    DropMember(ProfileKey),
+    PutGroup(ProfileKey, Box<v1::ActionProfileGroup>),
+    DropGroup(ProfileKey),
+    PutMulticast(Box<v1::MulticastGroupEntry>),
+    DropMulticast(u32),
+    PutClone(Box<v1::CloneSessionEntry>),
+    DropClone(u32),
+    PutValueSet(u32, Vec<v1::ValueSetMember>),
+    PutDigest(u32, v1::digest_entry::Config),
+    DropDigest(u32),
+}
+
+/// The entries of a table, encoded: a million of them take little room.
+pub(crate) type Entries = Shelf<EntryKey, Arc<[u8]>>;
+
+/// What clients wrote. A clone is a snapshot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mirror {
+    pub tables: BTreeMap<u32, Entries>,
+    /// What misses run, and what they run if nobody says otherwise.
+    pub defaults: BTreeMap<u32, v1::TableEntry>,
+    initial: BTreeMap<u32, v1::TableEntry>,
+    pub members: Shelf<ProfileKey, Arc<v1::Action>>,
+    pub groups: Shelf<ProfileKey, Arc<v1::ActionProfileGroup>>,
+    pub multicast: Shelf<u32, Arc<v1::MulticastGroupEntry>>,
+    pub clones: Shelf<u32, Arc<v1::CloneSessionEntry>>,
+    pub value_sets: BTreeMap<u32, Vec<v1::ValueSetMember>>,
+    pub digests: BTreeMap<u32, v1::digest_entry::Config>,
+    /// How many entries of each profile have one-shot sets.
+    sets: BTreeMap<u32, usize>,
+    /// The profile of each table that has one.
+    profiles: BTreeMap<u32, u32>,
+}
+
+impl Mirror {
+    /// The state of a switch that has just been made, or was given entries from a file.
+    pub(crate) fn of(schema: &Schema, switch: &v1model::Switch) -> Mirror {
+        let mut mirror = Mirror::default();
+        mirror.profiles = schema.tables.values().filter_map(|table| Some((table.id, table.profile?))).collect();
+        for table in schema.tables.values() {
+            let mut entries = Entries::default();
+            for installed in switch.objects().entries(table.ir) {
+                let key = encode_key(&table.fields, &installed.entry.keys, installed.entry.priority);
+                let mut entry = entry_of(schema, table, installed.entry, installed.constant);
+                entry.meter_config = installed.meter_config.map(crate::translate::print_meter);
+                if is_set(&entry) {
+                    *mirror.sets.entry(table.profile.unwrap_or(0)).or_default() += 1;
+                }
+                entries.insert(key, entry.encode_to_vec().into());
+            }
+            mirror.tables.insert(table.id, entries);
+            let entry = default_of(schema, table, switch.objects().default_action(table.ir));
+            mirror.defaults.insert(table.id, entry.clone());
+            let (index, args) = &schema.program.tables[table.ir].default_action;
+            let action = schema.program.tables[table.ir].actions[*index as usize].action;
+            let initial = engine::ActionCall { action, args: args.clone() };
+            mirror.initial.insert(table.id, default_of(schema, table, &initial));
+        }
+        mirror
+    }
+
+    pub(crate) fn has_sets(&self, profile: u32) -> bool {
+        self.sets.get(&profile).is_some_and(|count| *count > 0)
+    }
+
+    pub(crate) fn has_members(&self, profile: u32) -> bool {
+        let has = |key: Option<ProfileKey>| key.is_some_and(|(of, _)| of == profile);
+        has(self.members.first_from(&(profile, 0)).copied()) || has(self.groups.first_from(&(profile, 0)).copied())
+    }
+
+    pub(crate) fn group(&self, key: ProfileKey) -> Option<&v1::ActionProfileGroup> {
+        self.groups.get(&key).map(|group| &**group)
+    }
+
+    pub(crate) fn digest(&self, id: u32) -> Option<&v1::digest_entry::Config> {
+        self.digests.get(&id)
+    }
+
+    pub(crate) fn entry(&self, table: u32, key: &EntryKey) -> Option<v1::TableEntry> {
+        Some(decode(self.tables.get(&table)?.get(key)?))
+    }
+
+    /// Does what a successful update said.
+    pub(crate) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Nothing => {}
+            Change::PutEntry { table, key, mut entry } => {
+                let entries = self.tables.entry(table).or_default();
+                if entry.action.is_none() {
+                    entry.action = entries.get(&key).and_then(|before| decode(before).action);
+                }
+                let now = is_set(&entry);
+                let before = entries.insert(key, entry.encode_to_vec().into());
+                if let Some(profile) = self.profiles.get(&table).copied() {
+                    let before = before.is_some_and(|before| is_set(&decode(&before)));
+                    self.count_sets(profile, before, now);
+                }
+            }
+            Change::DropEntry { table, key } => {
+                let before = self.tables.get_mut(&table).and_then(|entries| entries.remove(&key));
+                if let Some(before) = before
+                    && let Some(profile) = self.profiles.get(&table).copied()
+                {
+                    self.count_sets(profile, is_set(&decode(&before)), false);
+                }
+            }
+            Change::EntryMeter { table, key, config } => {
+                let Some(entries) = self.tables.get_mut(&table) else { return };
+                let Some(before) = entries.get(&key) else { return };
+                let entry = v1::TableEntry { meter_config: config, ..decode(before) };
+                entries.insert(key, entry.encode_to_vec().into());
+            }
+            Change::PutDefault { table, entry } => {
+                let entry = entry.map(|entry| *entry).or_else(|| self.initial.get(&table).cloned());
+                self.defaults.extend(entry.map(|entry| (table, entry)));
+            }
+            Change::PutMember(key, action) => drop(self.members.insert(key, Arc::from(action))),
+            Change::DropMember(key) => drop(self.members.remove(&key)),
+            Change::PutGroup(key, group) => drop(self.groups.insert(key, Arc::from(group))),
+            Change::DropGroup(key) => drop(self.groups.remove(&key)),
+            Change::PutMulticast(group) => drop(self.multicast.insert(group.multicast_group_id, Arc::from(group))),
+            Change::DropMulticast(id) => drop(self.multicast.remove(&id)),
+            Change::PutClone(session) => drop(self.clones.insert(session.session_id, Arc::from(session))),
+            Change::DropClone(id) => drop(self.clones.remove(&id)),
+            Change::PutValueSet(id, members) => drop(self.value_sets.insert(id, members)),
+            Change::PutDigest(id, config) => drop(self.digests.insert(id, config)),
+            Change::DropDigest(id) => drop(self.digests.remove(&id)),
+        }
+    }
+
+    fn count_sets(&mut self, profile: u32, before: bool, now: bool) {
+        let count = self.sets.entry(profile).or_default();
+        *count = (*count + usize::from(now)).saturating_sub(usize::from(before));
+    }
+
+    /// All that was written, as updates that write it again, in an order in which each finds what it refers to.
+    pub(crate) fn replay(&self) -> Vec<v1::Update> {
+        use v1::entity::Entity;
+        use v1::packet_replication_engine_entry::Type as Replication;
+        use v1::update::Type;
+        let update = |kind: Type, entity: Entity| v1::Update {
+            r#type: kind.into(),
+            entity: Some(v1::Entity { entity: Some(entity) }),
+        };
+        let replicated = |entry: Replication| {
+            let entry = v1::PacketReplicationEngineEntry { r#type: Some(entry) };
+            update(Type::Insert, Entity::PacketReplicationEngineEntry(entry))
+        };
+        let members = self.members.iter().map(|((action_profile_id, member_id), action)| {
+            let (action_profile_id, member_id) = (*action_profile_id, *member_id);
+            let action = Some((**action).clone());
+            update(
+                Type::Insert,
+                Entity::ActionProfileMember(v1::ActionProfileMember { action_profile_id, member_id, action }),
+            )
+        });
+        let groups =
+            self.groups.iter().map(|(_, group)| update(Type::Insert, Entity::ActionProfileGroup((**group).clone())));
+        let multicast =
+            self.multicast.iter().map(|(_, it)| replicated(Replication::MulticastGroupEntry((**it).clone())));
+        let clones = self.clones.iter().map(|(_, it)| replicated(Replication::CloneSessionEntry((**it).clone())));
+        let entries = self.tables.values().flat_map(Shelf::iter).map(|(_, entry)| decode(entry));
+        let entries = entries.filter(|entry| !entry.is_const);
+        let entries = entries.map(|entry| update(Type::Insert, Entity::TableEntry(entry)));
+        let changed = self.defaults.iter().filter(|(table, entry)| self.initial.get(table) != Some(entry));
+        let defaults = changed.map(|(_, entry)| update(Type::Modify, Entity::TableEntry(entry.clone())));
+        let value_sets = self.value_sets.iter().map(|(id, members)| {
+            let entry = v1::ValueSetEntry { value_set_id: *id, members: members.clone() };
+            update(Type::Modify, Entity::ValueSetEntry(entry))
+        });
+        let digests = self.digests.iter().map(|(id, config)| {
+            update(Type::Insert, Entity::DigestEntry(v1::DigestEntry { digest_id: *id, config: Some(*config) }))
+        });
+        (members.chain(groups).chain(multicast).chain(clones))
+            .chain(entries)
+            .chain(defaults)
+            .chain(value_sets)
+            .chain(digests)
+            .collect()
+    }
+}
+
+/// An entry that was kept.
+pub(crate) fn decode(bytes: &[u8]) -> v1::TableEntry {
+    v1::TableEntry::decode(bytes).expect("the mirror encoded it")
+}
+
+fn is_set(entry: &v1::TableEntry) -> bool {
+    use v1::table_action::Type;
+    matches!(&entry.action, Some(v1::TableAction { r#type: Some(Type::ActionProfileActionSet(_)) }))
+}

@@ -1,0 +1,509 @@
+//! Reads (specification chapter 13): each request becomes a source of pieces, so that nothing is gathered whole.
+//!
+//! A piece is either at hand, from a snapshot of what clients wrote, or has to be asked of the switch, a bounded number
+//! of elements at a time.
+
+use std::sync::Arc;
+
+use p4runtime_proto::v1;
+use v1::entity::Entity;
+use v1::packet_replication_engine_entry::Type as Replication;
+use v1model::Switch;
+
+use crate::mirror::{Mirror, decode};
+use crate::role::Access;
+use crate::schema::{Register, Schema, Table};
+use crate::shelf::Place;
+use crate::status::{Code, Refusal, Status};
+use crate::translate::{counter_data, no_colours, parse_index, parse_key, print_meter, subject_id};
+
+/// Entities of a piece from the mirror.
+const PIECE: usize = 512;
+/// Elements asked of the switch at once, while packets wait.
+const LIVE_PIECE: u64 = 256;
+
+/// Asks the switch, at this time of its clock in nanoseconds.
+pub(crate) type Ask = Box<dyn FnOnce(&Switch, u64) -> Vec<Entity> + Send>;
+
+/// A part of an answer.
+pub(crate) enum Piece {
+    Ready(Vec<Entity>),
+    Live(Ask),
+}
+
+type Pieces = Box<dyn FnMut() -> Option<Piece> + Send>;
+
+/// A read on its way.
+pub(crate) struct Reader {
+    schema: Arc<Schema>,
+    mirror: Arc<Mirror>,
+    access: Access,
+    requests: std::vec::IntoIter<v1::Entity>,
+    current: Option<Pieces>,
+    results: Vec<Result<(), Refusal>>,
+}
+
+impl Reader {
+    pub(crate) fn new(schema: Arc<Schema>, mirror: Mirror, access: Access, requests: Vec<v1::Entity>) -> Reader {
+        let mirror = Arc::new(mirror);
+        Reader { schema, mirror, access, requests: requests.into_iter(), current: None, results: Vec::new() }
+    }
+
+    /// The program whose objects are read: the switch has to be asked while it runs this one.
+    pub(crate) fn program(&self) -> &Arc<ir::Program> {
+        &self.schema.program
+    }
+
+    /// The next piece; `None` when all requests are answered.
+    pub(crate) fn next(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(piece) = self.current.as_mut().and_then(|pieces| pieces()) {
+                return Some(piece);
+            }
+            let request = self.requests.next()?;
+            match self.pieces(request) {
+                Ok(pieces) => {
+                    self.results.push(Ok(()));
+                    self.current = Some(pieces);
+                }
+                Err(refusal) => {
+                    self.results.push(Err(refusal));
+                    self.current = None;
+                }
+            }
+        }
+    }
+
+    /// What the role may see of these.
+    pub(crate) fn visible(&self, entities: Vec<Entity>) -> Vec<v1::Entity> {
+        let seen = entities.into_iter().filter(|entity| self.access.allows(subject_id(entity)));
+        seen.map(|entity| v1::Entity { entity: Some(entity) }).collect()
+    }
+
+    /// How the whole read ends.
+    pub(crate) fn status(&self) -> Result<(), Status> {
+        Status::of_batch("requests", &self.results)
+    }
+
+    fn pieces(&self, request: v1::Entity) -> Result<Pieces, Refusal> {
+        let (schema, mirror) = (self.schema.clone(), self.mirror.clone());
+        let request = request.entity.ok_or_else(|| Refusal::invalid("the entity of the request is not set"))?;
+        match request {
+            Entity::TableEntry(entry) => tables(schema, mirror, entry, Shape::Entry),
+            Entity::DirectCounterEntry(entry) => {
+                let wanted = entry.table_entry.ok_or_else(|| Refusal::invalid("table_entry is missing"))?;
+                let wanted = v1::TableEntry { counter_data: Some(Default::default()), ..key_only(wanted) };
+                tables(schema, mirror, wanted, Shape::Counter)
+            }
+            Entity::DirectMeterEntry(entry) => {
+                no_colours(entry.counter_data.is_some())?;
+                let wanted = entry.table_entry.ok_or_else(|| Refusal::invalid("table_entry is missing"))?;
+                let wanted = v1::TableEntry { meter_config: Some(Default::default()), ..key_only(wanted) };
+                tables(schema, mirror, wanted, Shape::Meter)
+            }
+            Entity::ActionProfileMember(member) => members(&schema, mirror, &member),
+            Entity::ActionProfileGroup(group) => groups(&schema, mirror, &group),
+            Entity::CounterEntry(entry) => counters(&schema, &entry),
+            Entity::MeterEntry(entry) => meters(&schema, &entry),
+            Entity::RegisterEntry(entry) => registers(&schema, &entry),
+            Entity::PacketReplicationEngineEntry(entry) => replication(mirror, entry),
+            Entity::ValueSetEntry(entry) => value_sets(&schema, &mirror, entry.value_set_id),
+            Entity::DigestEntry(entry) => digests(&schema, &mirror, entry.digest_id),
+            Entity::ExternEntry(entry) if entry.extern_type_id == 0 && entry.extern_id == 0 => Ok(once(Vec::new())),
+            Entity::ExternEntry(_) => Err(Refusal::unimplemented("the program has no extern objects of this kind")),
+        }
+    }
+}
+
+/// A single piece.
+fn once(entities: Vec<Entity>) -> Pieces {
+    let mut piece = Some(Piece::Ready(entities));
+    Box::new(move || piece.take())
+}
+
+fn key_only(entry: v1::TableEntry) -> v1::TableEntry {
+    v1::TableEntry {
+        table_id: entry.table_id,
+        r#match: entry.r#match,
+        priority: entry.priority,
+        is_default_action: entry.is_default_action,
+        ..Default::default()
+    }
+}
+
+/// What entries are given as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Entry,
+    Counter,
+    Meter,
+}
+
+/// Entries, default entries, and direct counters and meters (specification 9.1.6).
+fn tables(schema: Arc<Schema>, mirror: Arc<Mirror>, wanted: v1::TableEntry, shape: Shape) -> Result<Pieces, Refusal> {
+    if wanted.meter_counter_data.is_some() {
+        return Err(Refusal::unimplemented("meters count no colours; leave meter_counter_data unset"));
+    }
+    let filter = Filter::of(&wanted);
+    if wanted.table_id == 0 {
+        if filter.is_set() || !wanted.r#match.is_empty() {
+            return Err(Refusal::invalid("a read of all tables takes no match, action, priority or metadata"));
+        }
+    } else {
+        let table = schema.table(wanted.table_id)?;
+        let about = |refusal: Refusal| refusal.about(&format!("table {}", table.name));
+        if wanted.time_since_last_hit.is_some() && (!table.idle_timeout || wanted.is_default_action) {
+            return Err(about(Refusal::invalid("its entries do not age; leave time_since_last_hit unset")));
+        }
+        match shape {
+            Shape::Counter if table.counter.is_none() => {
+                return Err(about(Refusal::invalid("the table has no direct counter")));
+            }
+            Shape::Meter if table.meter.is_none() => {
+                return Err(about(Refusal::invalid("the table has no direct meter")));
+            }
+            _ => {}
+        }
+        if wanted.is_default_action && (!wanted.r#match.is_empty() || wanted.priority != 0) {
+            return Err(about(Refusal::invalid("the default entry has neither match fields nor a priority")));
+        }
+        if shape != Shape::Entry && wanted.is_default_action {
+            return Err(about(Refusal::unimplemented("misses are neither counted nor metered")));
+        }
+        if !wanted.is_default_action && !wanted.r#match.is_empty() && (wanted.priority != 0 || !table.needs_priority())
+        {
+            let key = parse_key(table, &wanted).map_err(about)?;
+            let found = mirror.entry(table.id, &key.bytes).filter(|entry| filter.passes(entry));
+            if found.is_none() && shape != Shape::Entry {
+                return Err(about(Refusal::not_found("there is no such entry")));
+            }
+            let entries = found.into_iter().collect();
+            let mut piece = Some(finish(&schema, &wanted, shape, entries));
+            return Ok(Box::new(move || piece.take()));
+        }
+    }
+    let chosen: Vec<u32> = match wanted.table_id {
+        0 => schema.tables.keys().copied().collect(),
+        id => vec![id],
+    };
+    if wanted.is_default_action {
+        let defaults = chosen.iter().filter_map(|id| mirror.defaults.get(id)).filter(|entry| filter.passes(entry));
+        return Ok(once(defaults.map(|entry| Entity::TableEntry(entry.clone())).collect()));
+    }
+    // A match without a priority, where entries have priorities, asks for all priorities.
+    let same_match = match wanted.r#match.is_empty() {
+        true => None,
+        false => {
+            let table = schema.table(wanted.table_id)?;
+            let key = parse_key(table, &v1::TableEntry { priority: 1, ..wanted.clone() })?;
+            Some(crate::translate::print_matches(&table.fields, &key.keys))
+        }
+    };
+    let mut tables = chosen.into_iter().peekable();
+    let mut place = Place::default();
+    Ok(Box::new(move || {
+        loop {
+            let id = *tables.peek()?;
+            let entries = mirror.tables.get(&id).map(|entries| entries.next(&mut place, PIECE)).unwrap_or_default();
+            if entries.is_empty() {
+                tables.next();
+                place = Place::default();
+                continue;
+            }
+            let entries = entries.into_iter().map(|(_, entry)| decode(entry));
+            let entries = entries.filter(|entry| filter.passes(entry));
+            let entries = entries.filter(|entry| same_match.as_ref().is_none_or(|wanted| entry.r#match == *wanted));
+            return Some(finish(&schema, &wanted, shape, entries.collect()));
+        }
+    }))
+}
+
+/// What an entry has to have.
+struct Filter {
+    action: Option<u32>,
+    priority: i32,
+    controller_metadata: u64,
+    metadata: Vec<u8>,
+}
+
+#[expect(deprecated, reason = "clients still use controller_metadata")]
+impl Filter {
+    fn of(wanted: &v1::TableEntry) -> Filter {
+        use v1::table_action::Type;
+        let action = wanted.action.as_ref().and_then(|action| match &action.r#type {
+            Some(Type::Action(action)) => Some(action.action_id),
+            _ => None,
+        });
+        Filter {
+            action,
+            priority: wanted.priority,
+            controller_metadata: wanted.controller_metadata,
+            metadata: wanted.metadata.clone(),
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.action.is_some() || self.priority != 0 || self.controller_metadata != 0 || !self.metadata.is_empty()
+    }
+
+    fn passes(&self, entry: &v1::TableEntry) -> bool {
+        let action = Filter::of(entry).action;
+        (self.action.is_none() || self.action == action)
+            && (self.priority == 0 || self.priority == entry.priority)
+            && (self.controller_metadata == 0 || self.controller_metadata == entry.controller_metadata)
+            && (self.metadata.is_empty() || self.metadata == entry.metadata)
+    }
+}
+
+/// Entries as they were asked for: what the switch counts is asked of it.
+fn finish(schema: &Arc<Schema>, wanted: &v1::TableEntry, shape: Shape, mut entries: Vec<v1::TableEntry>) -> Piece {
+    let (counters, times) = (wanted.counter_data.is_some(), wanted.time_since_last_hit.is_some());
+    if wanted.meter_config.is_none() {
+        entries.iter_mut().for_each(|entry| entry.meter_config = None);
+    }
+    let table = entries.first().and_then(|entry| schema.tables.get(&entry.table_id));
+    let live = table.is_some_and(|table| (counters && table.counter.is_some()) || (times && table.idle_timeout));
+    if !live {
+        let known = |entry: v1::TableEntry| schema.tables.get(&entry.table_id).and_then(|it| shaped(it, shape, entry));
+        return Piece::Ready(entries.into_iter().filter_map(known).collect());
+    }
+    let schema = schema.clone();
+    Piece::Live(Box::new(move |switch, now_ns| {
+        let complete = |mut entry: v1::TableEntry| {
+            let table = schema.tables.get(&entry.table_id)?;
+            let key = parse_key(table, &entry).ok()?;
+            // It may be gone by now.
+            let installed = switch.objects().get(table.ir, &key.keys, key.priority).ok()?;
+            if counters && let Some(counter) = table.counter {
+                let unit = counter_unit(&schema, table, counter);
+                entry.counter_data = Some(counter_data(installed.counter.in_unit(unit)));
+            }
+            if times && table.idle_timeout {
+                let elapsed = now_ns.saturating_sub(installed.last_hit_ns);
+                entry.time_since_last_hit = Some(v1::table_entry::IdleTimeout { elapsed_ns: elapsed as i64 });
+            }
+            shaped(table, shape, entry)
+        };
+        entries.into_iter().filter_map(complete).collect()
+    }))
+}
+
+fn counter_unit(schema: &Schema, table: &Table, _: u32) -> ir::Unit {
+    let counter = schema.program.tables[table.ir].counter;
+    counter.map_or(ir::Unit::PacketsAndBytes, |counter| schema.program.counters[counter].unit)
+}
+
+fn shaped(table: &Table, shape: Shape, entry: v1::TableEntry) -> Option<Entity> {
+    match shape {
+        Shape::Entry => Some(Entity::TableEntry(entry)),
+        Shape::Counter => {
+            table.counter?;
+            let data = entry.counter_data;
+            Some(Entity::DirectCounterEntry(v1::DirectCounterEntry { table_entry: Some(key_only(entry)), data }))
+        }
+        Shape::Meter => {
+            table.meter?;
+            let config = entry.meter_config;
+            Some(Entity::DirectMeterEntry(v1::DirectMeterEntry {
+                table_entry: Some(key_only(entry)),
+                config,
+                counter_data: None,
+            }))
+        }
+    }
+}
+
+fn members(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileMember) -> Result<Pieces, Refusal> {
+    let (profile, id) = (wanted.action_profile_id, wanted.member_id);
+    if profile != 0 {
+        schema.profile(profile)?;
+        if id != 0 && mirror.members.get(&(profile, id)).is_none() {
+            return Err(Refusal::not_found(format!("there is no member {id}")));
+        }
+    }
+    let mut place = Place::default();
+    Ok(Box::new(move || {
+        let piece = mirror.members.next(&mut place, PIECE);
+        if piece.is_empty() {
+            return None;
+        }
+        let chosen = piece
+            .into_iter()
+            .filter(|((of, member), _)| (profile == 0 || *of == profile) && (id == 0 || *member == id));
+        let entity = |((action_profile_id, member_id), action): (&(u32, u32), &Arc<v1::Action>)| {
+            let (action_profile_id, member_id) = (*action_profile_id, *member_id);
+            let action = Some((**action).clone());
+            Entity::ActionProfileMember(v1::ActionProfileMember { action_profile_id, member_id, action })
+        };
+        Some(Piece::Ready(chosen.map(entity).collect()))
+    }))
+}
+
+fn groups(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileGroup) -> Result<Pieces, Refusal> {
+    let (profile, id) = (wanted.action_profile_id, wanted.group_id);
+    if profile != 0 {
+        schema.profile(profile)?;
+        if id != 0 && mirror.group((profile, id)).is_none() {
+            return Err(Refusal::not_found(format!("there is no group {id}")));
+        }
+    }
+    let mut place = Place::default();
+    Ok(Box::new(move || {
+        let piece = mirror.groups.next(&mut place, PIECE);
+        if piece.is_empty() {
+            return None;
+        }
+        let chosen =
+            piece.into_iter().filter(|((of, group), _)| (profile == 0 || *of == profile) && (id == 0 || *group == id));
+        Some(Piece::Ready(chosen.map(|(_, group)| Entity::ActionProfileGroup((**group).clone())).collect()))
+    }))
+}
+
+/// Elements of arrays, a bounded number at a time. `ask` gives those of one array from the first index up to the second.
+fn elements<T, A>(arrays: Vec<(T, u64, u64)>, ask: A) -> Pieces
+where
+    T: Clone + Send + 'static,
+    A: Fn(&Switch, &T, u64) -> Option<Entity> + Clone + Send + 'static,
+{
+    let mut arrays = arrays.into_iter().filter(|(_, from, to)| from < to);
+    let mut current: Option<(T, u64, u64)> = None;
+    Box::new(move || {
+        let (array, from, to) = current.take().or_else(|| arrays.next())?;
+        let until = to.min(from + LIVE_PIECE);
+        if until < to {
+            current = Some((array.clone(), until, to));
+        }
+        let ask = ask.clone();
+        Some(Piece::Live(Box::new(move |switch, _| (from..until).filter_map(|at| ask(switch, &array, at)).collect())))
+    })
+}
+
+/// The elements that an id and an index choose.
+fn range(size: u64, index: Option<u64>) -> (u64, u64) {
+    index.map_or((0, size), |index| (index, index + 1))
+}
+
+fn at(index: u64) -> Option<v1::Index> {
+    Some(v1::Index { index: index as i64 })
+}
+
+fn counters(schema: &Schema, wanted: &v1::CounterEntry) -> Result<Pieces, Refusal> {
+    let chosen = match wanted.counter_id {
+        0 => schema.counters.values().map(|array| (array, 0, array.size)).collect(),
+        id => {
+            let array = schema.counter(id)?;
+            let (from, to) = range(array.size, parse_index(array, wanted.index.as_ref())?);
+            vec![(array, from, to)]
+        }
+    };
+    let unit = |array: &crate::schema::Array<ir::CounterId>| schema.program.counters[array.ir].unit;
+    let chosen = chosen.into_iter().map(|(array, from, to)| ((array.id, array.ir, unit(array)), from, to)).collect();
+    Ok(elements(chosen, |switch, (counter_id, ir, unit), index| {
+        let data = Some(counter_data(switch.objects().counter(*ir, index).ok()?.in_unit(*unit)));
+        Some(Entity::CounterEntry(v1::CounterEntry { counter_id: *counter_id, index: at(index), data }))
+    }))
+}
+
+fn meters(schema: &Schema, wanted: &v1::MeterEntry) -> Result<Pieces, Refusal> {
+    no_colours(wanted.counter_data.is_some())?;
+    let chosen = match wanted.meter_id {
+        0 => schema.meters.values().map(|array| (array, 0, array.size)).collect(),
+        id => {
+            let array = schema.meter(id)?;
+            let (from, to) = range(array.size, parse_index(array, wanted.index.as_ref())?);
+            vec![(array, from, to)]
+        }
+    };
+    let chosen = chosen.into_iter().map(|(array, from, to)| ((array.id, array.ir), from, to)).collect();
+    Ok(elements(chosen, |switch, (meter_id, ir), index| {
+        let config = switch.objects().meter_config(*ir, index).ok()?.map(print_meter);
+        let (meter_id, index) = (*meter_id, at(index));
+        Some(Entity::MeterEntry(v1::MeterEntry { meter_id, index, config, counter_data: None }))
+    }))
+}
+
+fn registers(schema: &Schema, wanted: &v1::RegisterEntry) -> Result<Pieces, Refusal> {
+    let chosen: Vec<(&Register, u64, u64)> = match wanted.register_id {
+        0 => schema.registers.values().map(|register| (register, 0, register.array.size)).collect(),
+        id => {
+            let register = schema.register(id)?;
+            if register.ty.is_none() {
+                let name = &register.array.name;
+                return Err(Refusal::unimplemented(format!(
+                    "register {name}: its elements are of a type that cannot be read"
+                )));
+            }
+            let (from, to) = range(register.array.size, parse_index(&register.array, wanted.index.as_ref())?);
+            vec![(register, from, to)]
+        }
+    };
+    let known = chosen.into_iter().filter_map(|(register, from, to)| {
+        Some(((register.array.id, register.array.ir, Arc::new(register.ty.clone()?)), from, to))
+    });
+    Ok(elements(known.collect(), |switch, (register_id, ir, ty), index| {
+        let data = Some(ty.print(&switch.objects().register(*ir, index).ok()?));
+        Some(Entity::RegisterEntry(v1::RegisterEntry { register_id: *register_id, index: at(index), data }))
+    }))
+}
+
+fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) -> Result<Pieces, Refusal> {
+    let entity = |entry: Replication| {
+        Entity::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(entry) })
+    };
+    let missing = |what: &str, id: u32| Refusal::not_found(format!("there is no {what} {id}"));
+    let mut place = Place::default();
+    match wanted.r#type {
+        Some(Replication::MulticastGroupEntry(v1::MulticastGroupEntry { multicast_group_id: 0, .. })) => {
+            Ok(Box::new(move || {
+                let piece = mirror.multicast.next(&mut place, PIECE);
+                let piece = piece.into_iter().map(|(_, it)| entity(Replication::MulticastGroupEntry((**it).clone())));
+                let piece: Vec<_> = piece.collect();
+                (!piece.is_empty()).then_some(Piece::Ready(piece))
+            }))
+        }
+        Some(Replication::CloneSessionEntry(v1::CloneSessionEntry { session_id: 0, .. })) => Ok(Box::new(move || {
+            let piece = mirror.clones.next(&mut place, PIECE);
+            let piece = piece.into_iter().map(|(_, it)| entity(Replication::CloneSessionEntry((**it).clone())));
+            let piece: Vec<_> = piece.collect();
+            (!piece.is_empty()).then_some(Piece::Ready(piece))
+        })),
+        Some(Replication::MulticastGroupEntry(group)) => {
+            let id = group.multicast_group_id;
+            let found = mirror.multicast.get(&id).ok_or_else(|| missing("multicast group", id))?;
+            Ok(once(vec![entity(Replication::MulticastGroupEntry((**found).clone()))]))
+        }
+        Some(Replication::CloneSessionEntry(session)) => {
+            let id = session.session_id;
+            let found = mirror.clones.get(&id).ok_or_else(|| missing("clone session", id))?;
+            Ok(once(vec![entity(Replication::CloneSessionEntry((**found).clone()))]))
+        }
+        None => Err(Refusal::new(
+            Code::InvalidArgument,
+            "the entry is neither a multicast group nor a clone session; set one with the id 0 to read all",
+        )),
+    }
+}
+
+fn value_sets(schema: &Schema, mirror: &Mirror, id: u32) -> Result<Pieces, Refusal> {
+    let chosen: Vec<u32> = match id {
+        0 => schema.value_sets.keys().copied().collect(),
+        id => vec![schema.value_set(id)?.id],
+    };
+    let members = |id: u32| mirror.value_sets.get(&id).cloned().unwrap_or_default();
+    let entity = |id: u32| Entity::ValueSetEntry(v1::ValueSetEntry { value_set_id: id, members: members(id) });
+    Ok(once(chosen.into_iter().map(entity).collect()))
+}
+
+fn digests(schema: &Schema, mirror: &Mirror, id: u32) -> Result<Pieces, Refusal> {
+    let entity = |(id, config): (&u32, &v1::digest_entry::Config)| {
+        Entity::DigestEntry(v1::DigestEntry { digest_id: *id, config: Some(*config) })
+    };
+    if id == 0 {
+        return Ok(once(mirror.digests.iter().map(entity).collect()));
+    }
+    let digest = schema.digest(id)?;
+    match mirror.digests.get_key_value(&id) {
+        Some(found) => Ok(once(vec![entity(found)])),
+        None => Err(Refusal::not_found(format!("digest {} is not enabled", digest.name))),
+    }
+}

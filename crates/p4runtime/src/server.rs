@@ -1,0 +1,574 @@
+//! The server without sockets, clocks and threads: what each message changes, and what is answered.
+
+use std::collections::BTreeSet;
+
+use constraints::References;
+use p4runtime_proto::v1;
+use switch::{Frame, Notification, PortId};
+use v1::stream_message_response::Update as Response;
+use v1model::Switch;
+
+use crate::arbitration::{Admission, Arbitration, Outbox, StreamId};
+use crate::asked;
+use crate::digests::Digests;
+use crate::mirror::Mirror;
+use crate::pipeline::Pipeline;
+use crate::plane::Told;
+use crate::read::Reader;
+use crate::role::Access;
+use crate::status::{Code, Refusal, Status};
+use crate::translate::{Overlay, Translator, encode_key, subject_id};
+use crate::write::Batch;
+
+/// The version of the specification that is served.
+pub const API_VERSION: &str = "1.5.0";
+
+/// What a server is told when it is made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The device that its clients ask for.
+    pub device_id: u64,
+    /// The ports of the switch.
+    pub ports: BTreeSet<u32>,
+    /// The port of packets to and from the controller.
+    pub cpu_port: Option<u32>,
+    /// Updates of one write, or requests of one read.
+    pub max_batch: usize,
+    /// Streams of one role.
+    pub max_streams_a_role: usize,
+}
+
+impl Settings {
+    /// Device 1 with these ports.
+    pub fn new(ports: impl IntoIterator<Item = u32>, cpu_port: Option<u32>) -> Settings {
+        let ports = ports.into_iter().chain(cpu_port).collect();
+        Settings { device_id: 1, ports, cpu_port, max_batch: 1 << 20, max_streams_a_role: 16 }
+    }
+}
+
+/// A pipeline and what was written to it.
+#[derive(Debug)]
+struct State {
+    pipeline: Pipeline,
+    mirror: Mirror,
+    /// What refers to what in the mirror; a write that is under way has them.
+    references: References,
+}
+
+impl State {
+    fn new(pipeline: Pipeline, mirror: Mirror) -> State {
+        let references = asked::references(&pipeline.schema, &mirror);
+        State { pipeline, mirror, references }
+    }
+}
+
+/// What a new pipeline is to become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConfigAction {
+    Verify,
+    Save,
+    Commit,
+    Reconcile,
+}
+
+/// What is to be done about a request for a pipeline.
+pub(crate) enum ConfigPlan {
+    /// Compile this, and do that with it.
+    Compile(Box<v1::ForwardingPipelineConfig>, ConfigAction),
+    /// Let packets run what was saved.
+    CommitSaved,
+}
+
+/// A P4Runtime server for one device.
+pub struct Server {
+    settings: Settings,
+    arbitration: Arbitration,
+    /// What packets run.
+    committed: Option<State>,
+    /// What was saved and not committed: reads and writes go there, to a switch that no packet sees.
+    saved: Option<(State, Box<Switch>)>,
+    digests: Digests,
+    last_stream: u64,
+    open_streams: usize,
+}
+
+impl Server {
+    /// A server without a pipeline.
+    pub fn new(settings: Settings) -> Server {
+        Server {
+            arbitration: Arbitration::new(settings.device_id, settings.max_streams_a_role),
+            settings,
+            committed: None,
+            saved: None,
+            digests: Digests::default(),
+            last_stream: 0,
+            open_streams: 0,
+        }
+    }
+
+    /// The same with the pipeline that `switch` runs already, and what it was given.
+    #[must_use]
+    pub fn with_pipeline(mut self, pipeline: Pipeline, switch: &Switch) -> Server {
+        let mirror = Mirror::of(&pipeline.schema, switch);
+        self.committed = Some(State::new(pipeline, mirror));
+        self
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What reads and writes refer to.
+    fn state(&self) -> Result<&State, Refusal> {
+        let state = self.saved.as_ref().map(|(state, _)| state).or(self.committed.as_ref());
+        state.ok_or_else(|| {
+            Refusal::new(Code::FailedPrecondition, "no pipeline is set; SetForwardingPipelineConfig sets one")
+        })
+    }
+
+    /// `Capabilities`.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for another device.
+    pub fn capabilities(&self, request: &v1::CapabilitiesRequest) -> Result<v1::CapabilitiesResponse, Status> {
+        if request.device_id != 0 {
+            self.arbitration.check_device(request.device_id)?;
+        }
+        Ok(v1::CapabilitiesResponse { p4runtime_api_version: API_VERSION.to_owned(), experimental: None })
+    }
+
+    // ── Streams ──
+
+    /// A stream was opened.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there are too many.
+    pub fn open_stream(&mut self) -> Result<StreamId, Status> {
+        /// Streams at most, over all roles.
+        const MAX_STREAMS: usize = 256;
+        if self.open_streams >= MAX_STREAMS {
+            let message = format!("there are {MAX_STREAMS} streams, and may be no more");
+            return Err(Refusal::new(Code::ResourceExhausted, message).into());
+        }
+        self.open_streams += 1;
+        self.last_stream += 1;
+        Ok(StreamId(self.last_stream))
+    }
+
+    /// A stream ended.
+    pub fn close_stream(&mut self, stream: StreamId, outbox: &mut Outbox) {
+        self.open_streams -= 1;
+        self.arbitration.end(stream, outbox);
+    }
+
+    /// Handles a message of a stream. A packet for the switch is returned.
+    ///
+    /// # Errors
+    /// The stream has to be ended with this status.
+    pub fn stream_message(
+        &mut self,
+        stream: StreamId,
+        message: v1::StreamMessageRequest,
+        outbox: &mut Outbox,
+    ) -> Result<Option<Frame>, Status> {
+        use v1::stream_error::Details;
+        use v1::stream_message_request::Update;
+        let (refusal, details) = match message.update {
+            Some(Update::Arbitration(update)) => {
+                self.arbitration.update(stream, &update, outbox)?;
+                return Ok(None);
+            }
+            Some(Update::Packet(packet)) => match self.packet_out(stream, &packet) {
+                Ok(frame) => return Ok(Some(frame)),
+                Err(refusal) => (refusal, Details::PacketOut(v1::PacketOutError { packet_out: Some(packet) })),
+            },
+            Some(Update::DigestAck(ack)) => match self.digest_ack(stream, &ack) {
+                Ok(()) => return Ok(None),
+                Err(refusal) => {
+                    (refusal, Details::DigestListAck(v1::DigestListAckError { digest_list_ack: Some(ack) }))
+                }
+            },
+            Some(Update::Other(other)) => (
+                Refusal::unimplemented("the architecture has no stream messages of its own"),
+                Details::Other(v1::StreamOtherError { other: Some(other) }),
+            ),
+            None => (
+                Refusal::invalid("the message is empty, or of a kind that this server does not know"),
+                Details::Other(v1::StreamOtherError { other: None }),
+            ),
+        };
+        self.stream_error(stream, refusal, details, outbox);
+        Ok(None)
+    }
+
+    /// Tells a client that a message of its stream came to nothing.
+    pub(crate) fn stream_error(
+        &self,
+        stream: StreamId,
+        refusal: Refusal,
+        details: v1::stream_error::Details,
+        outbox: &mut Outbox,
+    ) {
+        let error = v1::StreamError {
+            canonical_code: refusal.code as i32,
+            message: refusal.message,
+            details: Some(details),
+            ..Default::default()
+        };
+        outbox.push((stream, v1::StreamMessageResponse { update: Some(Response::Error(error)) }));
+    }
+
+    fn primary(&self, stream: StreamId) -> Result<&Access, Refusal> {
+        self.arbitration.primary_access(stream).ok_or_else(|| match self.arbitration.is_live(stream) {
+            true => Refusal::denied("only the primary may send this"),
+            false => Refusal::denied("the stream has not said who it is; send arbitration first"),
+        })
+    }
+
+    fn packet_out(&self, stream: StreamId, packet: &v1::PacketOut) -> Result<Frame, Refusal> {
+        if !self.primary(stream)?.has_packets() {
+            return Err(Refusal::denied("the role's config allows no packets"));
+        }
+        let committed = self.committed.as_ref();
+        let committed = committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline runs yet"))?;
+        let port = self.settings.cpu_port;
+        let port = port.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "the switch has no CPU port"))?;
+        let data = match &committed.pipeline.schema.packet_out {
+            Some(header) => header.join(&packet.metadata, &packet.payload)?,
+            None if packet.metadata.is_empty() => packet.payload.clone(),
+            None => {
+                return Err(Refusal::invalid("the program has no packet_out header; packets go without metadata"));
+            }
+        };
+        Ok(Frame { port: PortId(port), data })
+    }
+
+    fn digest_ack(&mut self, stream: StreamId, ack: &v1::DigestListAck) -> Result<(), Refusal> {
+        self.primary(stream)?;
+        let committed = self.committed.as_ref();
+        let committed = committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline runs yet"))?;
+        let known = committed.pipeline.schema.digest(ack.digest_id);
+        known.map_err(|refusal| Refusal::invalid(refusal.message))?;
+        self.digests.acknowledge(ack.digest_id, ack.list_id);
+        Ok(())
+    }
+
+    // ── What the switch tells ──
+
+    /// Passes what the switch told on to the primaries. `wall_ns` is the time since 1970, for people and logs.
+    pub(crate) fn told(&mut self, told: Told, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
+        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
+        let schema = &pipeline.schema;
+        if !std::sync::Arc::ptr_eq(&told.program, &schema.program) {
+            return;
+        }
+        let mut idle: Vec<v1::TableEntry> = Vec::new();
+        for notification in told.notifications {
+            match notification {
+                Notification::PacketIn { data, .. } => {
+                    let Some((metadata, payload)) = (match &schema.packet_in {
+                        Some(header) => header.split(&data),
+                        None => Some((Vec::new(), data)),
+                    }) else {
+                        continue;
+                    };
+                    let packet = v1::PacketIn { payload, metadata };
+                    for (stream, access) in self.arbitration.primaries() {
+                        if access.receives(&packet.metadata) {
+                            let update = Some(Response::Packet(packet.clone()));
+                            outbox.push((stream, v1::StreamMessageResponse { update }));
+                        }
+                    }
+                }
+                Notification::Digest { digest, values, .. } => {
+                    let Some(id) = schema.digest_ids.get(&digest) else { continue };
+                    let Some(config) = mirror.digests.get(id) else { continue };
+                    if let Some(list) = self.digests.offer(schema, *id, config, values, now_ns) {
+                        send_digest(&self.arbitration, list, wall_ns, outbox);
+                    }
+                }
+                Notification::IdleTimeout { table, entry, .. } => {
+                    let table = schema.table_ids.get(&table).and_then(|id| schema.tables.get(id));
+                    let Some(table) = table else { continue };
+                    let key = encode_key(&table.fields, &entry.keys, entry.priority);
+                    if let Some(entry) = mirror.entry(table.id, &key) {
+                        idle.push(v1::TableEntry { meter_config: None, ..entry });
+                    }
+                }
+            }
+        }
+        if idle.is_empty() {
+            return;
+        }
+        for (stream, access) in self.arbitration.primaries() {
+            let table_entry: Vec<_> = idle.iter().filter(|it| access.allows(Some(it.table_id))).cloned().collect();
+            if !table_entry.is_empty() {
+                let notification = v1::IdleTimeoutNotification { table_entry, timestamp: wall_ns };
+                let update = Some(Response::IdleTimeoutNotification(notification));
+                outbox.push((stream, v1::StreamMessageResponse { update }));
+            }
+        }
+    }
+
+    /// Sends the digest lists whose time has come.
+    pub(crate) fn tick(&mut self, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
+        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
+        for list in self.digests.due(&pipeline.schema, &mirror.digests, now_ns) {
+            send_digest(&self.arbitration, list, wall_ns, outbox);
+        }
+    }
+
+    /// When [`Server::tick`] has something to do.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.digests.next_ns(&self.committed.as_ref()?.mirror.digests)
+    }
+
+    // ── Writes ──
+
+    /// Admits and translates a write.
+    ///
+    /// # Errors
+    /// How the call ends, if its updates are not even tried.
+    pub(crate) fn begin_write(&mut self, request: &v1::WriteRequest) -> Result<Batch, Status> {
+        #[expect(deprecated, reason = "clients that use it are told")]
+        let role_id = request.role_id;
+        let admission =
+            self.arbitration.admit(request.device_id, role_id, &request.role, request.election_id.as_ref())?;
+        match self.plan(request, &admission) {
+            Ok(plan) => {
+                let state = self.saved.as_mut().map(|(state, _)| state).or(self.committed.as_mut());
+                let references = state.map(|state| std::mem::take(&mut state.references));
+                Ok(plan(admission, references.unwrap_or_default()))
+            }
+            Err(refusal) => {
+                self.arbitration.done(admission, &mut Outbox::new());
+                Err(refusal.into())
+            }
+        }
+    }
+
+    fn plan(
+        &self,
+        request: &v1::WriteRequest,
+        admission: &Admission,
+    ) -> Result<impl FnOnce(Admission, References) -> Batch + use<>, Refusal> {
+        let state = self.state()?;
+        let atomicity = v1::write_request::Atomicity::try_from(request.atomicity)
+            .map_err(|_| Refusal::invalid(format!("unknown atomicity {}", request.atomicity)))?;
+        self.check_batch(request.updates.len(), "updates")?;
+        let access = self.arbitration.access_of(admission);
+        let schema = &state.pipeline.schema;
+        let mut translator =
+            Translator { schema, mirror: &state.mirror, ports: &self.settings.ports, overlay: Overlay::default() };
+        let mut plan = |update: &v1::Update| {
+            let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
+            match entity {
+                Some(entity) if !access.allows(subject_id(entity)) => {
+                    Err(Refusal::denied("the role's config does not list this object"))
+                }
+                _ => translator.update(update),
+            }
+        };
+        let plans = request.updates.iter().map(&mut plan).collect();
+        let program = schema.program.clone();
+        Ok(move |admission, references| Batch::new(admission, program, atomicity, plans, references))
+    }
+
+    fn check_batch(&self, count: usize, what: &str) -> Result<(), Refusal> {
+        match count <= self.settings.max_batch {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                Code::ResourceExhausted,
+                format!("{count} {what}; one call may have {}", self.settings.max_batch),
+            )),
+        }
+    }
+
+    /// The switch that reads and writes go to while a pipeline is saved and not committed.
+    pub(crate) fn saved_switch(&mut self) -> Option<&mut Switch> {
+        self.saved.as_mut().map(|(_, switch)| &mut **switch)
+    }
+
+    /// Keeps what a write did, and says how the call ends.
+    pub(crate) fn finish_write(&mut self, batch: Batch, outbox: &mut Outbox) -> Result<(), Status> {
+        let (admission, results, changes, references) = batch.into_results();
+        let state = self.saved.as_mut().map(|(state, _)| state).or(self.committed.as_mut());
+        if let Some(state) = state {
+            changes.into_iter().for_each(|change| state.mirror.apply(change));
+            state.references = references;
+        }
+        self.arbitration.done(admission, outbox);
+        Status::of_batch("updates", &results)
+    }
+
+    // ── Reads ──
+
+    /// Begins a read, with a snapshot of what was written.
+    ///
+    /// # Errors
+    /// How the call ends, if its requests are not even looked at.
+    pub(crate) fn begin_read(&self, request: v1::ReadRequest) -> Result<Reader, Status> {
+        self.arbitration.check_device(request.device_id)?;
+        let state = self.state()?;
+        self.check_batch(request.entities.len(), "requests")?;
+        let access = match (self.arbitration.access(&request.role), request.role.as_str()) {
+            (Some(access), _) => access.clone(),
+            (None, "") => Access::default(),
+            (None, name) => return Err(Refusal::not_found(format!("there is no role `{name}`")).into()),
+        };
+        Ok(Reader::new(state.pipeline.schema.clone(), state.mirror.clone(), access, request.entities))
+    }
+
+    // ── Pipelines ──
+
+    /// Admits a request for a pipeline.
+    ///
+    /// # Errors
+    /// How the call ends.
+    pub(crate) fn begin_config(
+        &mut self,
+        request: v1::SetForwardingPipelineConfigRequest,
+    ) -> Result<(Admission, ConfigPlan), Status> {
+        #[expect(deprecated, reason = "clients that use it are told")]
+        let role_id = request.role_id;
+        let admission =
+            self.arbitration.admit(request.device_id, role_id, &request.role, request.election_id.as_ref())?;
+        let plan = match self.arbitration.access_of(&admission).may_push_pipeline() {
+            true => self.config_plan(request),
+            false => Err(Refusal::denied("the role's config does not allow to set the pipeline")),
+        };
+        match plan {
+            Ok(plan) => Ok((admission, plan)),
+            Err(refusal) => {
+                self.arbitration.done(admission, &mut Outbox::new());
+                Err(refusal.into())
+            }
+        }
+    }
+
+    fn config_plan(&self, request: v1::SetForwardingPipelineConfigRequest) -> Result<ConfigPlan, Refusal> {
+        use v1::set_forwarding_pipeline_config_request::Action;
+        let action = match Action::try_from(request.action) {
+            Ok(Action::Verify) => ConfigAction::Verify,
+            Ok(Action::VerifyAndSave) => ConfigAction::Save,
+            Ok(Action::VerifyAndCommit) => ConfigAction::Commit,
+            Ok(Action::ReconcileAndCommit) => ConfigAction::Reconcile,
+            Ok(Action::Commit) if request.config.is_some() => {
+                return Err(Refusal::invalid("COMMIT takes no config; it commits the one that was saved"));
+            }
+            Ok(Action::Commit) if self.saved.is_none() => {
+                return Err(Refusal::not_found("no config is saved; VERIFY_AND_SAVE saves one"));
+            }
+            Ok(Action::Commit) => return Ok(ConfigPlan::CommitSaved),
+            Ok(Action::Unspecified) | Err(_) => return Err(Refusal::invalid("the request has no action")),
+        };
+        let config = request.config.ok_or_else(|| Refusal::invalid("the config is missing"))?;
+        Ok(ConfigPlan::Compile(Box::new(config), action))
+    }
+
+    /// Keeps a pipeline for a later commit, with the switch that will run it.
+    pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<Switch>) {
+        let mirror = Mirror::of(&pipeline.schema, &switch);
+        self.saved = Some((State::new(pipeline, mirror), switch));
+    }
+
+    /// Takes what was saved, to commit it.
+    pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, Mirror, Box<Switch>)> {
+        self.saved.take().map(|(state, switch)| (state.pipeline, state.mirror, switch))
+    }
+
+    /// What is written now, to be written again.
+    pub(crate) fn replay(&self) -> Vec<v1::Update> {
+        self.state().map(|state| state.mirror.replay()).unwrap_or_default()
+    }
+
+    /// Packets run this pipeline from now on.
+    pub(crate) fn committed(&mut self, pipeline: Pipeline, mirror: Mirror) {
+        self.saved = None;
+        self.digests.clear();
+        self.committed = Some(State::new(pipeline, mirror));
+    }
+
+    /// The request for a pipeline is done.
+    pub(crate) fn finish_config(&mut self, admission: Admission, outbox: &mut Outbox) {
+        self.arbitration.done(admission, outbox);
+    }
+
+    /// `GetForwardingPipelineConfig`.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for another device.
+    pub fn pipeline_config(
+        &self,
+        request: &v1::GetForwardingPipelineConfigRequest,
+    ) -> Result<v1::GetForwardingPipelineConfigResponse, Status> {
+        use v1::get_forwarding_pipeline_config_request::ResponseType;
+        self.arbitration.check_device(request.device_id)?;
+        let wanted = ResponseType::try_from(request.response_type)
+            .map_err(|_| Refusal::invalid(format!("unknown response_type {}", request.response_type)))?;
+        let Ok(state) = self.state() else { return Ok(v1::GetForwardingPipelineConfigResponse { config: None }) };
+        let sent = &state.pipeline.config;
+        let info = matches!(wanted, ResponseType::All | ResponseType::P4infoAndCookie);
+        let source = matches!(wanted, ResponseType::All | ResponseType::DeviceConfigAndCookie);
+        let config = v1::ForwardingPipelineConfig {
+            p4info: sent.p4info.clone().filter(|_| info),
+            p4_device_config: if source { sent.p4_device_config.clone() } else { Vec::new() },
+            cookie: sent.cookie,
+        };
+        Ok(v1::GetForwardingPipelineConfigResponse { config: Some(config) })
+    }
+}
+
+fn send_digest(arbitration: &Arbitration, list: v1::DigestList, wall_ns: i64, outbox: &mut Outbox) {
+    let list = v1::DigestList { timestamp: wall_ns, ..list };
+    for (stream, access) in arbitration.primaries() {
+        if access.allows(Some(list.digest_id)) {
+            let update = Some(Response::Digest(list.clone()));
+            outbox.push((stream, v1::StreamMessageResponse { update }));
+        }
+    }
+}
+
+/// Writes what was written to one pipeline to a switch that runs another.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, naming what cannot be kept.
+pub(crate) fn reconcile(
+    pipeline: &Pipeline,
+    ports: &BTreeSet<u32>,
+    updates: &[v1::Update],
+    switch: &mut Switch,
+) -> Result<Mirror, Refusal> {
+    let schema = &pipeline.schema;
+    let mut mirror = Mirror::of(schema, switch);
+    let mut lost = Vec::new();
+    for update in updates {
+        let mut translator = Translator { schema, mirror: &mirror, ports, overlay: Overlay::default() };
+        let written = translator.update(update).and_then(|planned| {
+            match planned.op.clone().run(switch) {
+                Ok(_) => Ok(planned.change),
+                // The program's own entries are there already, and may have been written over.
+                Err(engine::EntryError::Duplicate) => {
+                    let again = v1::Update { r#type: v1::update::Type::Modify.into(), ..update.clone() };
+                    let planned = translator.update(&again)?;
+                    let run = planned.op.run(switch);
+                    run.map(|_| planned.change).map_err(|error| Refusal::of_engine(&error, &planned.subject))
+                }
+                Err(error) => Err(Refusal::of_engine(&error, &planned.subject)),
+            }
+        });
+        match written {
+            Ok(change) => mirror.apply(change),
+            Err(refusal) => lost.push(refusal.message),
+        }
+    }
+    match lost.first() {
+        None => Ok(mirror),
+        Some(first) => Err(Refusal::invalid(format!(
+            "{} of {} things that were written do not fit the new program; the first: {first}",
+            lost.len(),
+            updates.len()
+        ))),
+    }
+}

@@ -1,0 +1,385 @@
+//! The server over gRPC: tasks, queues and time around the [`Server`].
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::p4_runtime_server::P4Runtime;
+use switch::{Device, Frame};
+use tokio::sync::{Notify, mpsc};
+use tonic::codegen::tokio_stream::Stream;
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response};
+use v1model::Switch;
+
+use crate::arbitration::{Outbox, StreamId};
+use crate::mirror::Mirror;
+use crate::pipeline::Pipeline;
+use crate::plane::{Notified, Plane, PlaneHandle};
+use crate::read::Piece;
+use crate::server::{ConfigAction, ConfigPlan, Server, reconcile};
+use crate::status::{Code, Refusal, Status};
+
+/// Messages that wait for one client at most. What comes from packets is dropped when it is full; a client that does not
+/// even take arbitration messages is let go.
+const QUEUE: usize = 1024;
+/// Updates run between two batches of packets, unless a write is atomic.
+const UPDATES_AT_ONCE: usize = 128;
+
+type Answer<T> = Result<Response<T>, tonic::Status>;
+type Queue = mpsc::Sender<Result<v1::StreamMessageResponse, tonic::Status>>;
+
+impl From<Status> for tonic::Status {
+    fn from(status: Status) -> tonic::Status {
+        let code = tonic::Code::from_i32(status.code as i32);
+        let details = status.detail_bytes();
+        tonic::Status::with_details(code, status.message, details.into())
+    }
+}
+
+impl From<Refusal> for tonic::Status {
+    fn from(refusal: Refusal) -> tonic::Status {
+        Status::from(refusal).into()
+    }
+}
+
+/// What all tasks of a server share.
+pub(crate) struct Hub {
+    server: Mutex<Server>,
+    queues: Mutex<BTreeMap<StreamId, Queue>>,
+    plane: PlaneHandle,
+    /// Writes and new pipelines take turns.
+    turn: tokio::sync::Mutex<()>,
+    /// Something is to be sent later than was thought.
+    earlier: Notify,
+    started: Instant,
+    /// Messages from packets that clients were too slow for.
+    dropped: AtomicU64,
+}
+
+/// The service: cheap to clone, one for all connections.
+#[derive(Clone)]
+pub(crate) struct Service(pub(crate) Arc<Hub>);
+
+impl Hub {
+    pub(crate) fn new(server: Server, plane: PlaneHandle) -> Hub {
+        Hub {
+            server: Mutex::new(server),
+            queues: Mutex::default(),
+            plane,
+            turn: tokio::sync::Mutex::new(()),
+            earlier: Notify::new(),
+            started: Instant::now(),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<StreamId, Queue>> {
+        self.queues.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// Messages from packets that were dropped because a client did not take them.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Puts messages into the queues of their streams.
+    fn deliver(&self, outbox: Outbox) {
+        use v1::stream_message_response::Update;
+        if outbox.is_empty() {
+            return;
+        }
+        let mut queues = self.queues();
+        for (stream, message) in outbox {
+            let Some(queue) = queues.get(&stream) else { continue };
+            let essential = matches!(message.update, Some(Update::Arbitration(_)));
+            if queue.try_send(Ok(message)).is_err() {
+                match essential {
+                    // Its task sees the queue go, and ends the stream.
+                    true => drop(queues.remove(&stream)),
+                    false => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+                }
+            }
+        }
+    }
+
+    /// Handles messages of one stream until it ends.
+    async fn run_stream(self: Arc<Self>, stream: StreamId, mut requests: tonic::Streaming<v1::StreamMessageRequest>) {
+        let queue = self.queues().get(&stream).cloned();
+        let Some(queue) = queue else { return };
+        loop {
+            let message = tokio::select! {
+                message = requests.message() => message,
+                () = queue.closed() => break,
+            };
+            let Ok(Some(message)) = message else { break };
+            let mut outbox = Outbox::new();
+            let handled = self.server().stream_message(stream, message, &mut outbox);
+            self.deliver(outbox);
+            match handled {
+                Ok(None) => {}
+                Ok(Some(frame)) => self.packet_out(stream, frame),
+                Err(status) => {
+                    let _ = queue.try_send(Err(status.into()));
+                    break;
+                }
+            }
+            if !self.queues().contains_key(&stream) {
+                break;
+            }
+        }
+        let mut outbox = Outbox::new();
+        self.queues().remove(&stream);
+        self.server().close_stream(stream, &mut outbox);
+        self.deliver(outbox);
+    }
+
+    fn packet_out(&self, stream: StreamId, frame: Frame) {
+        let inject = move |plane: &mut Plane<'_>| plane.switch.step(plane.now, &mut vec![frame], plane.output);
+        let posted = self.plane.post(Box::new(inject));
+        if !posted {
+            let refusal = Refusal::new(Code::ResourceExhausted, "packets come faster than the switch takes them");
+            let details = v1::stream_error::Details::PacketOut(v1::PacketOutError { packet_out: None });
+            let mut outbox = Outbox::new();
+            self.server().stream_error(stream, refusal, details, &mut outbox);
+            self.deliver(outbox);
+        }
+    }
+
+    /// Passes on what the switch tells, and sends digest lists when their time comes.
+    pub(crate) async fn run_notifications(self: Arc<Self>, mut notified: Notified) {
+        /// The longest sleep, when there is nothing to wait for.
+        const IDLE: Duration = Duration::from_secs(3600);
+        loop {
+            let wait = match self.server().next_ns() {
+                Some(next_ns) => Duration::from_nanos(next_ns.saturating_sub(self.now_ns())),
+                None => IDLE,
+            };
+            let told = tokio::select! {
+                told = notified.batches.recv() => match told {
+                    Some(told) => Some(told),
+                    None => return,
+                },
+                () = self.earlier.notified() => None,
+                () = tokio::time::sleep(wait) => None,
+            };
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let (now_ns, wall_ns) = (self.now_ns(), i64::try_from(wall.as_nanos()).unwrap_or(i64::MAX));
+            let mut outbox = Outbox::new();
+            {
+                let mut server = self.server();
+                if let Some(told) = told {
+                    server.told(told, now_ns, wall_ns, &mut outbox);
+                }
+                server.tick(now_ns, wall_ns, &mut outbox);
+            }
+            self.deliver(outbox);
+        }
+    }
+
+    /// A write from begin to end. It goes on although its client may be gone.
+    async fn write(self: Arc<Self>, request: v1::WriteRequest) -> Result<(), Status> {
+        let _turn = self.turn.lock().await;
+        let mut batch = self.server().begin_write(&request)?;
+        drop(request);
+        let count = if batch.is_atomic() { usize::MAX } else { UPDATES_AT_ONCE };
+        {
+            let mut server = self.server();
+            if let Some(switch) = server.saved_switch() {
+                batch.run(switch, usize::MAX);
+            }
+        }
+        while !batch.is_finished() {
+            let run = self.plane.run(move |plane| {
+                batch.run(plane.switch, count);
+                batch
+            });
+            batch = run.await?;
+        }
+        let mut outbox = Outbox::new();
+        let result = self.server().finish_write(batch, &mut outbox);
+        self.deliver(outbox);
+        self.earlier.notify_one();
+        result
+    }
+
+    async fn read(
+        self: Arc<Self>,
+        request: v1::ReadRequest,
+        answers: mpsc::Sender<Result<v1::ReadResponse, tonic::Status>>,
+    ) {
+        let begun = self.server().begin_read(request);
+        let mut reader = match begun {
+            Ok(reader) => reader,
+            Err(status) => return drop(answers.send(Err(status.into())).await),
+        };
+        while let Some(piece) = reader.next() {
+            let entities = match piece {
+                Piece::Ready(entities) => Ok(entities),
+                Piece::Live(ask) => self.ask(reader.program().clone(), ask).await,
+            };
+            let entities = match entities {
+                Ok(entities) => reader.visible(entities),
+                Err(refusal) => return drop(answers.send(Err(refusal.into())).await),
+            };
+            if !entities.is_empty() && answers.send(Ok(v1::ReadResponse { entities })).await.is_err() {
+                return;
+            }
+        }
+        if let Err(status) = reader.status() {
+            let _ = answers.send(Err(status.into())).await;
+        }
+    }
+
+    /// Asks the switch that reads refer to, if it still runs the program that is asked about.
+    async fn ask(&self, program: Arc<ir::Program>, ask: crate::read::Ask) -> Result<Vec<v1::entity::Entity>, Refusal> {
+        let changed = || Refusal::new(Code::Aborted, "the pipeline was changed while it was read");
+        let now_ns = self.now_ns();
+        if let Some(switch) = self.server().saved_switch() {
+            return match Arc::ptr_eq(switch.program(), &program) {
+                true => Ok(ask(switch, now_ns)),
+                false => Err(changed()),
+            };
+        }
+        let answer = self.plane.run(move |plane| {
+            Arc::ptr_eq(plane.switch.program(), &program).then(|| ask(plane.switch, plane.now.as_ns()))
+        });
+        answer.await?.ok_or_else(changed)
+    }
+
+    /// A new pipeline from begin to end.
+    async fn set_config(self: Arc<Self>, request: v1::SetForwardingPipelineConfigRequest) -> Result<(), Status> {
+        let _turn = self.turn.lock().await;
+        let (admission, plan) = self.server().begin_config(request)?;
+        let result = self.clone().apply_config(plan).await;
+        let mut outbox = Outbox::new();
+        self.server().finish_config(admission, &mut outbox);
+        self.deliver(outbox);
+        self.earlier.notify_one();
+        result.map_err(Status::from)
+    }
+
+    async fn apply_config(self: Arc<Self>, plan: ConfigPlan) -> Result<(), Refusal> {
+        let (config, action) = match plan {
+            ConfigPlan::CommitSaved => {
+                let (pipeline, mirror, switch) =
+                    self.server().take_saved().ok_or_else(|| Refusal::not_found("no config is saved"))?;
+                return self.commit(pipeline, mirror, switch, false).await;
+            }
+            ConfigPlan::Compile(config, action) => (config, action),
+        };
+        let plane = self.plane.clone();
+        let hub = self.clone();
+        // Compiling takes its time, and streams go on meanwhile.
+        let made = tokio::task::spawn_blocking(move || {
+            let pipeline = Pipeline::compile(*config)?;
+            let built = plane.build(pipeline.program().clone());
+            let mut switch = Box::new(
+                built.map_err(|error| Refusal::invalid(format!("the switch cannot run the program: {error}")))?,
+            );
+            let mirror = match action {
+                ConfigAction::Reconcile => {
+                    let (updates, ports) = {
+                        let server = hub.server();
+                        (server.replay(), server.settings().ports.clone())
+                    };
+                    reconcile(&pipeline, &ports, &updates, &mut switch)?
+                }
+                _ => Mirror::of(&pipeline.schema, &switch),
+            };
+            Ok::<_, Refusal>((pipeline, mirror, switch))
+        });
+        let made = made.await.map_err(|_| Refusal::new(Code::Internal, "the compiler failed; this is a bug"))?;
+        let (pipeline, mirror, switch) = made?;
+        match action {
+            ConfigAction::Verify => Ok(()),
+            ConfigAction::Save => {
+                self.server().save(pipeline, switch);
+                Ok(())
+            }
+            ConfigAction::Commit => self.commit(pipeline, mirror, switch, false).await,
+            ConfigAction::Reconcile => self.commit(pipeline, mirror, switch, true).await,
+        }
+    }
+
+    /// Lets packets run another program.
+    async fn commit(&self, pipeline: Pipeline, mirror: Mirror, switch: Box<Switch>, keep: bool) -> Result<(), Refusal> {
+        let old = self.plane.run(move |plane| crate::swap::swap(plane, switch, keep)).await?;
+        self.server().committed(pipeline, mirror);
+        // What it owns is given back here, not on the packets' time.
+        tokio::task::spawn_blocking(move || drop(old));
+        Ok(())
+    }
+}
+
+/// Runs to its end although the caller may go away.
+async fn detached<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Status>> + Send + 'static,
+) -> Result<T, tonic::Status> {
+    match tokio::spawn(work).await {
+        Ok(result) => result.map_err(tonic::Status::from),
+        Err(_) => Err(Refusal::new(Code::Internal, "the server failed at this request; this is a bug").into()),
+    }
+}
+
+#[tonic::async_trait]
+impl P4Runtime for Service {
+    async fn write(&self, request: Request<v1::WriteRequest>) -> Answer<v1::WriteResponse> {
+        detached(self.0.clone().write(request.into_inner())).await?;
+        Ok(Response::new(v1::WriteResponse {}))
+    }
+
+    type ReadStream = ReceiverStream<Result<v1::ReadResponse, tonic::Status>>;
+
+    async fn read(&self, request: Request<v1::ReadRequest>) -> Answer<Self::ReadStream> {
+        /// Pieces that wait for a client.
+        const PIECES: usize = 2;
+        let (answers, stream) = mpsc::channel(PIECES);
+        tokio::spawn(self.0.clone().read(request.into_inner(), answers));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::SetForwardingPipelineConfigRequest>,
+    ) -> Answer<v1::SetForwardingPipelineConfigResponse> {
+        detached(self.0.clone().set_config(request.into_inner())).await?;
+        Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::GetForwardingPipelineConfigRequest>,
+    ) -> Answer<v1::GetForwardingPipelineConfigResponse> {
+        let config = self.0.server().pipeline_config(&request.into_inner())?;
+        Ok(Response::new(config))
+    }
+
+    type StreamChannelStream = Pin<Box<dyn Stream<Item = Result<v1::StreamMessageResponse, tonic::Status>> + Send>>;
+
+    async fn stream_channel(
+        &self,
+        request: Request<tonic::Streaming<v1::StreamMessageRequest>>,
+    ) -> Answer<Self::StreamChannelStream> {
+        let stream = self.0.server().open_stream()?;
+        let (queue, messages) = mpsc::channel(QUEUE);
+        self.0.queues().insert(stream, queue);
+        tokio::spawn(self.0.clone().run_stream(stream, request.into_inner()));
+        Ok(Response::new(Box::pin(ReceiverStream::new(messages))))
+    }
+
+    async fn capabilities(&self, request: Request<v1::CapabilitiesRequest>) -> Answer<v1::CapabilitiesResponse> {
+        Ok(Response::new(self.0.server().capabilities(&request.into_inner())?))
+    }
+}

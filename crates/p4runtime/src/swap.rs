@@ -1,0 +1,76 @@
+//! Puts a switch with another program in the place of the one that runs.
+
+use switch::PortId;
+use v1model::Switch;
+
+use crate::plane::Plane;
+
+/// Puts `next` in the place of the switch, between two batches of packets, and gives the old one back. Packets that wait
+/// in its queues leave first, so that none is lost that it had taken in. With `keep`, registers, counters and meters of
+/// the same name and shape go on where they were.
+pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<Switch>, keep: bool) -> Box<Switch> {
+    drain(plane);
+    let down: Vec<PortId> = plane.switch.ports().ids().filter(|port| !plane.switch.ports().is_up(*port)).collect();
+    for port in down {
+        next.set_port_up(port, false);
+    }
+    next.objects_mut().advance_clock(plane.now.as_ns());
+    if keep {
+        carry_over(plane.switch, &mut next);
+    }
+    std::mem::swap(plane.switch, &mut *next);
+    next
+}
+
+/// Lets everything leave that waits for its turn.
+fn drain(plane: &mut Plane<'_>) {
+    use switch::Device;
+    if plane.switch.waiting() == 0 {
+        return;
+    }
+    let ports: Vec<PortId> = plane.switch.ports().ids().collect();
+    for port in ports {
+        plane.switch.set_port_rate(port, None);
+        plane.switch.set_queue_rate(port, None, None);
+    }
+    plane.switch.step(plane.now, &mut Vec::new(), plane.output);
+}
+
+/// Copies arrays that both programs have.
+fn carry_over(old: &Switch, new: &mut Switch) {
+    let (before, after) = (old.program().clone(), new.program().clone());
+    for (to, register) in &after.registers {
+        let same = |it: &&ir::Register| it.name == register.name && it.width == register.width;
+        let Some((from, _)) = before.registers.iter().find(|(_, it)| same(it)) else { continue };
+        let size = old.objects().register_size(from).min(register.size);
+        for index in 0..size {
+            if let Ok(value) = old.objects().register(from, index)
+                && !value.is_zero()
+            {
+                let _ = new.objects_mut().set_register(to, index, value);
+            }
+        }
+    }
+    for (to, counter) in &after.counters {
+        let Some((from, _)) = before.counters.iter().find(|(_, it)| it.name == counter.name) else { continue };
+        let sizes = (old.objects().counter_size(from), new.objects().counter_size(to));
+        let (Some(from_size), Some(to_size)) = sizes else { continue };
+        for index in 0..from_size.min(to_size) {
+            if let Ok(value) = old.objects().counter(from, index)
+                && value != engine::CounterValue::default()
+            {
+                let _ = new.objects_mut().set_counter(to, index, value);
+            }
+        }
+    }
+    for (to, meter) in &after.meters {
+        let Some((from, _)) = before.meters.iter().find(|(_, it)| it.name == meter.name) else { continue };
+        let sizes = (old.objects().meter_size(from), new.objects().meter_size(to));
+        let (Some(from_size), Some(to_size)) = sizes else { continue };
+        for index in 0..from_size.min(to_size) {
+            if let Ok(Some(config)) = old.objects().meter_config(from, index) {
+                let _ = new.objects_mut().configure_meter(to, index, Some(config));
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Multicast groups and clone sessions (specification 9.5).
+
+use std::collections::BTreeSet;
+
+use p4runtime_proto::v1;
+use switch::{MAX_REPLICAS, MirrorSession, MulticastGroup, PortId};
+use v1::packet_replication_engine_entry::Type;
+use v1::replica::PortKind;
+
+use super::{Kind, Planned, Translator};
+use crate::bytestring;
+use crate::mirror::Change;
+use crate::op::Op;
+use crate::status::{Code, Refusal};
+
+/// The largest number that `mcast_grp` and `egress_rid` hold in v1model.
+const MAX_16: u32 = u16::MAX as u32;
+
+impl Translator<'_> {
+    pub(super) fn replication(&self, kind: Kind, entry: &v1::PacketReplicationEngineEntry) -> Result<Planned, Refusal> {
+        match entry.r#type.as_ref() {
+            Some(Type::MulticastGroupEntry(group)) => {
+                let subject = format!("multicast group {}", group.multicast_group_id);
+                let (op, change) = self.multicast(kind, group).map_err(|refusal| refusal.about(&subject))?;
+                Ok(Planned { op, change, subject })
+            }
+            Some(Type::CloneSessionEntry(session)) => {
+                let subject = format!("clone session {}", session.session_id);
+                let (op, change) = self.clone_session(kind, session).map_err(|refusal| refusal.about(&subject))?;
+                Ok(Planned { op, change, subject })
+            }
+            None => Err(Refusal::invalid("the entry is neither a multicast group nor a clone session")),
+        }
+    }
+
+    fn multicast(&self, kind: Kind, group: &v1::MulticastGroupEntry) -> Result<(Op, Change), Refusal> {
+        let id = group.multicast_group_id;
+        if !(1..=MAX_16).contains(&id) {
+            return Err(Refusal::invalid(format!("multicast_group_id is between 1 and {MAX_16}")));
+        }
+        if kind == Kind::Delete {
+            return Ok((Op::DeleteMulticast(id), Change::DropMulticast(id)));
+        }
+        let (replicas, kept) = self.replicas(&group.replicas)?;
+        let made = MulticastGroup { replicas };
+        let change = Change::PutMulticast(Box::new(v1::MulticastGroupEntry { replicas: kept, ..group.clone() }));
+        Ok(match kind {
+            Kind::Insert => (Op::InsertMulticast(id, made), change),
+            _ => (Op::ModifyMulticast(id, made), change),
+        })
+    }
+
+    fn clone_session(&self, kind: Kind, session: &v1::CloneSessionEntry) -> Result<(Op, Change), Refusal> {
+        let id = session.session_id;
+        if id == 0 {
+            return Err(Refusal::invalid("session_id is at least 1"));
+        }
+        if kind == Kind::Delete {
+            return Ok((Op::DeleteMirror(id), Change::DropClone(id)));
+        }
+        let max_bytes = match u32::try_from(session.packet_length_bytes) {
+            Ok(0) => None,
+            Ok(bytes) => Some(bytes),
+            Err(_) => {
+                return Err(Refusal::invalid(format!(
+                    "packet_length_bytes is {}; it is at least 0",
+                    session.packet_length_bytes
+                )));
+            }
+        };
+        if session.class_of_service != 0 {
+            return Err(Refusal::unimplemented(
+                "clones wait in the queue of class_of_service 0; no other is supported",
+            ));
+        }
+        let (replicas, kept) = self.replicas(&session.replicas)?;
+        let made = MirrorSession { replicas, group: None, max_bytes };
+        let change = Change::PutClone(Box::new(v1::CloneSessionEntry { replicas: kept, ..session.clone() }));
+        Ok(match kind {
+            Kind::Insert => (Op::InsertMirror(id, made), change),
+            _ => (Op::ModifyMirror(id, made), change),
+        })
+    }
+
+    /// Replicas, and the same in canonical form.
+    fn replicas(&self, replicas: &[v1::Replica]) -> Result<(Vec<switch::Replica>, Vec<v1::Replica>), Refusal> {
+        let copies = replicas.iter().map(|replica| 1 + replica.backup_replicas.len()).sum::<usize>();
+        if copies > MAX_REPLICAS {
+            return Err(Refusal::new(
+                Code::ResourceExhausted,
+                format!("{copies} replicas and backups; there can be {MAX_REPLICAS}"),
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        let mut unique = |port: u32, instance: u32| match seen.insert((port, instance)) {
+            true => Ok(()),
+            false => Err(Refusal::invalid(format!("port {port} with instance {instance} is given twice"))),
+        };
+        let (mut made, mut kept) = (Vec::new(), Vec::new());
+        for replica in replicas {
+            let (port, port_kind) = self.replica_port(replica.port_kind.as_ref())?;
+            let rid = instance(replica.instance)?;
+            unique(port, replica.instance)?;
+            let (mut backups, mut kept_backups) = (Vec::new(), Vec::new());
+            for backup in &replica.backup_replicas {
+                let number = self.port(&backup.port)?;
+                instance(backup.instance)?;
+                if number == port {
+                    return Err(Refusal::invalid(format!("port {port} cannot be its own backup")));
+                }
+                unique(number, backup.instance)?;
+                if backup.instance != replica.instance {
+                    return Err(Refusal::unimplemented(format!(
+                        "a backup keeps the instance of its replica: {} is given, give {}",
+                        backup.instance, replica.instance
+                    )));
+                }
+                backups.push(PortId(number));
+                let port = bytestring::shortest(&backup.port);
+                kept_backups.push(v1::BackupReplica { port, instance: backup.instance });
+            }
+            made.push(switch::Replica { backups, ..switch::Replica::new(port, rid) });
+            kept.push(v1::Replica {
+                instance: replica.instance,
+                backup_replicas: kept_backups,
+                port_kind: Some(port_kind),
+            });
+        }
+        Ok((made, kept))
+    }
+
+    #[expect(deprecated, reason = "clients of P4Runtime 1.3 number the port")]
+    fn replica_port(&self, port: Option<&PortKind>) -> Result<(u32, PortKind), Refusal> {
+        match port {
+            Some(PortKind::EgressPort(port)) => {
+                self.known_port(*port)?;
+                Ok((*port, PortKind::EgressPort(*port)))
+            }
+            Some(PortKind::Port(bytes)) => Ok((self.port(bytes)?, PortKind::Port(bytestring::shortest(bytes)))),
+            None => Err(Refusal::invalid("a replica has no port")),
+        }
+    }
+
+    fn port(&self, bytes: &[u8]) -> Result<u32, Refusal> {
+        let port = bytestring::parse_u32(bytes).map_err(|refusal| refusal.about("port"))?;
+        self.known_port(port)?;
+        Ok(port)
+    }
+}
+
+fn instance(instance: u32) -> Result<u16, Refusal> {
+    u16::try_from(instance).map_err(|_| Refusal::invalid(format!("instance {instance} is above {MAX_16}")))
+}
