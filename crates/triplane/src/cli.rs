@@ -187,6 +187,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub messages: Option<PathBuf>,
 
+    /// The control plane.
+    #[command(flatten)]
+    pub control: crate::control::ControlArgs,
+
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,

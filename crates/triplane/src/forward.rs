@@ -16,8 +16,11 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 
 /// Who changes the switch while it runs. It has its turn between two batches.
 pub trait Control: Send {
-    /// Does what is to be done now, which should not take long.
-    fn poll(&mut self, switch: &mut Switch);
+    /// Does what is to be done now, which should not take long. Frames that leave because of it go to `output`.
+    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<switch::Frame>);
+
+    /// Whether there is something to do, so that nobody should wait.
+    fn is_due(&self) -> bool;
 
     /// A descriptor that is readable when there is something to do, so that an idle switch wakes up for it.
     fn poll_fd(&self) -> Option<RawFd>;
@@ -51,7 +54,6 @@ impl Forwarder {
 
     /// Who may change the switch while it runs.
     #[must_use]
-    #[expect(dead_code, reason = "the way in for control planes")]
     pub fn with_control(mut self, control: Box<dyn Control>) -> Self {
         self.control = Some(control);
         self
@@ -90,13 +92,16 @@ impl Forwarder {
         let left = || deadline.map_or(MAX_WAIT, |at| at.saturating_duration_since(Instant::now()).min(MAX_WAIT));
         while !stop.load(Ordering::Relaxed) && !left().is_zero() {
             if let Some(control) = &mut self.control {
-                control.poll(self.worker.switch_mut());
+                self.worker.control(clock.now(), &mut **control);
             }
             if self.worker.turn(&clock) > 0 {
                 continue;
             }
             if self.worker.is_finished() {
                 return self.worker.drain(clock.now());
+            }
+            if self.control.as_ref().is_some_and(|control| control.is_due()) {
+                continue;
             }
             let wake = self.control.as_ref().and_then(|control| control.poll_fd());
             self.worker.wait(clock.now(), left(), wake);

@@ -6,6 +6,7 @@ mod bench;
 mod clash;
 mod cli;
 mod commands;
+mod control;
 mod demo;
 mod forward;
 mod load;

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use ir::Program;
+use p4runtime::Teller;
 use serde_json::{Map, Value, json};
 use switch::Notification;
 
@@ -19,6 +21,8 @@ pub struct Messages {
     file: Option<BufWriter<File>>,
     /// Why the file took no more.
     failed: Option<std::io::Error>,
+    /// The P4Runtime server.
+    teller: Option<Teller>,
 }
 
 impl Messages {
@@ -28,8 +32,23 @@ impl Messages {
         Ok(Messages { file: Some(BufWriter::new(file)), ..Messages::default() })
     }
 
+    /// Passes every message on to a P4Runtime server too.
+    #[must_use]
+    pub fn and_tell(mut self, teller: Teller) -> Messages {
+        self.teller = Some(teller);
+        self
+    }
+
+    /// Takes what a switch told while it ran this program.
+    pub fn take_all(&mut self, program: &Arc<Program>, told: Vec<Notification>) {
+        told.iter().for_each(|notification| self.take(program, notification));
+        if let Some(teller) = &self.teller {
+            teller.tell(program, told);
+        }
+    }
+
     /// Takes one.
-    pub fn take(&mut self, program: &Program, notification: &Notification) {
+    fn take(&mut self, program: &Program, notification: &Notification) {
         let (what, message) = describe(program, notification);
         *self.counts.entry(what).or_default() += 1;
         if let Some(file) = &mut self.file

@@ -14,6 +14,7 @@ use ports::{Frame, Port, PortError, PortStats};
 use switch::{Departed, Device, DropReason, Lend, PortId, Time};
 use v1model::Switch;
 
+use crate::forward::Control;
 use crate::messages::Messages;
 
 /// Frames taken from one port before the next one has its turn.
@@ -129,9 +130,11 @@ impl Worker {
         &self.switch
     }
 
-    /// The switch, to change between two turns.
-    pub fn switch_mut(&mut self) -> &mut Switch {
-        &mut self.switch
+    /// Lets the control plane change the switch, between two turns.
+    pub fn control(&mut self, now: Time, control: &mut dyn Control) {
+        control.poll(now, &mut self.switch, &mut self.made);
+        self.departed.extend(self.made.drain(..).map(Departed::Made));
+        self.send();
     }
 
     /// The ports.
@@ -221,9 +224,8 @@ impl Worker {
     /// Gives what departed to the ports, and has those send.
     fn send(&mut self) {
         if self.switch.has_notifications() {
-            for notification in self.switch.take_notifications() {
-                self.messages.take(self.switch.program(), &notification);
-            }
+            let told = self.switch.take_notifications();
+            self.messages.take_all(self.switch.program(), told);
         }
         let mut departed = std::mem::take(&mut self.departed);
         for departed in departed.drain(..) {

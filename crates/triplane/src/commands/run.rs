@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use p4runtime::Listening;
 use ports::{PortKind, PortSpec};
 use serde_json::json;
 use switch::PortId;
@@ -30,8 +31,13 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     };
     let mut loader = Loader::open(&args.program)?;
     let program = loader.program(output)?;
+    let offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
+    if offline && args.control.p4runtime.is_some() {
+        return Err(Failure::Usage("--p4runtime needs a port that is live; captures run in their own time".to_owned()));
+    }
     let config = Config {
         ports: specs.iter().map(|spec| PortId(u32::from(spec.number))).collect(),
+        cpu_port: Some(PortId(args.control.cpu_port)),
         seed: args.seed,
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
@@ -51,8 +57,23 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         Some(path) => Messages::to_file(path)?,
         None => Messages::default(),
     };
+    let (served, messages) = match &args.control.p4runtime {
+        Some(_) => {
+            let pipeline = crate::control::pipeline(&args.program, program.clone())?;
+            let served = crate::control::serve(&args.control, pipeline, &switch, output)?;
+            let messages = messages.and_tell(served.teller);
+            (Some((served.listening, served.turns)), messages)
+        }
+        None => (None, messages),
+    };
     let mut forwarder = Forwarder::new(switch, drivers).with_messages(messages);
-    let offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
+    let listening = match served {
+        Some((listening, turns)) => {
+            forwarder = forwarder.with_control(Box::new(turns));
+            Some(listening)
+        }
+        None => None,
+    };
     let start = Instant::now();
     if offline {
         forwarder.run_offline();
@@ -66,6 +87,10 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         }));
         forwarder.run_live(&stop, limit);
     }
+    if let Some(dropped) = listening.as_ref().map(Listening::dropped).filter(|dropped| *dropped > 0) {
+        output.note(&format!("{dropped} messages to controllers were dropped: they did not take them"));
+    }
+    drop(listening);
     let seconds = start.elapsed().as_secs_f64();
     output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
     forwarder.messages_mut().finish()?;

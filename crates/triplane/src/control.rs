@@ -1,0 +1,179 @@
+//! The P4Runtime server beside a switch that runs: its options, and its turns between two batches of packets.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use clap::{Args, ValueHint};
+use p4runtime::{Listening, Pipeline, Plane, PlaneEnd, Server, Settings, Teller, Tls};
+use switch::{Frame, Time};
+use v1model::{CPU_PORT, Switch};
+
+use crate::cli::ProgramArgs;
+use crate::forward::Control;
+use crate::load::Loader;
+use crate::output::{Failure, Output};
+
+/// The port that IANA gave P4Runtime.
+const P4RUNTIME_PORT: u16 = 9559;
+/// The largest certificate or key file, in bytes.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// What a switch is told of its control plane.
+#[derive(Args, Debug, Clone)]
+pub struct ControlArgs {
+    /// Serve P4Runtime, on 127.0.0.1:9559 or on this address: ADDRESS:PORT, or PORT alone for this machine only.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", help_heading = "P4Runtime")]
+    pub p4runtime: Option<String>,
+
+    /// The device id that controllers ask for.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "P4Runtime", value_parser = clap::value_parser!(u64).range(1..))]
+    pub device_id: u64,
+
+    /// The port number of packets to and from the controller.
+    #[arg(long, value_name = "N", default_value_t = CPU_PORT, help_heading = "P4Runtime")]
+    pub cpu_port: u32,
+
+    /// Serve over TLS with this certificate (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", requires = "p4runtime", help_heading = "P4Runtime")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The key that belongs to the certificate (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "P4Runtime")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Let only clients in whose certificate this authority signed (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "P4Runtime")]
+    pub tls_ca: Option<PathBuf>,
+}
+
+/// A server, and the end of it that has its turns between batches.
+pub struct Served {
+    /// The server; it stops when this is dropped.
+    pub listening: Listening,
+    /// Where what the switch tells goes.
+    pub teller: Teller,
+    /// The turns.
+    pub turns: Turns,
+}
+
+/// What the control plane wants done, between two batches of packets.
+pub struct Turns {
+    end: PlaneEnd,
+    bell: UnixStream,
+    rung: Arc<AtomicBool>,
+}
+
+/// The program of the command line as a pipeline, as if a controller had sent it. It has been compiled before, so that
+/// there are no mistakes to report.
+pub fn pipeline(args: &ProgramArgs, program: Arc<ir::Program>) -> Result<Pipeline, Failure> {
+    let mut loader = Loader::open(args)?;
+    let typed = loader.typed();
+    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &loader.map, &mut loader.diagnostics));
+    let info = info.filter(|_| !loader.diagnostics.has_errors());
+    let info = info.ok_or_else(|| {
+        Failure::Input(
+            "this program cannot be described to a controller; \
+        `triplane p4info` tells why"
+                .to_owned(),
+        )
+    })?;
+    let source = std::fs::read(&args.program).with_context(|| format!("cannot read {}", args.program.display()))?;
+    Ok(Pipeline::new(program, info, source))
+}
+
+/// Starts a server for a switch that is about to run.
+pub fn serve(args: &ControlArgs, pipeline: Pipeline, switch: &Switch, output: &Output) -> Result<Served, Failure> {
+    let address = address(args.p4runtime.as_deref().unwrap_or_default())?;
+    let tls = tls(args)?;
+    let config = switch.config().clone();
+    let settings = Settings {
+        device_id: args.device_id,
+        ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
+    };
+    let (bell, hammer) = UnixStream::pair().context("cannot make a pair of sockets")?;
+    bell.set_nonblocking(true).and_then(|()| hammer.set_nonblocking(true)).context("cannot set a socket up")?;
+    let rung = Arc::new(AtomicBool::new(false));
+    let ring = {
+        let rung = rung.clone();
+        move || {
+            if !rung.swap(true, Ordering::AcqRel) {
+                // A bell that is full of rings is rung already.
+                let _ = (&hammer).write(&[0]);
+            }
+        }
+    };
+    let builder = Arc::new(move |program| Switch::new(program, config.clone()));
+    let both = p4runtime::plane(builder, Arc::new(ring));
+    let server = Server::new(settings).with_pipeline(pipeline, switch);
+    let secure = tls.is_some();
+    let listening = p4runtime::listen(server, both.handle, both.notified, address, tls).map_err(anyhow::Error::from)?;
+    let address = listening.address();
+    output.note(&match (secure, address.ip().is_loopback()) {
+        (true, _) => format!("P4Runtime on {address}, over TLS, device {}", args.device_id),
+        (false, true) => {
+            format!("P4Runtime on {address}, without TLS, for this machine only, device {}", args.device_id)
+        }
+        (false, false) => format!(
+            "P4Runtime on {address}, device {}, without TLS: whoever reaches this address controls the switch",
+            args.device_id
+        ),
+    });
+    Ok(Served { listening, teller: both.teller, turns: Turns { end: both.end, bell, rung } })
+}
+
+impl Control for Turns {
+    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<Frame>) {
+        if !self.rung.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let mut rings = [0; 16];
+        while matches!(self.bell.read(&mut rings), Ok(count) if count == rings.len()) {}
+        if self.end.poll(&mut Plane { switch, now, output }) {
+            self.rung.store(true, Ordering::Release);
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.rung.load(Ordering::Acquire)
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        Some(self.bell.as_raw_fd())
+    }
+}
+
+/// What `--p4runtime` says.
+fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    if text.is_empty() {
+        return Ok(SocketAddr::new(here, P4RUNTIME_PORT));
+    }
+    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+        return Ok(SocketAddr::new(here, port));
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, P4RUNTIME_PORT));
+    }
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| {
+        Failure::Usage(format!(
+            "--p4runtime {text}: this is no address; give ADDRESS:PORT or PORT, or put --p4runtime behind the program"
+        ))
+    })
+}
+
+fn tls(args: &ControlArgs) -> Result<Option<Tls>, Failure> {
+    let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
+    let pem = |path: &PathBuf| crate::load::read(path, MAX_PEM_BYTES).map(String::into_bytes);
+    Ok(Some(Tls {
+        certificate: pem(certificate)?,
+        key: pem(key)?,
+        client_authority: args.tls_ca.as_ref().map(pem).transpose()?,
+    }))
+}
