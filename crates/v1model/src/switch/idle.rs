@@ -1,6 +1,7 @@
-//! Entries that time out: the control plane is told once when an entry has gone without a hit for as long as it said.
+//! Entries that time out: the control plane is told when an entry has gone without a hit for as long as it said, and
+//! again after as long if nothing hits it still (P4Runtime specification, Table Idle Timeout Notification).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use ir::{KeyValue, Program, TableId};
 use switch::{Notification, Time};
@@ -19,7 +20,8 @@ pub(super) struct Idle {
     tables: Vec<TableId>,
     now: Time,
     next: Option<Time>,
-    told: HashSet<Told>,
+    /// What was told, and when last.
+    told: HashMap<Told, Time>,
 }
 
 impl Idle {
@@ -49,7 +51,7 @@ impl Switch {
         if self.idle.next.is_none_or(|next| next > now) {
             return;
         }
-        let mut told = HashSet::new();
+        let mut told = HashMap::new();
         let mut any_ages = false;
         for table in self.idle.tables.clone() {
             any_ages |= self.objects.has_aging_entries(table);
@@ -57,10 +59,12 @@ impl Switch {
                 self.objects.idle_entries(table, now.as_ns()).map(|i| (i.entry.clone(), i.last_hit_ns)).collect();
             for (entry, last_hit_ns) in idle {
                 let key = (table, entry.keys.clone(), entry.priority, last_hit_ns);
-                if !self.idle.told.contains(&key) {
+                let last = self.idle.told.get(&key).copied();
+                let due = last.is_none_or(|last| now.since_ns(last) >= entry.idle_timeout_ns);
+                if due {
                     self.notify(Notification::IdleTimeout { table, entry: Box::new(entry), time: now });
                 }
-                told.insert(key);
+                told.insert(key, last.filter(|_| !due).unwrap_or(now));
             }
         }
         self.idle.told = told;
