@@ -268,6 +268,23 @@ impl PortSpec {
         specs.iter().map(open).collect()
     }
 
+    /// Opens the drivers of a run with several workers, in order: of each port either one driver for each worker, between
+    /// whom the kernel deals frames out by flow, or one driver for all. The former goes for AF_PACKET.
+    ///
+    /// # Errors
+    /// The first port's that cannot be opened.
+    pub fn open_for_workers(specs: &[PortSpec], workers: usize) -> Result<Vec<Vec<Box<dyn Port>>>, PortError> {
+        let boxed = |ports: Vec<AfPacketPort>| ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+        let shared = |spec: &PortSpec| matches!(&spec.kind, PortKind::AfPacket { .. });
+        let others: Vec<PortSpec> = specs.iter().filter(|spec| !shared(spec)).cloned().collect();
+        let mut others = Self::open_all(&others)?.into_iter();
+        let open = |spec: &PortSpec| match &spec.kind {
+            PortKind::AfPacket { interface } => AfPacketPort::open_fanout(interface, workers).map(boxed),
+            _ => Ok(vec![others.next().expect("one for each")]),
+        };
+        specs.iter().map(open).collect()
+    }
+
     fn xdp(&self) -> Option<(&str, XdpSettings)> {
         match &self.kind {
             PortKind::Xdp { interface, settings } => Some((interface, *settings)),

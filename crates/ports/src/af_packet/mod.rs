@@ -13,6 +13,7 @@
 //! Frames that this machine sends out through the interface are not received: the port sees what arrives, as at the end
 //! of a cable. The kernel's own stack sees what arrives as well; give the interface no address where that disturbs.
 
+mod fanout;
 mod offload;
 mod open;
 mod ring;
