@@ -403,13 +403,35 @@ mod functions {
     #[inline]
     unsafe fn copy_few(from: *const u8, to: *mut u8, length: usize) {
         unsafe {
-            if (8..=16).contains(&length) {
-                let first = from.cast::<u64>().read_unaligned();
-                let last = from.add(length - 8).cast::<u64>().read_unaligned();
-                to.cast::<u64>().write_unaligned(first);
-                to.add(length - 8).cast::<u64>().write_unaligned(last);
-            } else {
-                std::ptr::copy(from, to, length);
+            // Everything is read before anything is written.
+            let ends = |size: usize| (from.add(length - size), to.add(length - size));
+            match length {
+                4..8 => {
+                    let (from_last, to_last) = ends(4);
+                    let parts = (from.cast::<u32>().read_unaligned(), from_last.cast::<u32>().read_unaligned());
+                    to.cast::<u32>().write_unaligned(parts.0);
+                    to_last.cast::<u32>().write_unaligned(parts.1);
+                }
+                8..=16 => {
+                    let (from_last, to_last) = ends(8);
+                    let parts = (from.cast::<u64>().read_unaligned(), from_last.cast::<u64>().read_unaligned());
+                    to.cast::<u64>().write_unaligned(parts.0);
+                    to_last.cast::<u64>().write_unaligned(parts.1);
+                }
+                17..=32 => {
+                    let (from_last, to_last) = ends(16);
+                    let parts = (from.cast::<u128>().read_unaligned(), from_last.cast::<u128>().read_unaligned());
+                    to.cast::<u128>().write_unaligned(parts.0);
+                    to_last.cast::<u128>().write_unaligned(parts.1);
+                }
+                33..=64 => {
+                    let (from_last, to_last) = ends(32);
+                    let first = from.cast::<[u128; 2]>().read_unaligned();
+                    let last = from_last.cast::<[u128; 2]>().read_unaligned();
+                    to.cast::<[u128; 2]>().write_unaligned(first);
+                    to_last.cast::<[u128; 2]>().write_unaligned(last);
+                }
+                _ => std::ptr::copy(from, to, length),
             }
         }
     }

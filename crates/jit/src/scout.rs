@@ -114,21 +114,39 @@ impl Notes {
     }
 }
 
+/// Puts the keys for a table one after the other, and says whose they are and how many. `N` is the number of words, 0 for
+/// any.
+#[inline(always)]
+fn collect<const N: usize>(
+    noted: &Noted,
+    stride: usize,
+    words: &[u64],
+    keys: &mut [u64; BATCH * MAX_WORDS],
+    who: &mut [u8; BATCH],
+) -> usize {
+    let size = if N == 0 { noted.words } else { N };
+    let mut count = 0;
+    for (number, packet) in words.chunks_exact(stride).enumerate() {
+        let note = &packet[noted.at..][..KEY + size];
+        // Written in any case, and over again if nobody asks.
+        keys[count * size..][..size].copy_from_slice(&note[KEY..]);
+        who[count] = number as u8;
+        count += usize::from(note[RECORD] != 0);
+    }
+    count
+}
+
 /// Asks each table for the keys in the notes of some packets.
 pub(crate) fn ask(notes: &Notes, words: &mut [u64], objects: &Objects) {
     let mut keys = [0; BATCH * MAX_WORDS];
     let mut found = [MISS; BATCH];
+    let mut who = [0u8; BATCH];
     for noted in &notes.tables {
-        let mut who = [0u8; BATCH];
-        let mut count = 0;
-        for (number, packet) in words.chunks_exact(notes.stride).enumerate() {
-            let note = &packet[noted.at..noted.at + KEY + noted.words];
-            if note[RECORD] != 0 {
-                keys[count * noted.words..][..noted.words].copy_from_slice(&note[KEY..]);
-                who[count] = number as u8;
-                count += 1;
-            }
-        }
+        let count = match noted.words {
+            1 => collect::<1>(noted, notes.stride, words, &mut keys, &mut who),
+            2 => collect::<2>(noted, notes.stride, words, &mut keys, &mut who),
+            _ => collect::<0>(noted, notes.stride, words, &mut keys, &mut who),
+        };
         if count == 0 {
             continue;
         }

@@ -29,7 +29,10 @@ fn differs(program: &Program, seed: u64) -> Option<String> {
             Err(_) => return Some(format!("fused {fused}: panic")),
         }
     }
-    None
+    match catch_unwind(AssertUnwindSafe(|| both::run_batches(&program, seed, 12, &mut packet))) {
+        Ok(difference) => difference,
+        Err(_) => Some("in batches: panic".to_owned()),
+    }
 }
 
 /// Takes away whatever is not needed for a difference.

@@ -305,5 +305,8 @@ fn pipelines_agree() {
                 panic!("seed {seed}, fused {fused}: {difference}\n{text}");
             }
         }
+        if let Some(difference) = both::run_batches(&program, seed, 120, &mut packet) {
+            panic!("seed {seed}: {difference}\n{text}");
+        }
     }
 }

@@ -39,7 +39,7 @@ pub fn telemetry() -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
         let ports = [dice.word() as u16, dice.word() as u16];
         bytes.extend(packets::ipv4(&mut dice, 64, [1, destination], 17, ports));
     }
-    let load = lab::Load { packets: bytes, length: 64, room: ROOM };
+    let load = lab::Load::new(bytes, ROOM);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
@@ -138,7 +138,7 @@ pub fn encapsulation() -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH]))
         let source = dice.word() as u32;
         bytes.extend(packets::ipv4(&mut dice, 64, [source, destination], 17, [1000, 2000]));
     }
-    let load = lab::Load { packets: bytes, length: 64, room: ROOM };
+    let load = lab::Load::new(bytes, ROOM);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
@@ -218,7 +218,7 @@ pub fn decapsulation() -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH]))
         packet[50..56].copy_from_slice(&packets::mac_bytes(mac));
         bytes.extend(packet);
     }
-    let load = lab::Load { packets: bytes, length: 64, room: ROOM };
+    let load = lab::Load::new(bytes, ROOM);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; 2 * BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;

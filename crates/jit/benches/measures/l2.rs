@@ -27,13 +27,13 @@ pub fn switch(stations: usize) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; 
         }
     }
     let mut bytes = Vec::new();
-    for _ in 0..(1 << 17) {
+    for _ in 0..(1 << 15) {
         let mut packet = [0; 64];
         packet[..6].copy_from_slice(&packets::mac_bytes(macs[dice.below(macs.len() as u64) as usize]));
         packet[6..14].copy_from_slice(&dice.word().to_be_bytes());
         bytes.extend_from_slice(&packet);
     }
-    let load = lab::Load { packets: bytes, length: 64, room: 0 };
+    let load = lab::Load::new(bytes, 0);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
         let (mut keys, mut found) = ([0; BATCH], [MISS; BATCH]);
         for (key, buffer) in keys.iter_mut().zip(batch.iter()) {

@@ -69,7 +69,7 @@ pub fn router(prefixes: usize) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; 
         let source = dice.word() as u32;
         bytes.extend(packets::ipv4(&mut dice, 64, [source, destination], 17, [1000, 2000]));
     }
-    let load = lab::Load { packets: bytes, length: 64, room: 0 };
+    let load = lab::Load::new(bytes, 0);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
@@ -146,7 +146,7 @@ pub fn guarded_router(rules: usize) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [S
         let ports = if has_ports { header.ports } else { [0, 0] };
         bytes.extend(packets::ipv4(&mut dice, 64, header.addresses, header.protocol, ports));
     }
-    let load = lab::Load { packets: bytes, length: 64, room: 0 };
+    let load = lab::Load::new(bytes, 0);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; 2 * BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;

@@ -78,7 +78,7 @@ pub fn nat(flows: usize, popularity: Popularity) -> (Case, impl FnMut(&mut [Vec<
         bytes.extend(packets::ipv4(&mut dice, 64, addresses, 17, ports));
     }
     drop(tuples);
-    let load = lab::Load { packets: bytes, length: 64, room: 0 };
+    let load = lab::Load::new(bytes, 0);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; 2 * BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;

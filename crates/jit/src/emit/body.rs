@@ -77,8 +77,15 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(blocks[block_id.as_u32() as usize]);
             self.spend(1, block.loc);
             for instr in &block.instrs {
+                if self.scouting.is_none() {
+                    if self.holds_back(&instr.op) {
+                        continue;
+                    }
+                    self.write_held();
+                }
                 self.instr(&instr.op, instr.loc, ways);
             }
+            self.write_held();
             self.terminator(&block.terminator, &blocks, ways);
         }
     }

@@ -38,7 +38,8 @@ impl Emit<'_, '_> {
         let width = self.place_width(place);
         let num = match values {
             Some(values) if algorithm == Algorithm::Csum16 => {
-                let sum = self.internet_checksum(&values);
+                let kept = self.kept_sum(data, |emit| emit.internet_checksum(&values));
+                let sum = kept.unwrap_or_else(|| self.internet_checksum(&values));
                 self.resize(&Num::word(sum, 16), width)
             }
             _ => self.hash(algorithm, data, width),
@@ -209,7 +210,7 @@ impl Emit<'_, '_> {
     }
 
     /// A sum of fewer than 2^16 numbers of 32 bits with the carries added in again, so that 16 bits are left.
-    fn fold(&mut self, sum: Word) -> Word {
+    pub(super) fn fold(&mut self, sum: Word) -> Word {
         let mut sum = sum;
         for bits in [32, 16, 16, 16] {
             let (low, high) = (self.w_and(sum, Word::Known((1 << bits) - 1)), self.w_shr(sum, bits));

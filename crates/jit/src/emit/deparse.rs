@@ -101,7 +101,9 @@ impl Emit<'_, '_> {
         let length = self.b.ins().isub(end, first);
         self.b.ins().store(self.flags.stack, first, at, 0);
         self.b.ins().store(self.flags.stack, length, at, 8);
-        let count = self.w_add(Word::Value(count), Word::Known(1));
+        // Where nothing has been emitted yet there is nothing to put in.
+        let some = self.w_cmp(IntCC::NotEqual, Word::Value(length), Word::Known(0));
+        let count = self.w_add(Word::Value(count), some);
         let count = self.value(count);
         self.b.def_var(runs.count, count);
     }

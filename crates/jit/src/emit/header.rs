@@ -135,6 +135,7 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn set_place(&mut self, which: Which, place: Value) {
+        self.sums_end(which);
         match which {
             Which::Nowhere(_) => {}
             Which::One(header) => match self.places.get(&header).copied() {
@@ -269,6 +270,9 @@ impl Emit<'_, '_> {
         if let Which::Nowhere(_) = which {
             return;
         }
+        if let Which::One(header) = which {
+            self.sums_follow(header, field, num);
+        }
         let (bit, _, bytes) = self.field_at(which, field);
         let place = self.place_to_write(which);
         self.store_field(place, bit, num, bytes);
@@ -276,6 +280,7 @@ impl Emit<'_, '_> {
 
     pub(super) fn copy_header(&mut self, to: &HeaderRef, from: &HeaderRef) {
         let (to, from) = (self.which(to), self.which(from));
+        self.sums_end(to);
         let valid = self.valid(from);
         let source = self.place_to_read(from);
         let (bytes, varbit) = (self.ty(to).fixed_bytes, self.ty(to).varbit_max);

@@ -14,8 +14,10 @@ mod parse;
 mod probe;
 mod scout;
 mod state;
+mod sums;
 mod table;
 mod value;
+mod writes;
 
 use std::collections::HashMap;
 
@@ -68,6 +70,10 @@ pub(crate) struct Emit<'a, 'f> {
     fuel: Option<Variable>,
     /// What the deparser has put together: the run of bytes it is in, and how many lie before.
     run: Option<deparse::Runs>,
+    /// Checksums that are kept.
+    sums: Vec<sums::Sum>,
+    /// Writes that are held back.
+    held: writes::Held,
     /// Where the code goes that stores the state and returns.
     finish: Block,
     /// The step that is being generated.
@@ -136,6 +142,8 @@ impl<'a, 'f> Emit<'a, 'f> {
             ending,
             fuel: None,
             run: None,
+            sums: Vec::new(),
+            held: None,
             finish,
             step: 0,
             notes: None,
@@ -148,6 +156,7 @@ impl<'a, 'f> Emit<'a, 'f> {
     pub(crate) fn unit(mut self, number: usize, steps: &[Step]) {
         self.probe(crate::Part::Before(number));
         self.enter();
+        self.enter_sums(steps);
         for (index, step) in steps.iter().enumerate() {
             self.step = index;
             self.one_step(step);

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 
+pub mod guard;
+
 use std::sync::Arc;
 
 use bits::Bits;
@@ -262,4 +264,95 @@ pub fn run(
         return Some(format!("objects: {}\ncompiled: {}", around(&interpreted), around(&compiled)));
     }
     None
+}
+
+/// Runs packets through the interpreter, and through machine code in batches, in memory that ends where the packet does
+/// or begins where its buffer does; the first difference.
+pub fn run_batches(
+    program: &Arc<Program>,
+    seed: u64,
+    packets: usize,
+    make: &mut dyn FnMut(&mut Dice) -> Vec<u8>,
+) -> Option<String> {
+    let bodies = roles(program);
+    let compiled = match Compiled::new(program, &plan(&bodies, true), Speed::Run) {
+        Ok(compiled) => compiled,
+        Err(unsupported) => return Some(unsupported.to_string()),
+    };
+    let (mut one, mut other) = (Objects::new(program), Objects::new(program));
+    fill(program, &mut one, seed);
+    fill(program, &mut other, seed);
+    let mut dice = Dice(seed ^ 0xba7c4);
+    let mut memory: Vec<guard::Guarded> = (0..50).map(|_| guard::Guarded::new(64 << 10)).collect();
+    let mut state = PacketState::new(program, Vec::new());
+    let mut packet = compiled.packet(Vec::new());
+    let mut done = 0;
+    while done < packets {
+        let now = Now { ns: done as u64 * 100_000_000 };
+        let count = 1 + dice.below(memory.len() as u64) as usize;
+        let room = dice.below(3) as usize * 20;
+        let mut expected = Vec::new();
+        let mut buffers = Vec::new();
+        for memory in &mut memory[..count] {
+            let data = make(&mut dice);
+            state.restart(program, data.clone());
+            let mut ending = Ending::Return;
+            for body in &bodies {
+                ending = Interpreter::run(program, &mut one, *body, &mut state, now, &mut ());
+                if matches!(ending, Ending::AssertFailed(_) | Ending::OutOfFuel(_) | Ending::Pending(_)) {
+                    break;
+                }
+            }
+            let buffer = memory.place(room + data.len(), dice.below(4) > 0);
+            buffer[..room].fill(0xee);
+            buffer[room..].copy_from_slice(&data);
+            buffers.push(buffer);
+            expected.push((data, ending, state.finish(), state.requests().to_vec()));
+        }
+        let mut difference = None;
+        let mut seen = Vec::new();
+        compiled.run_batch(
+            0,
+            &mut packet,
+            &mut other,
+            now,
+            &mut buffers,
+            room,
+            |_, _| {},
+            |number, turn, outcome| {
+                let requests = turn.take_requests();
+                seen.push((number, outcome, turn.output_start(), turn.replaced(), requests));
+            },
+        );
+        for (place, (number, outcome, start, replaced, requests)) in seen.into_iter().enumerate() {
+            let (data, ending, finished, asked) = &expected[number];
+            let whole = match (start, replaced) {
+                (Some(start), _) => buffers[number][start..].to_vec(),
+                (None, replaced) => replaced.unwrap_or_default(),
+            };
+            let (same, sends) = match outcome {
+                Outcome::Done(compiled) => (compiled == *ending, true),
+                Outcome::Failed(_, compiled) => (compiled == *ending, false),
+                Outcome::Stopped(_) => (false, false),
+            };
+            let what = if place != number {
+                format!("packet {number} came as number {place}")
+            } else if !same {
+                format!("ends with {ending:?}, compiled {outcome:?}")
+            } else if sends && whole != *finished {
+                format!("sends {finished:02x?}, compiled {whole:02x?}")
+            } else if requests != *asked {
+                format!("asks for {asked:?}, compiled {requests:?}")
+            } else {
+                continue;
+            };
+            difference =
+                difference.or_else(|| Some(format!("in a batch: packet {} {data:02x?}: {what}", done + number)));
+        }
+        if difference.is_some() {
+            return difference;
+        }
+        done += count;
+    }
+    (format!("{one:?}") != format!("{other:?}")).then(|| "in batches: objects differ".to_owned())
 }

@@ -1,0 +1,170 @@
+//! Checksums that are computed twice over the same fields of a header, as whoever verifies a checksum and updates it
+//! does: the sum of the first time is kept and follows what is written to the fields (RFC 1624), so that the second time
+//! need not read them all.
+//!
+//! A sum of 16-bit words in ones' complement is 0 only if all words are, and a sum that has been changed step by step
+//! cannot tell that from 0xffff. So what comes out as 0xffff is computed anew.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_frontend::Variable;
+use ir::{Algorithm, Data, Expr, HeaderId, HeaderRef, Op, Program};
+
+use super::Emit;
+use super::header::Which;
+use super::value::{Num, Word};
+use crate::Step;
+use crate::walk::{self, Use};
+
+/// Wider fields are not followed.
+const MAX_WIDTH: u32 = 48;
+
+/// A sum that is kept.
+#[derive(Clone)]
+pub(super) struct Sum {
+    header: HeaderId,
+    /// For each field that is covered, how far its value lies from the low end of its 16-bit word.
+    shifts: HashMap<u32, u32>,
+    /// The fields in their order.
+    fields: Vec<u32>,
+    /// The sum, and whether it holds, 0 or 1.
+    sum: Variable,
+    holds: Variable,
+}
+
+/// The header and its fields, if a checksum covers these alone.
+fn covers(program: &Program, data: &[Data]) -> Option<(HeaderId, Vec<u32>)> {
+    let each = |piece: &Data| match piece {
+        Data::Value(Expr::Field(HeaderRef::Header(header), field)) => Some((*header, *field)),
+        _ => None,
+    };
+    let all: Vec<(HeaderId, u32)> = data.iter().map(each).collect::<Option<_>>()?;
+    let (header, _) = *all.first()?;
+    let fields: Vec<u32> = all.iter().map(|(_, field)| *field).collect();
+    let widths = |field: &u32| program.layout(header).fields[*field as usize].width <= MAX_WIDTH;
+    let once = fields.iter().enumerate().all(|(at, field)| !fields[..at].contains(field));
+    let in_stack = program
+        .stacks
+        .values()
+        .any(|stack| (stack.first.as_u32()..stack.first.as_u32() + stack.size).contains(&header.as_u32()));
+    (all.iter().all(|(other, _)| *other == header) && fields.iter().all(widths) && once && !in_stack)
+        .then_some((header, fields))
+}
+
+impl Emit<'_, '_> {
+    /// Finds the sums that are worth keeping in a unit.
+    pub(super) fn enter_sums(&mut self, steps: &[Step]) {
+        let program = self.program;
+        let mut found: Vec<(HeaderId, Vec<u32>, usize)> = Vec::new();
+        for step in steps {
+            let Step::Run(body) = step else { continue };
+            let mut bodies = vec![*body];
+            walk::body(program, &program.bodies[*body], &mut |used| {
+                if let Use::Apply(table) = used {
+                    bodies.extend(program.tables[table].actions.iter().map(|a| program.actions[a.action].body));
+                }
+            });
+            let blocks = bodies.into_iter().flat_map(|body| program.bodies[body].blocks.values());
+            for instr in blocks.flat_map(|block| &block.instrs) {
+                let Op::Compute(_, Algorithm::Csum16, data) = &instr.op else { continue };
+                let Some((header, fields)) = covers(program, data) else { continue };
+                match found.iter_mut().find(|(other, others, _)| (*other, &*others) == (header, &fields)) {
+                    Some((_, _, times)) => *times += 1,
+                    None => found.push((header, fields, 1)),
+                }
+            }
+        }
+        let zero = self.number(0);
+        for (header, fields, _) in found.into_iter().filter(|(_, _, times)| *times > 1) {
+            let mut end = 0;
+            let mut shifts = HashMap::new();
+            for field in &fields {
+                end += program.layout(header).fields[*field as usize].width;
+                shifts.insert(*field, (16 - end % 16) % 16);
+            }
+            let word = cranelift_codegen::ir::types::I64;
+            let (sum, holds) = (self.b.declare_var(word), self.b.declare_var(word));
+            self.b.def_var(sum, zero);
+            self.b.def_var(holds, zero);
+            self.sums.push(Sum { header, shifts, fields, sum, holds });
+        }
+    }
+
+    /// The checksum of fields whose sum is kept; `None` if it is not.
+    pub(super) fn kept_sum(&mut self, data: &[Data], whole: impl FnOnce(&mut Self) -> Word) -> Option<Word> {
+        let (header, fields) = covers(self.program, data)?;
+        let at = self.sums.iter().position(|sum| sum.header == header && sum.fields == fields)?;
+        let Sum { sum, holds, .. } = self.sums[at].clone();
+        let result = self.b.declare_var(cranelift_codegen::ir::types::I64);
+        let (known, anew, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let held = Word::Value(self.b.use_var(holds));
+        self.branch(held, known, anew);
+        self.b.switch_to_block(known);
+        let kept = Word::Value(self.b.use_var(sum));
+        let folded = self.fold(kept);
+        let doubtful = self.w_cmp(IntCC::Equal, folded, Word::Known(0xffff));
+        let value = self.w_xor(folded, Word::Known(0xffff));
+        let value = self.value(value);
+        self.b.def_var(result, value);
+        self.branch(doubtful, anew, on);
+        self.b.switch_to_block(anew);
+        let value = whole(self);
+        let new_sum = self.w_xor(value, Word::Known(0xffff));
+        let (value, new_sum, one) = (self.value(value), self.value(new_sum), self.number(1));
+        self.b.def_var(result, value);
+        self.b.def_var(sum, new_sum);
+        self.b.def_var(holds, one);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
+        Some(Word::Value(self.b.use_var(result)))
+    }
+
+    /// A field is about to be written: sums that cover it follow.
+    pub(super) fn sums_follow(&mut self, header: HeaderId, field: u32, new: &Num) {
+        for at in 0..self.sums.len() {
+            if self.sums[at].header != header {
+                continue;
+            }
+            let Some(shift) = self.sums[at].shifts.get(&field).copied() else { continue };
+            let variable = self.sums[at].sum;
+            let old = self.read_field(&HeaderRef::Header(header), field);
+            let old = self.in_place(&old, shift);
+            let new = self.in_place(new, shift);
+            let sum = Word::Value(self.b.use_var(variable));
+            // Both have at most 17 bits, so that sums of very many changes fit.
+            let sum = self.w_add(sum, new);
+            let sum = self.w_add(sum, Word::Known(0x1_fffe));
+            let sum = self.w_sub(sum, old);
+            let sum = self.value(sum);
+            self.b.def_var(variable, sum);
+        }
+    }
+
+    /// A value of up to 48 bits where it lies in its word, folded to 17 bits.
+    fn in_place(&mut self, num: &Num, shift: u32) -> Word {
+        let placed = self.w_shl(num.low(), shift);
+        // From 64 bits to 33, to 18, to 17.
+        let folds: &[u32] = match num.width + shift {
+            33.. => &[32, 16, 16],
+            17.. => &[16],
+            _ => &[],
+        };
+        folds.iter().fold(placed, |sum, bits| {
+            let (low, high) = (self.w_and(sum, Word::Known((1 << bits) - 1)), self.w_shr(sum, *bits));
+            self.w_add(low, high)
+        })
+    }
+
+    /// A header is about to become another: its sums do not hold any more.
+    pub(super) fn sums_end(&mut self, which: Which) {
+        let Which::One(header) = which else { return };
+        for at in 0..self.sums.len() {
+            if self.sums[at].header == header {
+                let (variable, zero) = (self.sums[at].holds, self.number(0));
+                self.b.def_var(variable, zero);
+            }
+        }
+    }
+}
