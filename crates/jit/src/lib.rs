@@ -16,6 +16,12 @@
 //! frame. A unit that is *fresh* is the first to see a packet and takes everything but the plan's visible slots to be 0,
 //! without reading it.
 //!
+//! # Batches
+//!
+//! [`Compiled::run_batch`] runs many packets in one call. Up to 32 of them are scouted before the first one runs: a
+//! second function for each fresh unit notes which keys they will look up, tables are asked for all of these at once, and
+//! packets whose key is the noted one find their record without a call. Nothing but time tells the difference.
+//!
 //! # What can go wrong
 //!
 //! Compiling can fail: [`Unsupported`] says why, and whoever runs the program interprets it. Running cannot: packets
