@@ -6,7 +6,7 @@ use source::{Diagnostic, FileId, Span};
 
 use super::scope::{Binding, Symbol};
 use super::{Checker, VarKind};
-use crate::ast::{DeclKind, Direction, Ident, StructKind};
+use crate::ast::{self, DeclKind, Direction, Ident, StructKind};
 use crate::lex::{Token, TokenKind};
 use crate::lint::is_shipped;
 use crate::typed::{ActionId, Annotations, InstanceId, TableId, Type, ValueSetId, VarId};
@@ -158,6 +158,8 @@ impl Checker<'_> {
         for (index, decl) in self.program.decls.iter().enumerate().filter(|(_, decl)| decl.span.file == main) {
             let (name, code, what) = match &decl.kind {
                 _ if decl.annotations.iter().any(|annotation| &*annotation.name.name == "noWarn") => continue,
+                // `const bool _ = static_assert(...)` is there for the assertion.
+                DeclKind::Const { value, .. } if is_assertion(value) => continue,
                 DeclKind::Const { name, .. } => (name, "unused-constant", "constant"),
                 DeclKind::Struct { kind: StructKind::Struct, name, .. } => (name, "unused-type", "struct"),
                 DeclKind::Struct { kind: StructKind::Header, name, .. } => (name, "unused-header", "header"),
@@ -176,7 +178,11 @@ impl Checker<'_> {
             let is_next =
                 |(n, other): &(usize, &(usize, _, &str, _))| other.0 == index + n && other.2 == "unused-constant";
             let row = rest.iter().enumerate().take_while(is_next).count().max(1);
-            let more = if row > 1 { format!(", nor are the {} behind it", row - 1) } else { String::new() };
+            let more = match row {
+                1 => String::new(),
+                2 => ", nor is the one behind it".to_owned(),
+                _ => format!(", nor are the {} behind it", row - 1),
+            };
             found.push((name.span, code, format!("{what} `{}` is never used{more}", name.name)));
             rest = &rest[row..];
         }
@@ -236,4 +242,10 @@ impl Checker<'_> {
             );
         }
     }
+}
+
+/// Whether a constant's value is what `static_assert` gives.
+fn is_assertion(value: &ast::Expr) -> bool {
+    let ast::ExprKind::Call { callee, .. } = &value.kind else { return false };
+    matches!(&callee.kind, ast::ExprKind::Name { name, .. } if &*name.name == "static_assert")
 }

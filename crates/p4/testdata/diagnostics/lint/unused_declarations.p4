@@ -35,3 +35,4 @@ control CT<M>(inout M m);
 parser Unused<H>(packet_in p, out H h, inout by_signature m);
 package top<M>(CT<M> c);
 top(C()) main;
+const bool checked = static_assert(BITS == 8, "a byte");
