@@ -21,6 +21,8 @@ use crate::output::{Failure, Output};
 
 /// The port that IANA gave P4Runtime.
 const P4RUNTIME_PORT: u16 = 9559;
+/// Nobody else reaches this.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The largest certificate or key file, in bytes.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
@@ -28,8 +30,8 @@ const MAX_PEM_BYTES: u64 = 1 << 20;
 #[derive(Args, Debug, Clone)]
 pub struct ControlArgs {
     /// Serve P4Runtime, on 127.0.0.1:9559 or on this address: ADDRESS:PORT, or PORT alone for this machine only.
-    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", help_heading = "P4Runtime")]
-    pub p4runtime: Option<String>,
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = address, help_heading = "P4Runtime")]
+    pub p4runtime: Option<SocketAddr>,
 
     /// The device id that controllers ask for.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "P4Runtime", value_parser = clap::value_parser!(u64).range(1..))]
@@ -89,7 +91,7 @@ pub fn pipeline(args: &ProgramArgs, program: Arc<ir::Program>) -> Result<Pipelin
 
 /// Starts a server for a switch that is about to run.
 pub fn serve(args: &ControlArgs, pipeline: Pipeline, switch: &Switch, output: &Output) -> Result<Served, Failure> {
-    let address = address(args.p4runtime.as_deref().unwrap_or_default())?;
+    let address = args.p4runtime.unwrap_or(SocketAddr::new(HERE, P4RUNTIME_PORT));
     let tls = tls(args)?;
     let config = switch.config().clone();
     let settings = Settings {
@@ -149,31 +151,33 @@ impl Control for Turns {
 }
 
 /// What `--p4runtime` says.
-fn address(text: &str) -> Result<SocketAddr, Failure> {
-    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+fn address(text: &str) -> Result<SocketAddr, String> {
     if text.is_empty() {
-        return Ok(SocketAddr::new(here, P4RUNTIME_PORT));
+        return Ok(SocketAddr::new(HERE, P4RUNTIME_PORT));
     }
     if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
-        return Ok(SocketAddr::new(here, port));
+        return Ok(SocketAddr::new(HERE, port));
     }
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, P4RUNTIME_PORT));
     }
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| {
-        Failure::Usage(format!(
-            "--p4runtime {text}: this is no address; give ADDRESS:PORT or PORT, or put --p4runtime behind the program"
-        ))
-    })
+    found.ok_or_else(|| "give ADDRESS:PORT or PORT, or put --p4runtime behind the program".to_owned())
 }
 
 fn tls(args: &ControlArgs) -> Result<Option<Tls>, Failure> {
     let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
-    let pem = |path: &PathBuf| crate::load::read(path, MAX_PEM_BYTES).map(String::into_bytes);
+    let pem = |path: &PathBuf, what: &str, mark: &str| {
+        let text = crate::load::read(path, MAX_PEM_BYTES)?;
+        match text.contains(mark) {
+            true => Ok(text.into_bytes()),
+            false => Err(Failure::Input(format!("{} has no {what} in PEM form", path.display()))),
+        }
+    };
+    let certificates = |path: &PathBuf| pem(path, "certificate", "-----BEGIN CERTIFICATE-----");
     Ok(Some(Tls {
-        certificate: pem(certificate)?,
-        key: pem(key)?,
-        client_authority: args.tls_ca.as_ref().map(pem).transpose()?,
+        certificate: certificates(certificate)?,
+        key: pem(key, "private key", "PRIVATE KEY-----")?,
+        client_authority: args.tls_ca.as_ref().map(certificates).transpose()?,
     }))
 }
