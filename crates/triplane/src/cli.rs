@@ -179,6 +179,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
 
+    /// Forward on so many threads: a number, or `auto` for one a core. All frames of a flow take one.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = workers)]
+    pub workers: usize,
+
     /// Run on the interpreter, not as machine code.
     #[arg(long)]
     pub interpret: bool,
@@ -194,6 +198,17 @@ pub struct RunArgs {
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// The most workers there can be.
+const MAX_WORKERS: usize = 64;
+
+fn workers(text: &str) -> Result<usize, String> {
+    if text == "auto" {
+        return Ok(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_WORKERS)));
+    }
+    let number = text.parse().ok().filter(|number| (1..=MAX_WORKERS).contains(number));
+    number.ok_or_else(|| format!("give a number from 1 to {MAX_WORKERS}, or `auto` for one a core"))
 }
 
 /// `triplane check`

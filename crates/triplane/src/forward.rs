@@ -1,5 +1,11 @@
 //! Drives a switch: in real time between its ports, or from capture to capture in the captures' time.
 
+mod crew;
+mod flow;
+mod shared;
+
+use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +16,7 @@ use v1model::Switch;
 
 use crate::messages::Messages;
 use crate::worker::{Clock, OnLoss, Worker};
+use crew::Crew;
 
 /// The longest wait between two looks at the stop flag.
 const MAX_WAIT: Duration = Duration::from_millis(100);
@@ -28,19 +35,31 @@ pub trait Control: Send {
 
 /// A switch with its ports.
 pub struct Forwarder {
+    /// The worker, or the owner of the crew's switches.
     worker: Worker,
+    crew: Option<Crew>,
     control: Option<Box<dyn Control>>,
 }
 
 impl Forwarder {
     /// A switch and drivers for its ports.
     pub fn new(switch: Switch, ports: Vec<(PortId, Box<dyn Port>)>) -> Self {
-        Forwarder { worker: Worker::new(switch, ports), control: None }
+        Forwarder { worker: Worker::new(switch, ports), crew: None, control: None }
+    }
+
+    /// A switch that several workers run, for live ports. A port has a driver for each, or one for all.
+    ///
+    /// # Errors
+    /// If the process can open no more descriptors.
+    pub fn with_workers(switch: Switch, ports: Vec<(PortId, Vec<Box<dyn Port>>)>, workers: usize) -> io::Result<Self> {
+        let (worker, crew) = Crew::new(switch, ports, workers)?;
+        Ok(Forwarder { worker, crew: Some(crew), control: None })
     }
 
     /// Where what the switch tells the control plane goes; it is counted in any case.
     #[must_use]
     pub fn with_messages(mut self, messages: Messages) -> Self {
+        self.crew.iter_mut().for_each(|crew| crew.set_messages(&messages));
         self.worker.set_messages(messages);
         self
     }
@@ -48,7 +67,10 @@ impl Forwarder {
     /// Who is told at once of a port that goes away.
     #[must_use]
     pub fn on_loss(mut self, on_loss: OnLoss) -> Self {
-        self.worker.set_on_loss(on_loss);
+        match &mut self.crew {
+            Some(crew) => crew.set_on_loss(on_loss),
+            None => self.worker.set_on_loss(on_loss),
+        }
         self
     }
 
@@ -76,12 +98,32 @@ impl Forwarder {
 
     /// The drivers' own counts, by port.
     pub fn port_stats(&self) -> impl Iterator<Item = (PortId, &str, PortStats)> {
-        self.worker.ports().iter().map(|port| (port.id, port.driver.name(), port.driver.stats()))
+        let mut order = Vec::new();
+        let mut all: BTreeMap<PortId, (&str, PortStats)> = BTreeMap::new();
+        for port in self.workers().flat_map(Worker::ports) {
+            let stats = port.driver.stats();
+            all.entry(port.id).and_modify(|(_, sum)| *sum = crew::plus(*sum, stats)).or_insert_with(|| {
+                order.push(port.id);
+                (port.driver.name(), stats)
+            });
+        }
+        order.into_iter().map(move |id| (id, all[&id].0, all[&id].1))
+    }
+
+    /// The owner first, whose ports are in the order they were given.
+    fn workers(&self) -> impl Iterator<Item = &Worker> {
+        std::iter::once(&self.worker).chain(self.crew.iter().flat_map(Crew::workers))
     }
 
     /// The failures of ports that went away on the way.
     pub fn failures(&self) -> impl Iterator<Item = (PortId, &PortError)> {
-        self.worker.ports().iter().filter_map(|port| port.failed.as_ref().map(|error| (port.id, error)))
+        let mut failed = BTreeMap::new();
+        for port in self.workers().flat_map(Worker::ports) {
+            if let Some(error) = &port.failed {
+                failed.entry(port.id).or_insert(error);
+            }
+        }
+        failed.into_iter()
     }
 
     /// Forwards in real time until `stop` is set, `limit` is over, or no port is left. A port that fails is taken
@@ -89,6 +131,9 @@ impl Forwarder {
     pub fn run_live(&mut self, stop: &AtomicBool, limit: Option<Duration>) {
         let clock = Clock::start();
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        if let Some(crew) = &mut self.crew {
+            return crew.run(&mut self.worker, &mut self.control, stop, deadline);
+        }
         let left = || deadline.map_or(MAX_WAIT, |at| at.saturating_duration_since(Instant::now()).min(MAX_WAIT));
         while !stop.load(Ordering::Relaxed) && !left().is_zero() {
             if let Some(control) = &mut self.control {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use ir::Program;
@@ -18,7 +18,8 @@ use crate::output::Failure;
 #[derive(Default)]
 pub struct Messages {
     counts: BTreeMap<String, u64>,
-    file: Option<BufWriter<File>>,
+    /// Shared with other workers' messages: whole lines go in.
+    file: Option<Arc<Mutex<BufWriter<File>>>>,
     /// Why the file took no more.
     failed: Option<std::io::Error>,
     /// The P4Runtime server.
@@ -29,7 +30,7 @@ impl Messages {
     /// Writes every message to a file, a JSON object a line.
     pub fn to_file(path: &Path) -> Result<Messages, Failure> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Messages { file: Some(BufWriter::new(file)), ..Messages::default() })
+        Ok(Messages { file: Some(Arc::new(Mutex::new(BufWriter::new(file)))), ..Messages::default() })
     }
 
     /// Passes every message on to a P4Runtime server too.
@@ -51,9 +52,10 @@ impl Messages {
     fn take(&mut self, program: &Program, notification: &Notification) {
         let (what, message) = describe(program, notification);
         *self.counts.entry(what).or_default() += 1;
-        if let Some(file) = &mut self.file
-            && let Err(error) = writeln!(file, "{message}")
-        {
+        let line = |file: &Arc<Mutex<BufWriter<File>>>| {
+            writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{message}")
+        };
+        if let Some(Err(error)) = self.file.as_ref().map(line) {
             self.failed = Some(error);
             self.file = None;
         }
@@ -64,7 +66,21 @@ impl Messages {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        Ok(self.file.as_mut().map_or(Ok(()), Write::flush)?)
+        let flush = |file: &Arc<Mutex<BufWriter<File>>>| file.lock().unwrap_or_else(PoisonError::into_inner).flush();
+        Ok(self.file.as_ref().map_or(Ok(()), flush)?)
+    }
+
+    /// For another worker's messages, which go where these go.
+    pub fn another(&self) -> Messages {
+        Messages { file: self.file.clone(), teller: self.teller.clone(), ..Messages::default() }
+    }
+
+    /// Takes over what another worker's messages have counted, and why the file took no more.
+    pub fn add(&mut self, other: &mut Messages) {
+        for (what, count) in std::mem::take(&mut other.counts) {
+            *self.counts.entry(what).or_default() += count;
+        }
+        self.failed = self.failed.take().or(other.failed.take());
     }
 
     /// Kinds of message and how many there were.

@@ -137,6 +137,11 @@ impl Worker {
         self.send();
     }
 
+    /// The switch, to change between two turns.
+    pub fn switch_mut(&mut self) -> &mut Switch {
+        &mut self.switch
+    }
+
     /// The ports.
     pub fn ports(&self) -> &[Attached] {
         &self.ports

@@ -46,12 +46,23 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     if let Some(path) = &args.entries {
         loader.apply(path, &mut switch, output)?;
     }
+    let workers = count_workers(args, &specs, output);
+    let opened = match workers {
+        1 => PortSpec::open_all(&specs)?.into_iter().map(|driver| vec![driver]).collect(),
+        _ => PortSpec::open_for_workers(&specs, workers)?,
+    };
     let mut drivers = Vec::new();
-    for (spec, driver) in specs.iter().zip(PortSpec::open_all(&specs)?) {
-        if let Some(note) = driver.note() {
+    for (spec, of_port) in specs.iter().zip(opened) {
+        for note in of_port.iter().filter_map(|driver| driver.note()) {
             output.note(&format!("port {}: {note}", spec.number));
         }
-        drivers.push((PortId(u32::from(spec.number)), driver));
+        if workers > of_port.len() {
+            output.note(&format!(
+                "port {}: one worker receives and deals frames out by flow; ports through AF_PACKET are split by the kernel",
+                spec.number
+            ));
+        }
+        drivers.push((PortId(u32::from(spec.number)), of_port));
     }
     let messages = match &args.messages {
         Some(path) => Messages::to_file(path)?,
@@ -66,7 +77,14 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         }
         None => (None, messages),
     };
-    let mut forwarder = Forwarder::new(switch, drivers).with_messages(messages);
+    let forwarder = match workers {
+        1 => Forwarder::new(
+            switch,
+            drivers.into_iter().flat_map(|(id, of_port)| of_port.into_iter().map(move |driver| (id, driver))).collect(),
+        ),
+        _ => Forwarder::with_workers(switch, drivers, workers).context("cannot make a pair of sockets")?,
+    };
+    let mut forwarder = forwarder.with_messages(messages);
     let listening = match served {
         Some((listening, turns)) => {
             forwarder = forwarder.with_control(Box::new(turns));
@@ -95,6 +113,18 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
     forwarder.messages_mut().finish()?;
     report_failures(&forwarder, offline)
+}
+
+/// How many workers there can be: captures have one order of frames, which one worker keeps.
+fn count_workers(args: &RunArgs, specs: &[PortSpec], output: &Output) -> usize {
+    let capture = specs.iter().find(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
+    match capture {
+        Some(spec) if args.workers > 1 => {
+            output.note(&format!("port {} is a capture, whose frames have one order: one worker runs", spec.number));
+            1
+        }
+        _ => args.workers,
+    }
 }
 
 /// A flag that Ctrl-C or a termination request sets; a second Ctrl-C ends the process at once.
