@@ -16,8 +16,9 @@ use source::{Diagnostics, SourceMap};
 const ENTRIES: u64 = 1_000_000;
 /// Lookups of a batch, after which a worker takes the newest version.
 const BATCH: u64 = 32;
-/// Changes that are published together.
+/// The fewest changes that are published together; where the writer is late it is all that are due.
 const TOGETHER: u64 = 100;
+const MOST_TOGETHER: u64 = 5_000;
 const ROUND: Duration = Duration::from_millis(700);
 const ROUNDS: usize = 7;
 
@@ -89,7 +90,7 @@ struct Written {
     waited: u64,
 }
 
-/// Changes entries at a rate, `TOGETHER` at once: one is deleted, one inserted, the others modified.
+/// Changes entries at a rate, many at once: one is deleted and inserted again, the others are modified.
 fn write(owner: &mut Objects, program: &Program, table: TableId, rate: u64, stop: &AtomicBool) -> Written {
     let mut written = Written::default();
     let begin = Instant::now();
@@ -105,9 +106,11 @@ fn write(owner: &mut Objects, program: &Program, table: TableId, rate: u64, stop
             std::thread::yield_now();
             continue;
         }
-        for at in 0..TOGETHER {
+        let owed = begin.elapsed().as_nanos() as u64 * rate / 1_000_000_000 - written.changes;
+        let count = owed.clamp(TOGETHER, MOST_TOGETHER);
+        for at in 0..count {
             flow = (flow + 7919) % ENTRIES;
-            let new = entry(program, flow, written.changes);
+            let new = entry(program, flow, written.changes & 0xffff_ffff);
             if at == 0 {
                 owner.delete(table, &new.keys, 0).expect("the flow is there");
                 owner.insert(table, new).expect("the flow is not there");
@@ -116,7 +119,7 @@ fn write(owner: &mut Objects, program: &Program, table: TableId, rate: u64, stop
             }
         }
         owner.publish();
-        written.changes += TOGETHER;
+        written.changes += count;
     }
     written
 }
