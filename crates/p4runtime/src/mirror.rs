@@ -9,9 +9,10 @@ use std::sync::Arc;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 
+use crate::bytestring::shortest;
 use crate::schema::Schema;
 use crate::shelf::Shelf;
-use crate::translate::{default_of, encode_key, entry_of};
+use crate::translate::{default_of, encode_key, entry_of, print_call, print_matches};
 
 /// An entry's key in bytes.
 pub(crate) type EntryKey = Box<[u8]>;
@@ -81,8 +82,8 @@ pub(crate) struct Mirror {
 impl Mirror {
     /// The state of a switch that has just been made, or was given entries from a file.
     pub(crate) fn of(schema: &Schema, switch: &v1model::Switch) -> Mirror {
-        let mut mirror = Mirror::default();
-        mirror.profiles = schema.tables.values().filter_map(|table| Some((table.id, table.profile?))).collect();
+        let profiles = schema.tables.values().filter_map(|table| Some((table.id, table.profile?))).collect();
+        let mut mirror = Mirror { profiles, ..Mirror::default() };
         for table in schema.tables.values() {
             let mut entries = Entries::default();
             for installed in switch.objects().entries(table.ir) {
@@ -102,7 +103,73 @@ impl Mirror {
             let initial = engine::ActionCall { action, args: args.clone() };
             mirror.initial.insert(table.id, default_of(schema, table, &initial));
         }
+        mirror.take_profiles(schema, switch);
+        mirror.take_replication(switch);
+        mirror.take_value_sets(schema, switch);
         mirror
+    }
+
+    fn take_profiles(&mut self, schema: &Schema, switch: &v1model::Switch) {
+        for profile in schema.profiles.values() {
+            for (id, call) in switch.objects().members(profile.ir) {
+                self.members.insert((profile.id, id), Arc::new(print_call(schema, call)));
+            }
+            for (id, members, max_size) in switch.objects().groups(profile.ir) {
+                let member = |member: &engine::GroupMember| v1::action_profile_group::Member {
+                    member_id: member.member,
+                    weight: if profile.weights_disallowed { 0 } else { member.weight as i32 },
+                    watch_kind: member.watch_port.map(|port| {
+                        v1::action_profile_group::member::WatchKind::WatchPort(shortest(&port.to_be_bytes()))
+                    }),
+                };
+                let group = v1::ActionProfileGroup {
+                    action_profile_id: profile.id,
+                    group_id: id,
+                    members: members.iter().map(member).collect(),
+                    max_size: max_size as i32,
+                };
+                self.groups.insert((profile.id, id), Arc::new(group));
+            }
+        }
+    }
+
+    fn take_replication(&mut self, switch: &v1model::Switch) {
+        let replica = |replica: &switch::Replica| {
+            let port = |port: switch::PortId| shortest(&port.0.to_be_bytes());
+            let instance = u32::from(replica.rid);
+            let backup = |backup: &switch::PortId| v1::BackupReplica { port: port(*backup), instance };
+            v1::Replica {
+                port_kind: Some(v1::replica::PortKind::Port(port(replica.port))),
+                instance,
+                backup_replicas: replica.backups.iter().map(backup).collect(),
+            }
+        };
+        for (multicast_group_id, group) in switch.multicast_groups().iter() {
+            let replicas = group.replicas.iter().map(replica).collect();
+            let entry = v1::MulticastGroupEntry { multicast_group_id, replicas, ..Default::default() };
+            self.multicast.insert(multicast_group_id, Arc::new(entry));
+        }
+        // A session that copies to a group as well is none that a controller can write.
+        for (session_id, session) in switch.mirror_sessions().iter().filter(|(_, session)| session.group.is_none()) {
+            let entry = v1::CloneSessionEntry {
+                session_id,
+                replicas: session.replicas.iter().map(replica).collect(),
+                packet_length_bytes: session.max_bytes.map_or(0, |bytes| i32::try_from(bytes).unwrap_or(i32::MAX)),
+                ..Default::default()
+            };
+            self.clones.insert(session_id, Arc::new(entry));
+        }
+    }
+
+    fn take_value_sets(&mut self, schema: &Schema, switch: &v1model::Switch) {
+        for set in schema.value_sets.values() {
+            let members = switch.objects().value_set(set.ir).iter();
+            let member = |keys: &Vec<ir::KeyValue>| v1::ValueSetMember { r#match: print_matches(&set.fields, keys) };
+            let members: Vec<_> = members.map(member).collect();
+            if !members.is_empty() {
+                self.value_sets.insert(set.id, members);
+            }
+        }
     }
 
     pub(crate) fn has_sets(&self, profile: u32) -> bool {

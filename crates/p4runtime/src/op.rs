@@ -238,7 +238,7 @@ impl Op {
             }
             Op::SetRegister(id, None, value) => {
                 let all = 0..objects.register_size(id);
-                let before = all.map(|index| Ok(objects.register(id, index)?)).collect::<Result<_, _>>()?;
+                let before = all.map(|index| objects.register(id, index)).collect::<Result<_, _>>()?;
                 objects.fill_register(id, value)?;
                 Ok(Undo::Registers(id, before))
             }
@@ -343,7 +343,7 @@ impl Undo {
 
     fn run_on(self, objects: &mut Objects, was: &str) {
         match self {
-            Undo::RemoveEntry { table, keys, priority } => drop(objects.delete(table, &keys, priority).expect(was)),
+            Undo::RemoveEntry { table, keys, priority } => objects.delete(table, &keys, priority).expect(was),
             Undo::Entry { table, before, removed } => restore(objects, table, *before, removed),
             Undo::Group(profile, id, members, max) => objects.insert_group(profile, id, members, max).expect(was),
             Undo::Counters(id, values) => {

@@ -109,7 +109,7 @@ fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
         .map_err(|_| Refusal::invalid("p4_device_config is no text; this switch takes the text of a P4 program"))
 }
 
-fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
+pub(crate) fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
     let arch = v1model::description::V1Model;
     let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());

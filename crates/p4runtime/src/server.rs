@@ -572,3 +572,7 @@ pub(crate) fn reconcile(
         ))),
     }
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

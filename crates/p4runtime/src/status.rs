@@ -94,9 +94,10 @@ impl Refusal {
     }
 }
 
-/// Bytes of messages that a status carries for single updates; what is beyond keeps its code and loses its words, since
-/// all of it travels in the trailer of the answer.
-const MAX_DETAIL_BYTES: usize = 256 << 10;
+/// Bytes of words that a status carries for single updates; what is beyond keeps its code and loses its words. All of it
+/// travels in the trailer of the answer, for which clients have 8 to 16 KiB unless they ask for more, and without room
+/// they see nothing at all (specification, "gRPC Metadata Maximum Size").
+const MAX_DETAIL_BYTES: usize = 4 << 10;
 
 /// How a whole call ends when it does not end well.
 #[derive(Clone, Debug, PartialEq)]

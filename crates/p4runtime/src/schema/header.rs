@@ -54,7 +54,7 @@ impl ControllerHeader {
             }
         };
         let bits: u64 = parts.iter().map(|part| u64::from(part.width)).sum();
-        bits.is_multiple_of(8).then(|| ControllerHeader { bytes: (bits / 8) as usize, parts })
+        bits.is_multiple_of(8).then_some(ControllerHeader { bytes: (bits / 8) as usize, parts })
     }
 
     /// A packet from the program as metadata and payload; `None` if it is shorter than the header.

@@ -60,7 +60,7 @@ impl Translator<'_> {
 }
 
 /// An action of the program as the controller sees it.
-pub(super) fn print_call(schema: &Schema, call: &ActionCall) -> v1::Action {
+pub(crate) fn print_call(schema: &Schema, call: &ActionCall) -> v1::Action {
     let action = schema.action_ids.get(&call.action).and_then(|id| schema.actions.get(id));
     let Some(action) = action else { return v1::Action::default() };
     let param = |(param, value): (&crate::schema::Field, &bits::Bits)| v1::action::Param {

@@ -22,6 +22,7 @@ use crate::op::Op;
 use crate::schema::Schema;
 use crate::status::Refusal;
 
+pub(crate) use action::print_call;
 pub(crate) use array::{counter_data, no_colours, parse_index, print_meter};
 pub(crate) use matching::{encode_key, parse_matches, print_matches};
 pub(crate) use table::{default_of, entry_of, parse_key};
