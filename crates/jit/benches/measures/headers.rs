@@ -6,7 +6,7 @@ use ir::KeyValue;
 use tables::dice::Dice;
 use tables::{Exact, FieldKind, Layout, Lpm, MISS, PackedLookup};
 
-use crate::lab::{self, BATCH, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
 use crate::packets::{self, ETHERNET, IPV4};
 
 const ENTRIES: usize = 1000;
@@ -15,7 +15,7 @@ const ROOM: usize = 64;
 const OUTER: usize = 50;
 
 /// Pushes 12 bytes behind the UDP header.
-pub fn telemetry() -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+pub fn telemetry() -> (Case, impl ByHand) {
     let program = lab::p4_program("int.p4");
     let table = lab::table(&program, "watched");
     let mut objects = Objects::new(&program);
@@ -104,7 +104,7 @@ struct Site {
 }
 
 /// Puts packets into a tunnel.
-pub fn encapsulation() -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+pub fn encapsulation() -> (Case, impl ByHand) {
     let program = lab::p4_program("tunnel.p4");
     let table = lab::table(&program, "remote");
     let mut objects = Objects::new(&program);
@@ -192,7 +192,7 @@ impl Site {
 }
 
 /// Takes packets out of a tunnel.
-pub fn decapsulation() -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+pub fn decapsulation() -> (Case, impl ByHand) {
     let program = lab::p4_program("tunnel.p4");
     let table = lab::table(&program, "networks");
     let mut objects = Objects::new(&program);

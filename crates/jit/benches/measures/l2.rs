@@ -6,11 +6,11 @@ use ir::KeyValue;
 use tables::dice::Dice;
 use tables::{Exact, MISS, PackedLookup};
 
-use crate::lab::{self, BATCH, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
 use crate::packets;
 
 /// A switch that knows so many stations, in the tables of both sides.
-pub fn switch(stations: usize) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+pub fn switch(stations: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("l2.p4");
     let table = lab::table(&program, "stations");
     let mut objects = Objects::new(&program);

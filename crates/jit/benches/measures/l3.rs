@@ -7,7 +7,7 @@ use tables::classbench::{self, Family};
 use tables::dice::Dice;
 use tables::{Classifier, FieldKind, Layout, Lpm, MISS, PackedLookup, Ternary};
 
-use crate::lab::{self, BATCH, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
 use crate::packets::{self, ETHERNET, IPV4};
 
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ impl NextHop {
 }
 
 /// A router with so many prefixes.
-pub fn router(prefixes: usize) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+pub fn router(prefixes: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("l3.p4");
     let table = lab::table(&program, "routes");
     let mut objects = Objects::new(&program);
@@ -97,7 +97,7 @@ pub fn router(prefixes: usize) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; 
 }
 
 /// A router with 100 K prefixes behind an access list of so many rules.
-pub fn guarded_router(rules: usize) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+pub fn guarded_router(rules: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("acl.p4");
     let (list, table) = (lab::table(&program, "rules"), lab::table(&program, "routes"));
     let mut objects = Objects::new(&program);

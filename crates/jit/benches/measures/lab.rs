@@ -19,6 +19,11 @@ pub const NOWHERE: u16 = 511;
 /// A packet's way out: where it begins in its buffer, and its port.
 pub type Sent = (usize, u16);
 
+/// What somebody wrote by hand: gets a batch of packets as they come in, and says where each of them goes.
+pub trait ByHand: FnMut(&mut [Vec<u8>], &mut [Sent; BATCH]) {}
+
+impl<F: FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])> ByHand for F {}
+
 /// Compiles P4 source; programs of `benches/programs` can be included.
 pub fn compile_p4(name: &str, text: &str) -> Arc<Program> {
     let arch = v1model::description::V1Model;
@@ -226,7 +231,7 @@ impl Case {
     }
 
     /// Panics unless machine code does with packets what `by_hand` does.
-    fn check(&mut self, compiled: &Compiled, by_hand: &mut impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+    fn check(&mut self, compiled: &Compiled, by_hand: &mut impl ByHand) {
         let (mut ours, mut theirs) = (self.load.ring(), self.load.ring());
         let mut runner = Runner::new(compiled, self.load.room, self.ingress_port);
         let mut left = 0;
@@ -253,7 +258,7 @@ impl Case {
     }
 
     /// Measures all sides in turns.
-    pub fn measure(&mut self, mut by_hand: impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) -> Figures {
+    pub fn measure(&mut self, mut by_hand: impl ByHand) -> Figures {
         let compiled = Compiled::new(&self.program, &plan(&self.program), Speed::Run).expect("it compiles");
         self.check(&compiled, &mut by_hand);
         let (mut fast, mut hand, mut slow) = (Vec::new(), Vec::new(), Vec::new());

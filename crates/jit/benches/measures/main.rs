@@ -15,7 +15,7 @@ mod lab;
 mod nat;
 mod packets;
 
-use lab::{BATCH, Case, Sent};
+use lab::{ByHand, Case};
 use nat::Popularity;
 
 /// How much faster than the interpreter.
@@ -26,7 +26,7 @@ pub fn verdict(holds: bool) -> &'static str {
     if holds { "holds" } else { "MISSED" }
 }
 
-fn row(name: &str, bound: f64, (mut case, by_hand): (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH]))) {
+fn row(name: &str, bound: f64, (mut case, by_hand): (Case, impl ByHand)) {
     let renewing = case.renewing_ns();
     let figures = case.measure(by_hand);
     println!(

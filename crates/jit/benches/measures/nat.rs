@@ -6,7 +6,7 @@ use ir::KeyValue;
 use tables::dice::Dice;
 use tables::{Exact, MISS, PackedLookup};
 
-use crate::lab::{self, BATCH, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
 use crate::packets::{self, ETHERNET, IPV4};
 
 /// Which flows packets belong to.
@@ -32,7 +32,7 @@ fn draw(dice: &mut Dice, sums: &[f64]) -> usize {
 }
 
 /// A NAT with so many flows.
-pub fn nat(flows: usize, popularity: Popularity) -> (Case, impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) {
+pub fn nat(flows: usize, popularity: Popularity) -> (Case, impl ByHand) {
     let program = lab::p4_program("nat.p4");
     let table = lab::table(&program, "flows");
     let mut objects = Objects::new(&program);

@@ -70,7 +70,7 @@ impl Emit<'_, '_> {
             for instr in blocks.flat_map(|block| &block.instrs) {
                 let Op::Compute(_, Algorithm::Csum16, data) = &instr.op else { continue };
                 let Some((header, fields)) = covers(program, data) else { continue };
-                match found.iter_mut().find(|(other, others, _)| (*other, &*others) == (header, &fields)) {
+                match found.iter_mut().find(|(other, others, _)| *other == header && *others == fields) {
                     Some((_, _, times)) => *times += 1,
                     None => found.push((header, fields, 1)),
                 }
