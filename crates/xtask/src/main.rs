@@ -4,6 +4,7 @@
 //! Each chore is a module with a `HELP` text and a `run` function, and a line in [`CHORES`].
 
 mod ci;
+mod clients;
 mod conformance;
 mod step;
 mod totals;
@@ -24,6 +25,12 @@ struct Chore {
 
 const CHORES: &[Chore] = &[
     Chore { name: "ci", about: "Run everything that CI runs.", help: ci::HELP, run: ci::run },
+    Chore {
+        name: "clients",
+        about: "Let P4Runtime clients that others wrote drive a switch.",
+        help: clients::HELP,
+        run: clients::run,
+    },
     Chore {
         name: "conformance",
         about: "Hold the project to the test data of p4lang/p4c.",
