@@ -188,7 +188,7 @@ mod tests {
         let ty =
             DataType::Struct(vec![("a".to_owned(), DataType::Struct(members)), ("b".to_owned(), DataType::Int(6))]);
         assert_eq!(ty.width(), 16);
-        let bits = Bits::new(0b1_0000_0001_1_111111, 16);
+        let bits = Bits::new(0x80ff, 16);
         let data = ty.print(&bits);
         assert_eq!(ty.parse(&data).unwrap(), bits);
         let leaves = [Bits::new(257, 9), Bits::bool(true), Bits::ones(6)];
