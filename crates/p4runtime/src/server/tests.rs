@@ -50,7 +50,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> World {
-        let (program, info) = compile_source(include_str!("../tests/p4/every.p4")).expect("the program is right");
+        let (program, info) = compile_source(include_str!("../../tests/p4/every.p4")).expect("the program is right");
         let program = Arc::new(program);
         let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
         let switch = Switch::new(program.clone(), config).expect("the switch runs it");

@@ -1,10 +1,13 @@
 //! The server without sockets, clocks and threads: what each message changes, and what is answered.
 
+mod config;
+mod told;
+
 use std::collections::BTreeSet;
 
 use constraints::References;
 use p4runtime_proto::v1;
-use switch::{Frame, Notification, PortId};
+use switch::{Frame, PortId};
 use v1::stream_message_response::Update as Response;
 use v1model::Switch;
 
@@ -13,12 +16,13 @@ use crate::asked;
 use crate::digests::Digests;
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
-use crate::plane::Told;
 use crate::read::Reader;
 use crate::role::Access;
 use crate::status::{Code, Refusal, Status};
-use crate::translate::{Overlay, Translator, encode_key, subject_id};
+use crate::translate::{Overlay, Translator, subject_id};
 use crate::write::Batch;
+
+pub(crate) use config::reconcile;
 
 /// The version of the specification that is served.
 pub const API_VERSION: &str = "1.5.0";
@@ -254,76 +258,6 @@ impl Server {
         Ok(())
     }
 
-    // ── What the switch tells ──
-
-    /// Passes what the switch told on to the primaries. `wall_ns` is the time since 1970, for people and logs.
-    pub(crate) fn told(&mut self, told: Told, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
-        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
-        let schema = &pipeline.schema;
-        if !std::sync::Arc::ptr_eq(&told.program, &schema.program) {
-            return;
-        }
-        let mut idle: Vec<v1::TableEntry> = Vec::new();
-        for notification in told.notifications {
-            match notification {
-                Notification::PacketIn { data, .. } => {
-                    let Some((metadata, payload)) = (match &schema.packet_in {
-                        Some(header) => header.split(&data),
-                        None => Some((Vec::new(), data)),
-                    }) else {
-                        continue;
-                    };
-                    let packet = v1::PacketIn { payload, metadata };
-                    for (stream, access) in self.arbitration.primaries() {
-                        if access.receives(&packet.metadata) {
-                            let update = Some(Response::Packet(packet.clone()));
-                            outbox.push((stream, v1::StreamMessageResponse { update }));
-                        }
-                    }
-                }
-                Notification::Digest { digest, values, .. } => {
-                    let Some(id) = schema.digest_ids.get(&digest) else { continue };
-                    let Some(config) = mirror.digests.get(id) else { continue };
-                    if let Some(list) = self.digests.offer(schema, *id, config, values, now_ns) {
-                        send_digest(&self.arbitration, list, wall_ns, outbox);
-                    }
-                }
-                Notification::IdleTimeout { table, entry, .. } => {
-                    let table = schema.table_ids.get(&table).and_then(|id| schema.tables.get(id));
-                    let Some(table) = table else { continue };
-                    let key = encode_key(&table.fields, &entry.keys, entry.priority);
-                    if let Some(entry) = mirror.entry(table.id, &key) {
-                        idle.push(v1::TableEntry { meter_config: None, ..entry });
-                    }
-                }
-            }
-        }
-        if idle.is_empty() {
-            return;
-        }
-        for (stream, access) in self.arbitration.primaries() {
-            let table_entry: Vec<_> = idle.iter().filter(|it| access.allows(Some(it.table_id))).cloned().collect();
-            if !table_entry.is_empty() {
-                let notification = v1::IdleTimeoutNotification { table_entry, timestamp: wall_ns };
-                let update = Some(Response::IdleTimeoutNotification(notification));
-                outbox.push((stream, v1::StreamMessageResponse { update }));
-            }
-        }
-    }
-
-    /// Sends the digest lists whose time has come.
-    pub(crate) fn tick(&mut self, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
-        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
-        for list in self.digests.due(&pipeline.schema, &mirror.digests, now_ns) {
-            send_digest(&self.arbitration, list, wall_ns, outbox);
-        }
-    }
-
-    /// When [`Server::tick`] has something to do.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.digests.next_ns(&self.committed.as_ref()?.mirror.digests)
-    }
-
     // ── Writes ──
 
     /// Admits and translates a write.
@@ -419,160 +353,7 @@ impl Server {
         };
         Ok(Reader::new(state.pipeline.schema.clone(), state.mirror.clone(), access, request.entities))
     }
-
-    // ── Pipelines ──
-
-    /// Admits a request for a pipeline.
-    ///
-    /// # Errors
-    /// How the call ends.
-    pub(crate) fn begin_config(
-        &mut self,
-        request: v1::SetForwardingPipelineConfigRequest,
-    ) -> Result<(Admission, ConfigPlan), Status> {
-        #[expect(deprecated, reason = "clients that use it are told")]
-        let role_id = request.role_id;
-        let admission =
-            self.arbitration.admit(request.device_id, role_id, &request.role, request.election_id.as_ref())?;
-        let plan = match self.arbitration.access_of(&admission).may_push_pipeline() {
-            true => self.config_plan(request),
-            false => Err(Refusal::denied("the role's config does not allow to set the pipeline")),
-        };
-        match plan {
-            Ok(plan) => Ok((admission, plan)),
-            Err(refusal) => {
-                self.arbitration.done(admission, &mut Outbox::new());
-                Err(refusal.into())
-            }
-        }
-    }
-
-    fn config_plan(&self, request: v1::SetForwardingPipelineConfigRequest) -> Result<ConfigPlan, Refusal> {
-        use v1::set_forwarding_pipeline_config_request::Action;
-        let action = match Action::try_from(request.action) {
-            Ok(Action::Verify) => ConfigAction::Verify,
-            Ok(Action::VerifyAndSave) => ConfigAction::Save,
-            Ok(Action::VerifyAndCommit) => ConfigAction::Commit,
-            Ok(Action::ReconcileAndCommit) => ConfigAction::Reconcile,
-            Ok(Action::Commit) if request.config.is_some() => {
-                return Err(Refusal::invalid("COMMIT takes no config; it commits the one that was saved"));
-            }
-            Ok(Action::Commit) if self.saved.is_none() => {
-                return Err(Refusal::not_found("no config is saved; VERIFY_AND_SAVE saves one"));
-            }
-            Ok(Action::Commit) => return Ok(ConfigPlan::CommitSaved),
-            Ok(Action::Unspecified) | Err(_) => return Err(Refusal::invalid("the request has no action")),
-        };
-        let config = request.config.ok_or_else(|| Refusal::invalid("the config is missing"))?;
-        Ok(ConfigPlan::Compile(Box::new(config), action))
-    }
-
-    /// Keeps a pipeline for a later commit, with the switch that will run it.
-    pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<Switch>) {
-        let mirror = Mirror::of(&pipeline.schema, &switch);
-        self.saved = Some((State::new(pipeline, mirror), switch));
-    }
-
-    /// Takes what was saved, to commit it.
-    pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, Mirror, Box<Switch>)> {
-        self.saved.take().map(|(state, switch)| (state.pipeline, state.mirror, switch))
-    }
-
-    /// What is written now, to be written again.
-    pub(crate) fn replay(&self) -> Vec<v1::Update> {
-        self.state().map(|state| state.mirror.replay()).unwrap_or_default()
-    }
-
-    /// Packets run this pipeline from now on.
-    pub(crate) fn committed(&mut self, pipeline: Pipeline, mirror: Mirror) {
-        self.saved = None;
-        self.digests.clear();
-        self.committed = Some(State::new(pipeline, mirror));
-    }
-
-    /// The request for a pipeline is done.
-    pub(crate) fn finish_config(&mut self, admission: Admission, outbox: &mut Outbox) {
-        self.arbitration.done(admission, outbox);
-    }
-
-    /// `GetForwardingPipelineConfig`.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` for another device.
-    pub fn pipeline_config(
-        &self,
-        request: &v1::GetForwardingPipelineConfigRequest,
-    ) -> Result<v1::GetForwardingPipelineConfigResponse, Status> {
-        use v1::get_forwarding_pipeline_config_request::ResponseType;
-        self.arbitration.check_device(request.device_id)?;
-        let wanted = ResponseType::try_from(request.response_type)
-            .map_err(|_| Refusal::invalid(format!("unknown response_type {}", request.response_type)))?;
-        let Ok(state) = self.state() else { return Ok(v1::GetForwardingPipelineConfigResponse { config: None }) };
-        let sent = &state.pipeline.config;
-        let info = matches!(wanted, ResponseType::All | ResponseType::P4infoAndCookie);
-        let source = matches!(wanted, ResponseType::All | ResponseType::DeviceConfigAndCookie);
-        let config = v1::ForwardingPipelineConfig {
-            p4info: sent.p4info.clone().filter(|_| info),
-            p4_device_config: if source { sent.p4_device_config.clone() } else { Vec::new() },
-            cookie: sent.cookie,
-        };
-        Ok(v1::GetForwardingPipelineConfigResponse { config: Some(config) })
-    }
-}
-
-fn send_digest(arbitration: &Arbitration, list: v1::DigestList, wall_ns: i64, outbox: &mut Outbox) {
-    let list = v1::DigestList { timestamp: wall_ns, ..list };
-    for (stream, access) in arbitration.primaries() {
-        if access.allows(Some(list.digest_id)) {
-            let update = Some(Response::Digest(list.clone()));
-            outbox.push((stream, v1::StreamMessageResponse { update }));
-        }
-    }
-}
-
-/// Writes what was written to one pipeline to a switch that runs another.
-///
-/// # Errors
-/// `INVALID_ARGUMENT`, naming what cannot be kept.
-pub(crate) fn reconcile(
-    pipeline: &Pipeline,
-    ports: &BTreeSet<u32>,
-    updates: &[v1::Update],
-    switch: &mut Switch,
-) -> Result<Mirror, Refusal> {
-    let schema = &pipeline.schema;
-    let mut mirror = Mirror::of(schema, switch);
-    let mut lost = Vec::new();
-    for update in updates {
-        let mut translator = Translator { schema, mirror: &mirror, ports, overlay: Overlay::default() };
-        let written = translator.update(update).and_then(|planned| {
-            match planned.op.clone().run(switch) {
-                Ok(_) => Ok(planned.change),
-                // The program's own entries are there already, and may have been written over.
-                Err(engine::EntryError::Duplicate) => {
-                    let again = v1::Update { r#type: v1::update::Type::Modify.into(), ..update.clone() };
-                    let planned = translator.update(&again)?;
-                    let run = planned.op.run(switch);
-                    run.map(|_| planned.change).map_err(|error| Refusal::of_engine(&error, &planned.subject))
-                }
-                Err(error) => Err(Refusal::of_engine(&error, &planned.subject)),
-            }
-        });
-        match written {
-            Ok(change) => mirror.apply(change),
-            Err(refusal) => lost.push(refusal.message),
-        }
-    }
-    match lost.first() {
-        None => Ok(mirror),
-        Some(first) => Err(Refusal::invalid(format!(
-            "{} of {} things that were written do not fit the new program; the first: {first}",
-            lost.len(),
-            updates.len()
-        ))),
-    }
 }
 
 #[cfg(test)]
-#[path = "server_tests.rs"]
 mod tests;

@@ -1,0 +1,155 @@
+//! Pipelines: what a request for one becomes, and what is kept of it (specification chapters 14 and 15).
+
+use std::collections::BTreeSet;
+
+use p4runtime_proto::v1;
+use v1model::Switch;
+
+use super::{ConfigAction, ConfigPlan, Server, State};
+use crate::arbitration::{Admission, Outbox};
+use crate::mirror::Mirror;
+use crate::pipeline::Pipeline;
+use crate::status::{Refusal, Status};
+use crate::translate::{Overlay, Translator};
+
+impl Server {
+    /// Admits a request for a pipeline.
+    ///
+    /// # Errors
+    /// How the call ends.
+    pub(crate) fn begin_config(
+        &mut self,
+        request: v1::SetForwardingPipelineConfigRequest,
+    ) -> Result<(Admission, ConfigPlan), Status> {
+        #[expect(deprecated, reason = "clients that use it are told")]
+        let role_id = request.role_id;
+        let admission =
+            self.arbitration.admit(request.device_id, role_id, &request.role, request.election_id.as_ref())?;
+        let plan = match self.arbitration.access_of(&admission).may_push_pipeline() {
+            true => self.config_plan(request),
+            false => Err(Refusal::denied("the role's config does not allow to set the pipeline")),
+        };
+        match plan {
+            Ok(plan) => Ok((admission, plan)),
+            Err(refusal) => {
+                self.arbitration.done(admission, &mut Outbox::new());
+                Err(refusal.into())
+            }
+        }
+    }
+
+    fn config_plan(&self, request: v1::SetForwardingPipelineConfigRequest) -> Result<ConfigPlan, Refusal> {
+        use v1::set_forwarding_pipeline_config_request::Action;
+        let action = match Action::try_from(request.action) {
+            Ok(Action::Verify) => ConfigAction::Verify,
+            Ok(Action::VerifyAndSave) => ConfigAction::Save,
+            Ok(Action::VerifyAndCommit) => ConfigAction::Commit,
+            Ok(Action::ReconcileAndCommit) => ConfigAction::Reconcile,
+            Ok(Action::Commit) if request.config.is_some() => {
+                return Err(Refusal::invalid("COMMIT takes no config; it commits the one that was saved"));
+            }
+            Ok(Action::Commit) if self.saved.is_none() => {
+                return Err(Refusal::not_found("no config is saved; VERIFY_AND_SAVE saves one"));
+            }
+            Ok(Action::Commit) => return Ok(ConfigPlan::CommitSaved),
+            Ok(Action::Unspecified) | Err(_) => return Err(Refusal::invalid("the request has no action")),
+        };
+        let config = request.config.ok_or_else(|| Refusal::invalid("the config is missing"))?;
+        Ok(ConfigPlan::Compile(Box::new(config), action))
+    }
+
+    /// Keeps a pipeline for a later commit, with the switch that will run it.
+    pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<Switch>) {
+        let mirror = Mirror::of(&pipeline.schema, &switch);
+        self.saved = Some((State::new(pipeline, mirror), switch));
+    }
+
+    /// Takes what was saved, to commit it.
+    pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, Mirror, Box<Switch>)> {
+        self.saved.take().map(|(state, switch)| (state.pipeline, state.mirror, switch))
+    }
+
+    /// What is written now, to be written again.
+    pub(crate) fn replay(&self) -> Vec<v1::Update> {
+        self.state().map(|state| state.mirror.replay()).unwrap_or_default()
+    }
+
+    /// Packets run this pipeline from now on.
+    pub(crate) fn committed(&mut self, pipeline: Pipeline, mirror: Mirror) {
+        self.saved = None;
+        self.digests.clear();
+        self.committed = Some(State::new(pipeline, mirror));
+    }
+
+    /// The request for a pipeline is done.
+    pub(crate) fn finish_config(&mut self, admission: Admission, outbox: &mut Outbox) {
+        self.arbitration.done(admission, outbox);
+    }
+
+    /// `GetForwardingPipelineConfig`.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for another device.
+    pub fn pipeline_config(
+        &self,
+        request: &v1::GetForwardingPipelineConfigRequest,
+    ) -> Result<v1::GetForwardingPipelineConfigResponse, Status> {
+        use v1::get_forwarding_pipeline_config_request::ResponseType;
+        self.arbitration.check_device(request.device_id)?;
+        let wanted = ResponseType::try_from(request.response_type)
+            .map_err(|_| Refusal::invalid(format!("unknown response_type {}", request.response_type)))?;
+        let Ok(state) = self.state() else { return Ok(v1::GetForwardingPipelineConfigResponse { config: None }) };
+        let sent = &state.pipeline.config;
+        let info = matches!(wanted, ResponseType::All | ResponseType::P4infoAndCookie);
+        let source = matches!(wanted, ResponseType::All | ResponseType::DeviceConfigAndCookie);
+        let config = v1::ForwardingPipelineConfig {
+            p4info: sent.p4info.clone().filter(|_| info),
+            p4_device_config: if source { sent.p4_device_config.clone() } else { Vec::new() },
+            cookie: sent.cookie,
+        };
+        Ok(v1::GetForwardingPipelineConfigResponse { config: Some(config) })
+    }
+}
+
+/// Writes what was written to one pipeline to a switch that runs another.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, naming what cannot be kept.
+pub(crate) fn reconcile(
+    pipeline: &Pipeline,
+    ports: &BTreeSet<u32>,
+    updates: &[v1::Update],
+    switch: &mut Switch,
+) -> Result<Mirror, Refusal> {
+    let schema = &pipeline.schema;
+    let mut mirror = Mirror::of(schema, switch);
+    let mut lost = Vec::new();
+    for update in updates {
+        let mut translator = Translator { schema, mirror: &mirror, ports, overlay: Overlay::default() };
+        let written = translator.update(update).and_then(|planned| {
+            match planned.op.clone().run(switch) {
+                Ok(_) => Ok(planned.change),
+                // The program's own entries are there already, and may have been written over.
+                Err(engine::EntryError::Duplicate) => {
+                    let again = v1::Update { r#type: v1::update::Type::Modify.into(), ..update.clone() };
+                    let planned = translator.update(&again)?;
+                    let run = planned.op.run(switch);
+                    run.map(|_| planned.change).map_err(|error| Refusal::of_engine(&error, &planned.subject))
+                }
+                Err(error) => Err(Refusal::of_engine(&error, &planned.subject)),
+            }
+        });
+        match written {
+            Ok(change) => mirror.apply(change),
+            Err(refusal) => lost.push(refusal.message),
+        }
+    }
+    match lost.first() {
+        None => Ok(mirror),
+        Some(first) => Err(Refusal::invalid(format!(
+            "{} of {} things that were written do not fit the new program; the first: {first}",
+            lost.len(),
+            updates.len()
+        ))),
+    }
+}

@@ -1,0 +1,90 @@
+//! What the switch tells: packets, digests and idle entries, on their way to the primaries.
+
+use p4runtime_proto::v1;
+use switch::Notification;
+use v1::stream_message_response::Update as Response;
+
+use super::{Server, State};
+use crate::arbitration::{Arbitration, Outbox};
+use crate::plane::Told;
+use crate::translate::encode_key;
+
+impl Server {
+    /// Passes what the switch told on to the primaries. `wall_ns` is the time since 1970, for people and logs.
+    pub(crate) fn told(&mut self, told: Told, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
+        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
+        let schema = &pipeline.schema;
+        if !std::sync::Arc::ptr_eq(&told.program, &schema.program) {
+            return;
+        }
+        let mut idle: Vec<v1::TableEntry> = Vec::new();
+        for notification in told.notifications {
+            match notification {
+                Notification::PacketIn { data, .. } => {
+                    let Some((metadata, payload)) = (match &schema.packet_in {
+                        Some(header) => header.split(&data),
+                        None => Some((Vec::new(), data)),
+                    }) else {
+                        continue;
+                    };
+                    let packet = v1::PacketIn { payload, metadata };
+                    for (stream, access) in self.arbitration.primaries() {
+                        if access.receives(&packet.metadata) {
+                            let update = Some(Response::Packet(packet.clone()));
+                            outbox.push((stream, v1::StreamMessageResponse { update }));
+                        }
+                    }
+                }
+                Notification::Digest { digest, values, .. } => {
+                    let Some(id) = schema.digest_ids.get(&digest) else { continue };
+                    let Some(config) = mirror.digests.get(id) else { continue };
+                    if let Some(list) = self.digests.offer(schema, *id, config, values, now_ns) {
+                        send_digest(&self.arbitration, list, wall_ns, outbox);
+                    }
+                }
+                Notification::IdleTimeout { table, entry, .. } => {
+                    let table = schema.table_ids.get(&table).and_then(|id| schema.tables.get(id));
+                    let Some(table) = table else { continue };
+                    let key = encode_key(&table.fields, &entry.keys, entry.priority);
+                    if let Some(entry) = mirror.entry(table.id, &key) {
+                        idle.push(v1::TableEntry { meter_config: None, ..entry });
+                    }
+                }
+            }
+        }
+        if idle.is_empty() {
+            return;
+        }
+        for (stream, access) in self.arbitration.primaries() {
+            let table_entry: Vec<_> = idle.iter().filter(|it| access.allows(Some(it.table_id))).cloned().collect();
+            if !table_entry.is_empty() {
+                let notification = v1::IdleTimeoutNotification { table_entry, timestamp: wall_ns };
+                let update = Some(Response::IdleTimeoutNotification(notification));
+                outbox.push((stream, v1::StreamMessageResponse { update }));
+            }
+        }
+    }
+
+    /// Sends the digest lists whose time has come.
+    pub(crate) fn tick(&mut self, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
+        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
+        for list in self.digests.due(&pipeline.schema, &mirror.digests, now_ns) {
+            send_digest(&self.arbitration, list, wall_ns, outbox);
+        }
+    }
+
+    /// When [`Server::tick`] has something to do.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.digests.next_ns(&self.committed.as_ref()?.mirror.digests)
+    }
+}
+
+fn send_digest(arbitration: &Arbitration, list: v1::DigestList, wall_ns: i64, outbox: &mut Outbox) {
+    let list = v1::DigestList { timestamp: wall_ns, ..list };
+    for (stream, access) in arbitration.primaries() {
+        if access.allows(Some(list.digest_id)) {
+            let update = Some(Response::Digest(list.clone()));
+            outbox.push((stream, v1::StreamMessageResponse { update }));
+        }
+    }
+}
