@@ -1,10 +1,12 @@
 //! Messages, short to write: names become ids by a P4Info.
 
+use ::compile::Architecture;
 use p4runtime_proto::config::{P4Info, Preamble};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::field_match::{self, FieldMatchType};
 use p4runtime_proto::v1::table_action;
+use source::{Diagnostics, SourceMap};
 
 /// 128 bits in two halves.
 pub fn uint128(number: u128) -> v1::Uint128 {
@@ -18,9 +20,23 @@ pub fn bytes(number: u64) -> Vec<u8> {
     bytes[zeros..].to_vec()
 }
 
-/// A program as what `SetForwardingPipelineConfig` takes: its source.
+/// The program and its description; `None` if it has mistakes.
+pub fn compile(source: &str) -> Option<(ir::Program, P4Info)> {
+    let arch = v1model::description::V1Model;
+    let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, "program.p4", source, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics)?;
+    let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
+    let program = ::compile::compile(&typed, &arch, &map, &mut diagnostics)?;
+    (!diagnostics.has_errors()).then_some((program, info))
+}
+
+/// A program as what `SetForwardingPipelineConfig` takes: its source and its description, which is empty for what has
+/// mistakes.
 pub fn config(source: &str) -> v1::ForwardingPipelineConfig {
-    v1::ForwardingPipelineConfig { p4_device_config: source.as_bytes().to_vec(), ..Default::default() }
+    let p4info = Some(compile(source).map(|(_, info)| info).unwrap_or_default());
+    v1::ForwardingPipelineConfig { p4info, p4_device_config: source.as_bytes().to_vec(), ..Default::default() }
 }
 
 /// The id of what has this name, or ends with it behind a dot.
@@ -156,4 +172,21 @@ pub fn data(a: u16, b: u16, c: u32, d: u8, e: u8) -> Vec<u8> {
     out.extend([d, e]);
     out.extend([0x55; 54]);
     out
+}
+
+/// Inserts until there is no room, and gives how much there was: at least as much as the program asks for, and not without
+/// end. Batches are small, since all errors of one travel in the trailer of its answer.
+#[track_caller]
+pub fn fill(rig: &super::Rig, insert: impl Fn(u64) -> v1::Update) -> u64 {
+    const BATCH: u64 = 32;
+    for batch in 0..1_000 {
+        let first = batch * BATCH;
+        if let Err(failed) = rig.write((first..first + BATCH).map(&insert).collect()) {
+            let codes = failed.codes();
+            let fits = codes.iter().take_while(|code| **code == super::Code::Ok).count();
+            assert!(codes[fits..].iter().all(|code| *code == super::Code::ResourceExhausted), "{codes:?}");
+            return first + fits as u64;
+        }
+    }
+    panic!("there is room without end");
 }

@@ -1,9 +1,7 @@
 //! Chapter 5: streams, roles, primaries. The first numbers of a comment are the section.
 
-mod rig;
-
+use crate::rig::*;
 use p4runtime_proto::v1;
-use rig::*;
 
 /// 5.3 An update for a device that is not there ends the stream with NOT_FOUND.
 #[test]
@@ -284,8 +282,12 @@ fn only_the_primary_writes() {
     backup.arbitrate(DEVICE, "", Some(0));
     assert_eq!(backup.told().0, Code::AlreadyExists);
     let write = |device_id, role: &str, election: Option<u128>| {
-        let request =
-            v1::WriteRequest { device_id, role: role.to_owned(), election_id: election.map(uint128), ..Default::default() };
+        let request = v1::WriteRequest {
+            device_id,
+            role: role.to_owned(),
+            election_id: election.map(uint128),
+            ..Default::default()
+        };
         rig.write_as(request).err().map(|failed| failed.code)
     };
     assert_eq!(write(DEVICE, "", Some(1)), None);

@@ -6,8 +6,8 @@ use p4runtime_proto::v1::stream_message_response::Update as Response;
 use p4runtime_proto::{google, v1};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Streaming;
+use tonic::codegen::tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::{NEVER, Rig, SOON, uint128};
 

@@ -1,9 +1,7 @@
 //! Chapters 7, 14, 15 and 17: setting and getting pipelines, capabilities.
 
-mod rig;
-
+use crate::rig::*;
 use p4runtime_proto::v1;
-use rig::*;
 
 fn request(action: Action, config: Option<v1::ForwardingPipelineConfig>) -> v1::SetForwardingPipelineConfigRequest {
     v1::SetForwardingPipelineConfigRequest {
@@ -27,7 +25,10 @@ fn other() -> String {
 
 /// One in which an entry of `exact_t` has no place.
 fn narrower() -> String {
-    EVERY.replace("hdr.data.a: exact; }\n        actions = { forward; drop; pair", "hdr.data.d: exact; }\n        actions = { forward; drop; pair")
+    EVERY.replace(
+        "hdr.data.a: exact; }\n        actions = { forward; drop; pair",
+        "hdr.data.d: exact; }\n        actions = { forward; drop; pair",
+    )
 }
 
 /// 14 An unknown device is NOT_FOUND, before anything else is looked at.
@@ -81,7 +82,8 @@ fn a_program_with_mistakes_is_refused_and_changes_nothing() {
     let table = entry(&rig.info, "exact_t").exact(1, 1).does(call(&rig.info, "forward", &[2]));
     rig.insert(table.clone()).unwrap();
     for action in [Action::Verify, Action::VerifyAndSave, Action::VerifyAndCommit, Action::ReconcileAndCommit] {
-        let failed = rig.set(action, Some(config("control C() { apply { x = 1; } }"))).unwrap_err();
+        let wrong = EVERY.replace("meta.special = 1;", "meta.x = 1;");
+        let failed = rig.set(action, Some(config(&wrong))).unwrap_err();
         assert_eq!(failed.code, Code::InvalidArgument);
         assert!(failed.message.contains('x'), "{}", failed.message);
     }
@@ -180,7 +182,7 @@ fn a_committed_program_has_its_initial_entries() {
     assert_eq!(rig.entries(entry(&rig.info, "const_t")).len(), 3);
 }
 
-/// 7 A P4Info that is not the program's is refused, saying where they differ.
+/// 7 A P4Info that is not the program's, or none, is refused.
 #[test]
 fn a_p4info_of_another_program_is_refused() {
     let rig = Rig::new();
@@ -188,8 +190,8 @@ fn a_p4info_of_another_program_is_refused() {
     wrong.tables[0].match_fields[0].bitwidth = 17;
     let config = v1::ForwardingPipelineConfig { p4info: Some(wrong), ..config(EVERY) };
     assert_eq!(fails(rig.set(Action::VerifyAndCommit, Some(config))), Code::InvalidArgument);
-    let config = v1::ForwardingPipelineConfig { p4info: Some(rig.info.clone()), ..rig::config(EVERY) };
-    rig.set(Action::VerifyAndCommit, Some(config)).unwrap();
+    let missing = v1::ForwardingPipelineConfig { p4info: None, ..crate::rig::config(EVERY) };
+    assert_eq!(fails(rig.set(Action::VerifyAndCommit, Some(missing))), Code::InvalidArgument);
 }
 
 /// 7 A compiled form of another target (BMv2's JSON) is refused in a sentence that says so.
@@ -200,6 +202,20 @@ fn a_bmv2_json_is_refused() {
     let failed = rig.set(Action::VerifyAndCommit, Some(config(json))).unwrap_err();
     assert_eq!(failed.code, Code::InvalidArgument);
     assert!(failed.message.contains("BMv2"), "{}", failed.message);
+}
+
+/// 7 A program may come wrapped as controllers for BMv2 wrap what they send, and comes back as it was sent.
+#[test]
+fn a_wrapped_program_is_taken() {
+    let rig = Rig::new();
+    let plain = config(EVERY);
+    // p4.tmp.P4DeviceConfig: `reassign` and `device_data`.
+    let mut wrapped = vec![0x08, 0x01, 0x1a];
+    p4runtime_proto::prost::encoding::encode_varint(plain.p4_device_config.len() as u64, &mut wrapped);
+    wrapped.extend(&plain.p4_device_config);
+    let sent = v1::ForwardingPipelineConfig { p4_device_config: wrapped, ..plain };
+    rig.set(Action::VerifyAndCommit, Some(sent.clone())).unwrap();
+    assert_eq!(rig.get(), sent);
 }
 
 /// 12 A write before any pipeline was set is FAILED_PRECONDITION.
@@ -232,7 +248,7 @@ fn getting_the_pipeline_of_an_unknown_device_is_not_found() {
 fn the_answer_has_what_is_asked_for() {
     let rig = Rig::new();
     let cookie = Some(v1::forwarding_pipeline_config::Cookie { cookie: 0x0123_4567_89ab_cdef });
-    let sent = v1::ForwardingPipelineConfig { cookie, p4info: Some(rig.info.clone()), ..config(EVERY) };
+    let sent = v1::ForwardingPipelineConfig { cookie, ..config(EVERY) };
     rig.set(Action::VerifyAndCommit, Some(sent.clone())).unwrap();
     let get = |kind| rig.get_as(DEVICE, kind).unwrap().unwrap();
     let nothing = v1::ForwardingPipelineConfig { cookie, ..Default::default() };

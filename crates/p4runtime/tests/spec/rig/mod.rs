@@ -3,13 +3,11 @@
 //! Ports are 1 to 4; packets go in with [`Rig::send`] and come out of [`Rig::sent`]. Names are those of P4Info, in full
 //! or their last part.
 
-#![allow(dead_code, reason = "every test program uses a part of it")]
-
 pub mod build;
 pub mod session;
 mod start;
 
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use p4runtime_proto::config::P4Info;
@@ -25,7 +23,7 @@ pub use build::*;
 pub use session::*;
 
 /// The program with a table and an object of every kind.
-pub const EVERY: &str = include_str!("../p4/every.p4");
+pub const EVERY: &str = include_str!("../../p4/every.p4");
 
 /// The one device.
 pub const DEVICE: u64 = 1;
@@ -41,9 +39,9 @@ pub struct Rig {
     pub channel: Channel,
     pub info: P4Info,
     /// The stream of the primary.
-    primary: Option<Session>,
+    primary: Mutex<Option<Session>>,
     frames: mpsc::Sender<Frame>,
-    sent: mpsc::Receiver<Sent>,
+    sent: Mutex<mpsc::Receiver<Sent>>,
 }
 
 /// What comes of the switch.
@@ -61,18 +59,18 @@ impl Rig {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (frames, input) = mpsc::channel();
         let (output, sent) = mpsc::channel();
-        let address = start::start(&runtime, input, output);
+        let address = start::start(input, output);
         let channel = runtime.block_on(async {
             let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
             endpoint.connect().await.unwrap()
         });
-        Rig { runtime, channel, info: P4Info::default(), primary: None, frames, sent }
+        Rig { runtime, channel, info: P4Info::default(), primary: Mutex::new(None), frames, sent: Mutex::new(sent) }
     }
 
     /// A server with a primary of election id 1, which has set this program.
     pub fn with(source: &str) -> Rig {
         let mut rig = Rig::bare();
-        rig.primary = Some(rig.session(Some(1)));
+        rig.primary = Mutex::new(Some(rig.session(Some(1))));
         rig.set(Action::VerifyAndCommit, Some(config(source))).unwrap();
         rig.info = rig.get().p4info.unwrap();
         rig
@@ -85,7 +83,7 @@ impl Rig {
 
     /// The primary's stream.
     pub fn primary(&mut self) -> &mut Session {
-        self.primary.as_mut().expect("there is a primary")
+        self.primary.get_mut().unwrap().as_mut().expect("there is a primary")
     }
 
     /// Another stream, which claims the default role with this election id.
@@ -128,7 +126,7 @@ impl Rig {
         let update = v1::Update { r#type: kind.into(), entity: Some(entity) };
         self.write(vec![update]).map_err(|failed| {
             let mut errors = failed.errors;
-            assert_eq!(errors.len(), 1, "{} {}", failed.code, failed.message);
+            assert_eq!(errors.len(), 1, "{:?} {}", failed.code, failed.message);
             errors.remove(0)
         })
     }
@@ -235,7 +233,7 @@ impl Rig {
     #[track_caller]
     pub fn sent(&self) -> (u32, Vec<u8>) {
         loop {
-            if let Sent::Frame(frame) = self.sent.recv_timeout(SOON).expect("a frame leaves") {
+            if let Sent::Frame(frame) = self.sent.lock().unwrap().recv_timeout(SOON).expect("a frame leaves") {
                 return (frame.port.0, frame.data);
             }
         }
@@ -247,7 +245,7 @@ impl Rig {
         self.send(port, data);
         let mut ports = Vec::new();
         loop {
-            match self.sent.recv_timeout(SOON).expect("the frame is dealt with") {
+            match self.sent.lock().unwrap().recv_timeout(SOON).expect("the frame is dealt with") {
                 Sent::Frame(frame) => ports.push(frame.port.0),
                 Sent::Done => return ports,
             }
@@ -258,5 +256,13 @@ impl Rig {
     #[track_caller]
     pub fn through(&self, port: u32, data: &[u8]) -> Option<u32> {
         self.copies(port, data).first().copied()
+    }
+
+    /// Nothing leaves.
+    #[track_caller]
+    pub fn sends_nothing(&self) {
+        if let Ok(Sent::Frame(frame)) = self.sent.lock().unwrap().recv_timeout(NEVER) {
+            panic!("{frame:?} leaves");
+        }
     }
 }

@@ -1,0 +1,18 @@
+//! What the specification of P4Runtime asks of a server, chapter by chapter, over gRPC: docs/p4runtime.md lists it with the
+//! names of these tests, and a test holds the list to them.
+
+#![allow(deprecated, reason = "fields that are deprecated are still to be served")]
+
+mod arbitration;
+mod batches;
+mod counters;
+mod digests;
+mod listed;
+mod multicast;
+mod packet_io;
+mod pipeline;
+mod profiles;
+mod reads;
+mod rig;
+mod tables;
+mod translation;
