@@ -121,6 +121,11 @@ impl Ports {
         }
     }
 
+    /// How many packets the queues of a port dropped.
+    pub fn queue_drops(&self, registry: &Registry, id: PortId) -> u64 {
+        self.find(id).map_or(0, |port| port.queues.iter().map(|queue| registry.value(queue.dropped)).sum())
+    }
+
     /// Records that a packet went into a queue (`accepted`) or found it full, and the queue's depth since.
     pub fn count_enqueue(&self, registry: &mut Registry, id: PortId, priority: usize, accepted: bool, depth: usize) {
         if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {

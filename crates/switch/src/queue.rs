@@ -1,7 +1,7 @@
 //! Egress queues: where packets wait between ingress and egress.
 //!
 //! Each port has [`PRIORITIES`] queues; the highest priority number is served first. Both a port and each of its
-//! queues can have a rate in packets a second. Where no rate is set, a packet leaves in the moment it came. With a
+//! queues can have a rate in packets a second, and a port a bandwidth in bits a second. Where no rate is set, a packet leaves in the moment it came. With a
 //! rate, it leaves when the time has come that its port and its queue both may send again: of all queues that may
 //! send at the earliest moment, the one with the highest priority does.
 //!
@@ -54,12 +54,14 @@ struct Queue<T> {
 struct PortQueues<T> {
     queues: [Queue<T>; PRIORITIES],
     pace: Pace,
+    /// How long a byte keeps the port busy; 0 for no time.
+    byte: Picos,
 }
 
 impl<T> PortQueues<T> {
     fn new(depth: usize) -> Self {
         let queue = || Queue { waiting: VecDeque::new(), depth, pace: Pace::default() };
-        PortQueues { queues: std::array::from_fn(|_| queue()), pace: Pace::default() }
+        PortQueues { queues: std::array::from_fn(|_| queue()), pace: Pace::default(), byte: 0 }
     }
 
     /// The moment of the next departure and the priority that departs.
@@ -95,11 +97,13 @@ pub struct Departure<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct QueueFull<T>(pub T);
 
+/// A port's interval and the time of a byte, and interval and depth of each of its queues.
+type PortSettings = (Picos, Picos, [(Picos, usize); PRIORITIES]);
+
 /// Rates and depths of the queues of a switch, without what waits in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// Of each port its interval, and interval and depth of each of its queues.
-    ports: BTreeMap<PortId, (Picos, [(Picos, usize); PRIORITIES])>,
+    ports: BTreeMap<PortId, PortSettings>,
     default_depth: usize,
 }
 
@@ -129,6 +133,27 @@ impl<T> EgressQueues<T> {
         self.port(port).pace.set_rate(rate_pps);
     }
 
+    /// Sets how many bits a second leave by a port, over all its queues; `None` for as many as come. A bandwidth of 0
+    /// counts as 1. Who sets it tells what left ([`EgressQueues::sent`]).
+    pub fn set_port_bandwidth(&mut self, port: PortId, bps: Option<u64>) {
+        let port = self.port(port);
+        port.byte = bps.map_or(0, |bps| 8 * 1_000_000_000_000 / Picos::from(bps.max(1)));
+        if bps.is_none() && port.pace.interval == 0 {
+            port.pace.free_at = 0;
+        }
+    }
+
+    /// Tells that a packet of so many bytes left by a port at a time, and keeps the port busy as long as its bandwidth
+    /// asks for. What left is known only after the queue: egress may have made it longer, or dropped it.
+    pub fn sent(&mut self, port: PortId, at: Time, bytes: usize) {
+        if let Some(port) = self.ports.get_mut(&port).filter(|port| port.byte > 0) {
+            let begins = Picos::from(at.as_ns()) * 1000;
+            // Fractions of a nanosecond, which `at` has lost, are kept while packets follow each other.
+            let begins = if port.pace.free_at / 1000 == begins / 1000 { port.pace.free_at } else { begins };
+            port.pace.free_at = port.pace.free_at.max(begins + port.byte * bytes as Picos);
+        }
+    }
+
     /// Sets how many packets a second leave a port's queue, or each of its queues (`None` as the priority).
     pub fn set_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
         for queue in chosen(&mut self.port(port).queues, priority) {
@@ -156,7 +181,7 @@ impl<T> EgressQueues<T> {
     /// Rates and depths.
     pub fn settings(&self) -> QueueSettings {
         let of_queue = |queue: &Queue<T>| (queue.pace.interval, queue.depth);
-        let of_port = |port: &PortQueues<T>| (port.pace.interval, port.queues.each_ref().map(of_queue));
+        let of_port = |port: &PortQueues<T>| (port.pace.interval, port.byte, port.queues.each_ref().map(of_queue));
         let ports = self.ports.iter().map(|(id, port)| (*id, of_port(port))).collect();
         QueueSettings { ports, default_depth: self.default_depth }
     }
@@ -173,9 +198,10 @@ impl<T> EgressQueues<T> {
             }
         };
         self.default_depth = depth_of(settings.default_depth);
-        for (id, (interval, queues)) in &settings.ports {
+        for (id, (interval, byte, queues)) in &settings.ports {
             let port = self.port(*id);
             slow(&mut port.pace, *interval);
+            port.byte = byte * Picos::from(workers);
             for (queue, (interval, depth)) in port.queues.iter_mut().zip(queues) {
                 slow(&mut queue.pace, *interval);
                 queue.depth = depth_of(*depth);
@@ -199,14 +225,15 @@ impl<T> EgressQueues<T> {
     pub fn is_open(&self, port: PortId, priority: usize) -> bool {
         let Some(port) = self.ports.get(&port) else { return self.default_depth > 0 };
         let queue = &port.queues[priority.min(PRIORITIES - 1)];
-        let unpaced = port.pace.interval == 0 && queue.pace.interval == 0;
+        let unpaced = port.pace.interval == 0 && port.byte == 0 && queue.pace.interval == 0;
         unpaced && queue.depth > 0 && port.queues.iter().all(|queue| queue.waiting.is_empty())
     }
 
     /// Whether [`EgressQueues::is_open`] holds for every queue of every port.
     pub fn are_all_open(&self) -> bool {
         let is_open = |queue: &Queue<T>| queue.pace.interval == 0 && queue.depth > 0;
-        let ports = || self.ports.values().all(|port| port.pace.interval == 0 && port.queues.iter().all(is_open));
+        let unpaced = |port: &PortQueues<T>| port.pace.interval == 0 && port.byte == 0;
+        let ports = || self.ports.values().all(|port| unpaced(port) && port.queues.iter().all(is_open));
         self.waiting == 0 && self.default_depth > 0 && ports()
     }
 
@@ -277,6 +304,28 @@ mod tests {
             out.push(format!("{}us {}.{} {}", left.at.as_us(), left.port, left.priority, left.item));
         }
         out
+    }
+
+    #[test]
+    fn a_bandwidth_counts_bytes() {
+        let port = PortId(1);
+        let mut queues = EgressQueues::default();
+        queues.set_port_bandwidth(port, Some(8_000_000));
+        assert!(!queues.is_open(port, 0) && !queues.are_all_open());
+        for bytes in [1000, 500, 100] {
+            queues.push(Time::ZERO, port, 0, bytes).unwrap();
+        }
+        let mut left = Vec::new();
+        while let Some(next) = queues.next_event() {
+            let departure = queues.pop(next).expect("it leaves when it says");
+            queues.sent(port, departure.at, departure.item);
+            left.push((departure.at.as_us(), departure.item));
+        }
+        assert_eq!(left, [(0, 1000), (1000, 500), (1500, 100)]);
+        queues.push(Time::from_us(1550), port, 0, 7).unwrap();
+        assert_eq!(queues.next_event(), Some(Time::from_us(1600)));
+        queues.set_port_bandwidth(port, None);
+        assert_eq!(queues.next_event(), Some(Time::from_us(1550)));
     }
 
     #[test]

@@ -108,6 +108,9 @@ pub enum Command {
     /// Measure how fast a program is with your entries and traffic, and where the time goes.
     #[command(after_help = bench_after_help(), mut_arg("program", |program| program.required(false)))]
     Bench(Box<BenchArgs>),
+    /// Run whole networks of switches and hosts, from one file.
+    #[command(after_help = crate::lab::args::AFTER_HELP)]
+    Lab(crate::lab::args::LabArgs),
     /// Print what a program becomes: tokens, types or pipeline IR.
     Dump(DumpArgs),
     /// Show what happens to a packet, step by step.

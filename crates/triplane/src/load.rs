@@ -48,6 +48,12 @@ impl Loader {
         Ok(Loader { map: SourceMap::new(), diagnostics, options, name: args.program.display().to_string(), text })
     }
 
+    /// Reads a program's file, with nothing defined and nowhere else to look for included files.
+    pub fn open_path(path: &Path) -> Result<Loader, Failure> {
+        let args = ProgramArgs { program: path.to_owned(), include: Vec::new(), define: Vec::new(), allow: Vec::new() };
+        Loader::open(&args)
+    }
+
     /// A program that is not in a file.
     pub fn builtin(name: &str, text: &str) -> Loader {
         let builtin = v1model::description::V1Model.includes().to_vec();

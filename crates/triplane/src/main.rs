@@ -9,6 +9,7 @@ mod commands;
 mod control;
 mod demo;
 mod forward;
+mod lab;
 mod load;
 mod messages;
 mod output;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args, &output),
         Command::Bench(args) => commands::bench::run(args, &output),
         Command::Check(args) => commands::check::run(args, &output),
+        Command::Lab(args) => lab::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),
         Command::Stf(args) => commands::stf::run(args, &output),

@@ -114,6 +114,51 @@ fn a_seed_gives_the_same_files_on_any_number_of_threads_and_replays_a_failure() 
     assert_eq!(replayed.1["unmet"], failing[0]["unmet"]);
 }
 
+/// A frame from h2 to h4 of a dumbbell, with these bits of ECN.
+fn marked(ecn: u8) -> Vec<u8> {
+    let mac = |host| wire::ethernet::Address([2, 0, 0, 0, 0, host]);
+    let mut packet = wire::ipv4::Repr::new([10, 0, 0, 2].into(), [10, 0, 0, 4].into(), 253);
+    packet.traffic_class = ecn;
+    let header = wire::ethernet::Repr { destination: mac(4), source: mac(2), ethertype: wire::ethernet::IPV4 };
+    header.packet(&packet.packet(&[0; 40]))
+}
+
+/// Bits of ECN of the packets that came through to h4.
+fn arrived_marks(rate: &str) -> Vec<u8> {
+    let directory = Directory::new();
+    let lab = new(&directory, &["dumbbell", "--rate", "100Mbps", "--middle-rate", "10Mbps", "--queue", "50"]);
+    let mut capture = wire::pcap::Writer::new(Vec::new()).expect("memory takes a header");
+    for number in 0..40 {
+        capture.write(number * 10_000_000, &marked(if number % 2 == 0 { 1 } else { 0 })).expect("memory takes a frame");
+    }
+    std::fs::write(directory.path("ect.pcap"), capture.into_inner()).expect("the file can be written");
+    let text = format!(
+        "duration = \"1s\"\n[[traffic]]\nkind = \"udp\"\nfrom = \"h1\"\nto = \"h3\"\nrate = \"{rate}\"\nsize = 1000\n\
+         [[traffic]]\nname = \"ect\"\nkind = \"replay\"\nfrom = \"h2\"\nfile = \"ect.pcap\"\nstart = \"500ms\"\n\
+         [[captures]]\nat = \"s2:2\"\nfile = \"h4.pcap\"\n"
+    );
+    let scenario = directory.path("ecn.toml");
+    std::fs::write(&scenario, text).expect("the file can be written");
+    let out = directory.path("out");
+    run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario, "--out", &out])).ok();
+    let bytes = std::fs::read(format!("{out}/h4.pcap")).expect("it was captured");
+    let frames = wire::pcap::Reader::new(bytes.as_slice()).expect("a capture");
+    let from_h2 = |data: &Vec<u8>| data[12..14] == [8, 0] && data[26..30] == [10, 0, 0, 2];
+    frames.map(|frame| frame.expect("a frame").data).filter(from_h2).map(|data| data[15] & 3).collect()
+}
+
+#[test]
+fn programs_see_the_queue_before_a_slow_link() {
+    let idle = arrived_marks("5Mbps");
+    assert_eq!((idle.len(), idle.contains(&3)), (40, false), "{idle:?}");
+    let busy = arrived_marks("20Mbps");
+    let count = |mark| busy.iter().filter(|seen| **seen == mark).count();
+    // Those that could be marked all are, the others are let be; many were dropped.
+    assert!(count(3) > 0 && count(0) > 0, "{busy:?}");
+    assert_eq!(count(1), 0, "{busy:?}");
+    assert!(busy.len() < 40, "{busy:?}");
+}
+
 #[test]
 fn mistakes_in_a_topology_its_programs_and_entries_are_told_in_one_run() {
     let directory = Directory::new();

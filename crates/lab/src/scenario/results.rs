@@ -149,7 +149,18 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let to = hosts(parts.iter().flat_map(|part| part.to.iter().copied()).collect());
         traffic.push(FlowResult { name: described.name.clone(), from, to, unit, measured: all });
     }
-    let links = run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats: stats.clone() }).collect();
+    let mut links: Vec<LinkResult> =
+        run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
+    // What a switch's own queue held is known by samples only.
+    let mut longest = std::collections::BTreeMap::<End, u64>::new();
+    for sample in run.simulation.samples() {
+        let most = longest.entry(sample.from).or_default();
+        *most = sample.waiting.max(*most);
+    }
+    for link in &mut links {
+        let sampled = longest.get(&link.from).copied().unwrap_or(0);
+        link.stats.longest_queue = link.stats.longest_queue.max(sampled);
+    }
     let unmet = scenario.expect.iter().filter_map(|expected| unmet(expected, &traffic[expected.traffic])).collect();
     let (samples, totals) = (run.simulation.samples().to_vec(), run.simulation.totals());
     Results { traffic, pairs, links, samples, totals, end: run.simulation.now(), unmet }

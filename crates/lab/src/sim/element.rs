@@ -10,6 +10,11 @@ pub trait Element: Device + Send {
     /// Takes a port up or down.
     fn set_port_up(&mut self, _port: PortId, _up: bool) {}
 
+    /// How many frames wait in the switch's own queues of a port, and how many were dropped there.
+    fn queue(&self, _port: PortId) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// The switch itself, for whoever knows what it is.
     fn as_any(&mut self) -> &mut dyn Any;
 }

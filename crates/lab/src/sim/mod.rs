@@ -148,9 +148,18 @@ impl Simulation {
         &self.samples
     }
 
-    /// What every direction of a link carried: the end it begins at, the one it ends at, and the counts.
-    pub fn links(&self) -> impl Iterator<Item = (End, End, &LinkStats)> {
-        self.nodes.iter().flat_map(|node| node.directions.iter().map(|(_, way)| (way.from, way.to, &way.cable.stats)))
+    /// What every direction of a link carried: the end it begins at, the one it ends at, and the counts. A switch's own
+    /// queue counts as the link's: whether frames wait on this or that side of a port makes no difference to them.
+    pub fn links(&self) -> impl Iterator<Item = (End, End, LinkStats)> {
+        self.nodes.iter().flat_map(|node| {
+            node.directions.iter().map(|(_, way)| {
+                let mut stats = way.cable.stats.clone();
+                let (_, queue_full) = node.queue(way.from.port);
+                stats.queue_full += queue_full;
+                stats.offered += queue_full;
+                (way.from, way.to, stats)
+            })
+        })
     }
 
     /// The time up to which everything has happened.
@@ -170,8 +179,12 @@ impl Simulation {
                 }
                 Kind::Switch { .. } => totals.switch_hops += node.received,
             }
-            totals.dropped +=
-                node.directions.iter().map(|(_, way)| way.cable.stats.dropped()).sum::<u64>() + node.lost_on_arrival;
+            totals.dropped += node
+                .directions
+                .iter()
+                .map(|(_, way)| way.cable.stats.dropped() + node.queue(way.from.port).1)
+                .sum::<u64>()
+                + node.lost_on_arrival;
         }
         totals
     }

@@ -241,6 +241,14 @@ impl Node {
         }
     }
 
+    /// What waits in a switch's own queues of a port, and what was dropped there.
+    pub fn queue(&self, port: u32) -> (u64, u64) {
+        match &self.kind {
+            Kind::Switch { element, .. } if self.up => element.queue(PortId(port)),
+            _ => (0, 0),
+        }
+    }
+
     /// The node's place among the nodes.
     pub fn id(&self) -> usize {
         self.id

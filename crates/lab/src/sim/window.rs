@@ -34,12 +34,13 @@ fn first_sample(simulation: &Simulation) -> Option<u64> {
 
 fn sample(node: &Node, at: u64, samples: &mut Vec<Sample>) {
     for (_, way) in &node.directions {
+        let (waiting, queue_full) = node.queue(way.from.port);
         samples.push(Sample {
             at: Time::from_ns(at),
             from: way.from,
-            waiting: way.cable.waiting_at(at),
+            waiting: way.cable.waiting_at(at) + waiting,
             carried_bytes: way.cable.stats.carried_bytes,
-            queue_full: way.cable.stats.queue_full,
+            queue_full: way.cable.stats.queue_full + queue_full,
         });
     }
 }

@@ -25,6 +25,10 @@ impl Element for Simulated {
         self.0.set_port_up(port, up);
     }
 
+    fn queue(&self, port: PortId) -> (u64, u64) {
+        self.0.queue(port)
+    }
+
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }

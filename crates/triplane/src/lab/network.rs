@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use lab::{Entries, Program, Topology};
+use lab::{Entries, Node, Program, Topology};
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
@@ -70,6 +70,15 @@ impl Network {
         let mut refused = Diagnostics::new();
         crate::apply::apply(&mut switch, &ready.entries, &mut refused);
         assert!(!refused.has_errors(), "the entries were tried before");
+        // Frames wait in the switch for their links, where programs see how many do, and not behind it.
+        for link in &self.topology.links {
+            for end in link.ends.iter().filter(|end| end.node == Node::Switch(at)) {
+                switch.set_port_bandwidth(PortId(end.port), link.shape.rate.map(lab::Rate::bps));
+                if ready.entries.queues.is_empty() && link.shape.rate.is_some() {
+                    switch.set_queue_depth(PortId(end.port), None, link.shape.queue as usize);
+                }
+            }
+        }
         switch
     }
 

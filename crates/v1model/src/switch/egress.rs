@@ -165,6 +165,7 @@ impl Switch {
             return self.drop_packet(packet, reason, recorder);
         }
         self.ports.count_tx(&mut self.registry, port, data.len());
+        self.queues.sent(port, leaving.at, data.len());
         let to_controller = self.config.cpu_port == Some(port);
         if let Some(state) = packet.state.interpreted() {
             recorder.sent(packet.pass, port.0, to_controller, &data, &self.program, state);

@@ -203,6 +203,15 @@ impl Switch {
         }
     }
 
+    /// How many bits a second leave by a port, over all its queues; `None` for as many as come. What waits shows in the
+    /// depths that a program sees. Nothing changes for ports that the switch does not have.
+    pub fn set_port_bandwidth(&mut self, port: PortId, bps: Option<u64>) {
+        if self.ports.contains(port) {
+            self.role.besides_changed();
+            self.queues.set_port_bandwidth(port, bps);
+        }
+    }
+
     /// How many packets a second leave one queue of a port, or each of them; `None` for as many as come. Nothing
     /// changes for ports that the switch does not have.
     pub fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
@@ -245,6 +254,12 @@ impl Switch {
     /// Everything the switch counts, by name; at the owner with what workers count.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// How many packets wait in the queues of a port, and how many those dropped.
+    pub fn queue(&self, port: PortId) -> (u64, u64) {
+        let waiting = (0..switch::PRIORITIES).map(|priority| self.queues.depth(port, priority) as u64).sum();
+        (waiting, self.ports.queue_drops(&self.registry, port))
     }
 
     /// How many packets wait in queues.

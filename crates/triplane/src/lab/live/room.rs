@@ -60,11 +60,12 @@ pub fn name(topology: &Path, asked: Option<&str>) -> Result<String, Failure> {
 /// When a process began; `None` if there is none of this number.
 fn began(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // One that has ended and waits to be reaped has no namespaces any more.
+    std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
     // The name may have spaces and parentheses; fields count from behind it.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    let state = fields.next()?;
-    fields.nth(18)?.parse().ok().filter(|_| state != "Z")
+    fields.nth(19)?.parse().ok()
 }
 
 impl Room {
