@@ -186,7 +186,7 @@ fn counters_of_colours_are_not_implemented() {
     let rig = Rig::new();
     let colours = Some(v1::MeterCounterData::default());
     let with = v1::MeterEntry { counter_data: colours, ..meter(&rig, index(0), rates()) };
-    assert_eq!(refused(rig.modify(with.clone())), Code::Unimplemented);
+    assert_eq!(refused(rig.modify(with)), Code::Unimplemented);
     assert_eq!(rig.read_code(with), Code::Unimplemented);
     let direct = v1::DirectMeterEntry {
         table_entry: Some(entry(&rig.info, "metered_t").exact(1, 1)),

@@ -62,8 +62,8 @@ fn learned(list: &v1::DigestList) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn digests_are_configured() {
     let rig = Rig::new();
     let asked = v1::DigestEntry { digest_id: digest_id(&rig), config: None };
-    let read = |rig: &Rig| rig.read(asked.clone());
-    assert_eq!(rig.read_code(asked.clone()), Code::NotFound);
+    let read = |rig: &Rig| rig.read(asked);
+    assert_eq!(rig.read_code(asked), Code::NotFound);
     assert_eq!(refused(rig.modify(digest(&rig, 1, 1, 1))), Code::NotFound);
     assert_eq!(refused(rig.delete(digest(&rig, 1, 1, 1))), Code::NotFound);
     rig.insert(digest(&rig, SECOND, 2, SECOND)).unwrap();

@@ -284,7 +284,7 @@ fn the_api_version_is_told() {
 fn capabilities_of_an_unknown_device_are_not_found() {
     let rig = Rig::bare();
     let mut client = rig.client();
-    let ask = |device_id| v1::CapabilitiesRequest { device_id, ..Default::default() };
+    let ask = |device_id| v1::CapabilitiesRequest { device_id };
     let known = rig.runtime.block_on(client.capabilities(ask(DEVICE)));
     assert!(known.is_ok());
     let unknown = rig.runtime.block_on(client.capabilities(ask(DEVICE + 1))).unwrap_err();

@@ -261,7 +261,7 @@ fn one_shot_sets_come_back_as_they_were_sent() {
     let set = one_shot(&rig, &[(2, 1), (3, 2), (2, 1)]);
     let written = row(&rig, "group_t", Type::ActionProfileActionSet(set));
     rig.insert(written.clone()).unwrap();
-    assert_eq!(rig.entries(entry(&rig.info, "group_t")), [written.clone()]);
+    assert_eq!(rig.entries(entry(&rig.info, "group_t")), std::slice::from_ref(&written));
     assert!([Some(2), Some(3)].contains(&rig.through(1, &data(1, 0, 7, 0, 0))));
     let changed = row(&rig, "group_t", Type::ActionProfileActionSet(one_shot(&rig, &[(4, 1)])));
     rig.modify(changed.clone()).unwrap();

@@ -188,7 +188,7 @@ fn metadata_comes_back() {
     let written = one_of_each(&rig).remove(0);
     let with = v1::TableEntry { metadata: vec![0, 1, 0xff], controller_metadata: u64::MAX, ..written };
     rig.insert(with.clone()).unwrap();
-    assert_eq!(rig.entries(entry(&rig.info, "exact_t")), [with.clone()]);
+    assert_eq!(rig.entries(entry(&rig.info, "exact_t")), std::slice::from_ref(&with));
     let changed = v1::TableEntry { metadata: vec![7], controller_metadata: 0, ..with };
     rig.modify(changed.clone()).unwrap();
     assert_eq!(rig.entries(entry(&rig.info, "exact_t")), [changed]);
@@ -556,8 +556,8 @@ fn reads_are_filtered() {
     rig.insert(first.clone()).unwrap();
     rig.insert(second.clone()).unwrap();
     let only_action = v1::Action { action_id: id(&rig.info, "drop"), ..Default::default() };
-    assert_eq!(rig.entries(all().does(only_action)), [second.clone()]);
-    assert_eq!(rig.entries(all().priority(5)), [first.clone()]);
+    assert_eq!(rig.entries(all().does(only_action)), std::slice::from_ref(&second));
+    assert_eq!(rig.entries(all().priority(5)), std::slice::from_ref(&first));
     assert_eq!(rig.entries(all().priority(7)), []);
     assert_eq!(rig.entries(v1::TableEntry { metadata: vec![1], ..all() }), [first]);
     assert_eq!(rig.entries(v1::TableEntry { controller_metadata: 9, ..all() }), [second]);
