@@ -3,9 +3,11 @@
 #include <v1model.p4>
 
 header h_t { bit<8> value; bit<8> type; bit<8> kept; bit<8> rid; }
+const int KEPT = 7;
+
 struct headers { h_t h; }
 struct metadata {
-    @field_list(7) bit<8> kept;
+    @field_list(KEPT) bit<8> kept;
 }
 
 parser MyParser(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t std) {
@@ -33,7 +35,7 @@ control MyEgress(inout headers hdr, inout metadata meta, inout standard_metadata
             hdr.h.rid = (bit<8>) std.egress_rid;
         } else {
             hdr.h.value = hdr.h.value + 1;
-            clone_preserving_field_list(CloneType.E2E, 9, 7);
+            clone_preserving_field_list(CloneType.E2E, 9, KEPT);
         }
     }
 }

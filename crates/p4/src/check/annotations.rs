@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use num_bigint::{BigInt, Sign};
 use source::{Diagnostic, Span};
 
 use super::Checker;
 use super::convert::value_of;
-use crate::ast::{self, AnnotationBody};
-use crate::lex::TokenKind;
+use super::scope::{Binding, Symbol};
+use crate::ast::{self, AnnotationBody, IntLiteral};
+use crate::lex::{Token, TokenKind};
 use crate::typed::{self, Value};
 
 impl Checker<'_> {
@@ -86,7 +88,7 @@ impl Checker<'_> {
                         );
                     }
                 }
-                typed::AnnotationBody::Unstructured(text.into(), tokens.clone())
+                typed::AnnotationBody::Unstructured(text.into(), self.with_constants(tokens))
             }
             AnnotationBody::Expressions(list) => {
                 typed::AnnotationBody::Expressions(list.iter().filter_map(|e| self.annotation_value(e)).collect())
@@ -118,6 +120,37 @@ impl Checker<'_> {
                 None
             }
         }
+    }
+}
+
+impl Checker<'_> {
+    /// Tokens in which names of constant integers have become those, since whoever reads an annotation later knows no
+    /// names: `@field_list(CLONE_FL)`.
+    fn with_constants(&self, tokens: &[Token]) -> Vec<Token> {
+        let is_dot = |token: Option<&Token>| token.is_some_and(|token| matches!(token.kind, TokenKind::Punct(".")));
+        let resolved = tokens.iter().enumerate().map(|(at, token)| {
+            let alone = !is_dot(tokens.get(at + 1)) && !is_dot(at.checked_sub(1).and_then(|before| tokens.get(before)));
+            let value = match &token.kind {
+                TokenKind::Ident(name) if alone => self.named_integer(name),
+                _ => None,
+            };
+            match value {
+                Some(value) => Token { kind: TokenKind::Int(IntLiteral { value, width: None }), ..token.clone() },
+                None => token.clone(),
+            }
+        });
+        resolved.collect()
+    }
+
+    /// The value of a constant of this name, if it is an integer and has no sign.
+    fn named_integer(&self, name: &str) -> Option<BigInt> {
+        let Binding { symbol: Symbol::Const(constant), .. } = self.find(name, false)? else { return None };
+        let value = match value_of(&constant)? {
+            Value::Integer(value) => value,
+            Value::Bits(bits) => BigInt::from(bits.to_u64()?),
+            _ => return None,
+        };
+        (value.sign() != Sign::Minus).then_some(value)
     }
 }
 

@@ -113,7 +113,7 @@ impl Reader<'_> {
         for (at, switch) in topology.switches.iter().enumerate() {
             let (path, span) = match &switch.program {
                 Program::Router => (PathBuf::from(ROUTER), switch.span),
-                Program::File(name, span) => (self.folder.join(name), *span),
+                Program::File(name, span) => (self.place(name), *span),
                 Program::Unsaid => match &self.args.program {
                     Some(path) => (path.clone(), switch.span),
                     None => {
@@ -139,7 +139,7 @@ impl Reader<'_> {
                 Entries::None => None,
                 Entries::ShortestPaths => Some(("shortest-paths".to_owned(), computed[at].to_string())),
                 Entries::File(name, span) => {
-                    let path = self.folder.join(name);
+                    let path = self.place(name);
                     match load::read(&path, entries::MAX_FILE_BYTES) {
                         Ok(text) => Some((path.display().to_string(), text)),
                         Err(failure) => {
@@ -165,6 +165,17 @@ impl Reader<'_> {
             }
         }
         Ok(ready)
+    }
+
+    /// Where a file that the topology names is. The tutorials name theirs as seen from the exercise, which has the
+    /// topologies in folders of their own.
+    fn place(&self, name: &str) -> PathBuf {
+        let beside = self.folder.join(name);
+        let above = self.folder.parent().map(|folder| folder.join(name));
+        match above {
+            Some(above) if !beside.exists() && above.exists() => above,
+            _ => beside,
+        }
     }
 
     /// Reads a program, once.
