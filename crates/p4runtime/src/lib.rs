@@ -9,7 +9,8 @@
 //! The protocol is a state machine that reads no clock and opens no socket; the service around it owns tasks, queues and
 //! the listener. What a write asks for is checked and translated beside the packets and handed to their thread as one
 //! operation, so that a batch is seen as a whole. What clients wrote is kept beside the switch as they wrote it, in a
-//! mirror whose snapshots cost nothing: reading a million entries holds no writer up.
+//! mirror whose snapshots cost nothing: reading a million entries holds no writer up. With a [`keep::Store`] it outlives the
+//! process: what a call acknowledges is durable.
 
 #![forbid(unsafe_code)]
 
@@ -18,10 +19,13 @@ mod asked;
 pub mod bytestring;
 mod difference;
 mod digests;
+mod door;
+pub mod keep;
 mod listen;
 mod mirror;
 mod op;
 mod pipeline;
+mod place;
 mod plane;
 mod read;
 mod role;
@@ -35,8 +39,8 @@ mod translate;
 mod write;
 
 pub use arbitration::{Outbox, StreamId};
-pub use listen::{ListenError, Listening, Tls, listen};
+pub use listen::{ListenError, Listening, Tls, listen, listen_and_keep};
 pub use pipeline::Pipeline;
 pub use plane::{Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane};
-pub use server::{API_VERSION, Server, Settings};
+pub use server::{API_VERSION, Lost, Server, Settings};
 pub use status::{Code, Refusal, Status};

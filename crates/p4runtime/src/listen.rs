@@ -2,14 +2,15 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
 use tokio::sync::oneshot;
-use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
+use crate::keep::{Keeper, Store, StoreError};
 use crate::plane::{Notified, PlaneHandle};
 use crate::server::Server;
 use crate::service::{Hub, Service};
@@ -44,12 +45,16 @@ pub enum ListenError {
     /// No thread can be had.
     #[error("cannot start the P4Runtime server")]
     Start(#[source] std::io::Error),
+    /// What there is already cannot be kept.
+    #[error("cannot keep the state: {0}")]
+    Keep(StoreError),
 }
 
 /// A server that listens, until this is dropped.
 pub struct Listening {
     address: SocketAddr,
     hub: Arc<Hub>,
+    refused_connections: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -63,6 +68,11 @@ impl Listening {
     /// How many messages from packets were dropped because their client did not take them.
     pub fn dropped(&self) -> u64 {
         self.hub.dropped()
+    }
+
+    /// How many connections were closed at once because there were too many.
+    pub fn refused_connections(&self) -> u64 {
+        self.refused_connections.load(Ordering::Relaxed)
     }
 }
 
@@ -88,6 +98,22 @@ pub fn listen(
     address: SocketAddr,
     tls: Option<Tls>,
 ) -> Result<Listening, ListenError> {
+    listen_and_keep(server, plane, notified, address, tls, None)
+}
+
+/// The same, with a store in which the pipeline and what is written is durable before it is acknowledged. A store that
+/// has no pipeline yet begins with the server's, if it has one.
+///
+/// # Errors
+/// If the address cannot be had, the certificates are no good, or the store fails.
+pub fn listen_and_keep(
+    mut server: Server,
+    plane: PlaneHandle,
+    notified: Notified,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    store: Option<Box<dyn Store>>,
+) -> Result<Listening, ListenError> {
     let refused = |error| ListenError::Address(address, error);
     let listener = TcpListener::bind(address).map_err(refused)?;
     listener.set_nonblocking(true).map_err(refused)?;
@@ -108,16 +134,30 @@ pub fn listen(
         })?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ListenError::Start)?;
-    let hub = Arc::new(Hub::new(server, plane));
+    let keeper = match store {
+        Some(mut store) => {
+            let everything = server.everything();
+            if !everything.is_empty() && store.load().map_err(ListenError::Keep)?.is_none() {
+                store.commit(&everything).map_err(ListenError::Keep)?;
+            }
+            server.start_keeping();
+            Some(Keeper::start(store).map_err(ListenError::Start)?)
+        }
+        None => None,
+    };
+    let max_connections = server.settings().max_connections;
+    let hub = Arc::new(Hub::new(server, plane, keeper));
     let (stop, stopped) = oneshot::channel();
     let shared = hub.clone();
+    let refused_connections = Arc::new(AtomicU64::new(0));
+    let turned_away = refused_connections.clone();
     let serve = move || {
         let service = P4RuntimeServer::new(Service(shared.clone()))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(usize::MAX);
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            let incoming = crate::door::open(listener, max_connections, turned_away);
             tokio::spawn(shared.run_notifications(notified));
             tokio::select! {
                 _ = builder.serve_with_incoming(service, incoming) => {}
@@ -128,5 +168,5 @@ pub fn listen(
         runtime.shutdown_background();
     };
     let thread = std::thread::Builder::new().name("p4runtime".to_owned()).spawn(serve).map_err(ListenError::Start)?;
-    Ok(Listening { address, hub, stop: Some(stop), thread: Some(thread) })
+    Ok(Listening { address, hub, refused_connections, stop: Some(stop), thread: Some(thread) })
 }

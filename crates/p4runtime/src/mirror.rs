@@ -66,7 +66,7 @@ pub(crate) struct Mirror {
     pub tables: BTreeMap<u32, Entries>,
     /// What misses run, and what they run if nobody says otherwise.
     pub defaults: BTreeMap<u32, v1::TableEntry>,
-    initial: BTreeMap<u32, v1::TableEntry>,
+    pub initial: BTreeMap<u32, v1::TableEntry>,
     pub members: Shelf<ProfileKey, Arc<v1::Action>>,
     pub groups: Shelf<ProfileKey, Arc<v1::ActionProfileGroup>>,
     pub multicast: Shelf<u32, Arc<v1::MulticastGroupEntry>>,
@@ -244,52 +244,6 @@ impl Mirror {
     fn count_sets(&mut self, profile: u32, before: bool, now: bool) {
         let count = self.sets.entry(profile).or_default();
         *count = (*count + usize::from(now)).saturating_sub(usize::from(before));
-    }
-
-    /// All that was written, as updates that write it again, in an order in which each finds what it refers to.
-    pub(crate) fn replay(&self) -> Vec<v1::Update> {
-        use v1::entity::Entity;
-        use v1::packet_replication_engine_entry::Type as Replication;
-        use v1::update::Type;
-        let update = |kind: Type, entity: Entity| v1::Update {
-            r#type: kind.into(),
-            entity: Some(v1::Entity { entity: Some(entity) }),
-        };
-        let replicated = |entry: Replication| {
-            let entry = v1::PacketReplicationEngineEntry { r#type: Some(entry) };
-            update(Type::Insert, Entity::PacketReplicationEngineEntry(entry))
-        };
-        let members = self.members.iter().map(|((action_profile_id, member_id), action)| {
-            let (action_profile_id, member_id) = (*action_profile_id, *member_id);
-            let action = Some((**action).clone());
-            update(
-                Type::Insert,
-                Entity::ActionProfileMember(v1::ActionProfileMember { action_profile_id, member_id, action }),
-            )
-        });
-        let groups =
-            self.groups.iter().map(|(_, group)| update(Type::Insert, Entity::ActionProfileGroup((**group).clone())));
-        let multicast =
-            self.multicast.iter().map(|(_, it)| replicated(Replication::MulticastGroupEntry((**it).clone())));
-        let clones = self.clones.iter().map(|(_, it)| replicated(Replication::CloneSessionEntry((**it).clone())));
-        let entries = self.tables.values().flat_map(Shelf::iter).map(|(_, entry)| decode(entry));
-        let entries = entries.filter(|entry| !entry.is_const);
-        let entries = entries.map(|entry| update(Type::Insert, Entity::TableEntry(entry)));
-        let changed = self.defaults.iter().filter(|(table, entry)| self.initial.get(table) != Some(entry));
-        let defaults = changed.map(|(_, entry)| update(Type::Modify, Entity::TableEntry(entry.clone())));
-        let value_sets = self.value_sets.iter().map(|(id, members)| {
-            let entry = v1::ValueSetEntry { value_set_id: *id, members: members.clone() };
-            update(Type::Modify, Entity::ValueSetEntry(entry))
-        });
-        let digests = self.digests.iter().map(|(id, config)| {
-            update(Type::Insert, Entity::DigestEntry(v1::DigestEntry { digest_id: *id, config: Some(*config) }))
-        });
-        (members.chain(groups).chain(multicast).chain(clones))
-            .chain(entries)
-            .chain(defaults)
-            .chain(value_sets)
-            .chain(digests)
-            .collect()
     }
 }
 

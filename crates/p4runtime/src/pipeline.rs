@@ -47,6 +47,12 @@ impl Pipeline {
         Pipeline { schema: Arc::new(Schema::new(program, info)), config }
     }
 
+    /// The same, as if it had been sent like this; a cookie may be with it.
+    #[must_use]
+    pub fn sent_as(self, config: ForwardingPipelineConfig) -> Pipeline {
+        Pipeline { config, ..self }
+    }
+
     /// Compiles what a controller sent.
     ///
     /// # Errors

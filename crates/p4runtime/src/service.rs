@@ -16,6 +16,7 @@ use tonic::{Request, Response};
 use v1model::Switch;
 
 use crate::arbitration::{Outbox, StreamId};
+use crate::keep::Keeper;
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
 use crate::plane::{Notified, Plane, PlaneHandle};
@@ -51,6 +52,7 @@ pub(crate) struct Hub {
     server: Mutex<Server>,
     queues: Mutex<BTreeMap<StreamId, Queue>>,
     plane: PlaneHandle,
+    keeper: Option<Keeper>,
     /// Writes and new pipelines take turns.
     turn: tokio::sync::Mutex<()>,
     /// Something is to be sent later than was thought.
@@ -65,11 +67,12 @@ pub(crate) struct Hub {
 pub(crate) struct Service(pub(crate) Arc<Hub>);
 
 impl Hub {
-    pub(crate) fn new(server: Server, plane: PlaneHandle) -> Hub {
+    pub(crate) fn new(server: Server, plane: PlaneHandle, keeper: Option<Keeper>) -> Hub {
         Hub {
             server: Mutex::new(server),
             queues: Mutex::default(),
             plane,
+            keeper,
             turn: tokio::sync::Mutex::new(()),
             earlier: Notify::new(),
             started: Instant::now(),
@@ -190,7 +193,7 @@ impl Hub {
 
     /// A write from begin to end. It goes on although its client may be gone.
     async fn write(self: Arc<Self>, request: v1::WriteRequest) -> Result<(), Status> {
-        let _turn = self.turn.lock().await;
+        let turn = self.turn.lock().await;
         let mut batch = self.server().begin_write(&request)?;
         drop(request);
         let count = if batch.is_atomic() { usize::MAX } else { UPDATES_AT_ONCE };
@@ -211,7 +214,21 @@ impl Hub {
         let result = self.server().finish_write(batch, &mut outbox);
         self.deliver(outbox);
         self.earlier.notify_one();
+        self.keep(turn).await?;
         result
+    }
+
+    /// Waits until what was done in this turn is durable. The next turn may begin as soon as the order is settled, so
+    /// that many writes share a transaction.
+    async fn keep(&self, turn: tokio::sync::MutexGuard<'_, ()>) -> Result<(), Refusal> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let changes = self.server().take_changes();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let durable = keeper.keep(changes).await;
+        drop(turn);
+        durable.wait().await
     }
 
     async fn read(
@@ -260,13 +277,14 @@ impl Hub {
 
     /// A new pipeline from begin to end.
     async fn set_config(self: Arc<Self>, request: v1::SetForwardingPipelineConfigRequest) -> Result<(), Status> {
-        let _turn = self.turn.lock().await;
+        let turn = self.turn.lock().await;
         let (admission, plan) = self.server().begin_config(request)?;
         let result = self.clone().apply_config(plan).await;
         let mut outbox = Outbox::new();
         self.server().finish_config(admission, &mut outbox);
         self.deliver(outbox);
         self.earlier.notify_one();
+        self.keep(turn).await?;
         result.map_err(Status::from)
     }
 

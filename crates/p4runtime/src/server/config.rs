@@ -78,6 +78,9 @@ impl Server {
     pub(crate) fn committed(&mut self, pipeline: Pipeline, mirror: Mirror) {
         self.saved = None;
         self.digests.clear();
+        if let Some(kept) = &mut self.changes {
+            kept.extend(mirror.all(&pipeline.config));
+        }
         self.committed = Some(State::new(pipeline, mirror));
     }
 
@@ -111,6 +114,37 @@ impl Server {
     }
 }
 
+impl Server {
+    /// A server with a pipeline that was kept: writes what was written before to `switch`, which has just been made for
+    /// it. What does not fit any more is told in words, as far as anybody wants to read them.
+    #[must_use]
+    pub fn with_kept(mut self, pipeline: Pipeline, updates: &[v1::Update], switch: &mut Switch) -> (Server, Lost) {
+        // Entries that the program brings and somebody deleted since are not among the updates.
+        let mut all = Mirror::of(&pipeline.schema, switch).replay();
+        all.retain(
+            |update| matches!(entity_of(update), Some(v1::entity::Entity::TableEntry(it)) if !it.is_default_action),
+        );
+        all.iter_mut().for_each(|update| update.r#type = v1::update::Type::Delete.into());
+        all.extend_from_slice(updates);
+        let (mirror, lost) = write_again(&pipeline, &self.settings.ports, &all, switch);
+        self.committed = Some(State::new(pipeline, mirror));
+        (self, lost)
+    }
+}
+
+fn entity_of(update: &v1::Update) -> Option<&v1::entity::Entity> {
+    update.entity.as_ref()?.entity.as_ref()
+}
+
+/// What could not be written again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// How many things.
+    pub count: usize,
+    /// Why, for the first of them.
+    pub first: String,
+}
+
 /// Writes what was written to one pipeline to a switch that runs another.
 ///
 /// # Errors
@@ -121,9 +155,25 @@ pub(crate) fn reconcile(
     updates: &[v1::Update],
     switch: &mut Switch,
 ) -> Result<Mirror, Refusal> {
+    match write_again(pipeline, ports, updates, switch) {
+        (mirror, Lost { count: 0, .. }) => Ok(mirror),
+        (_, Lost { count, first }) => Err(Refusal::invalid(format!(
+            "{count} of {} things that were written do not fit the new program; the first: {first}",
+            updates.len()
+        ))),
+    }
+}
+
+/// Writes what was written to a switch that has just been made.
+fn write_again(
+    pipeline: &Pipeline,
+    ports: &BTreeSet<u32>,
+    updates: &[v1::Update],
+    switch: &mut Switch,
+) -> (Mirror, Lost) {
     let schema = &pipeline.schema;
     let mut mirror = Mirror::of(schema, switch);
-    let mut lost = Vec::new();
+    let mut lost = Lost::default();
     for update in updates {
         let mut translator = Translator { schema, mirror: &mirror, ports, overlay: Overlay::default() };
         let written = translator.update(update).and_then(|planned| {
@@ -141,15 +191,13 @@ pub(crate) fn reconcile(
         });
         match written {
             Ok(change) => mirror.apply(change),
-            Err(refusal) => lost.push(refusal.message),
+            Err(refusal) => {
+                if lost.count == 0 {
+                    lost.first = refusal.message;
+                }
+                lost.count += 1;
+            }
         }
     }
-    match lost.first() {
-        None => Ok(mirror),
-        Some(first) => Err(Refusal::invalid(format!(
-            "{} of {} things that were written do not fit the new program; the first: {first}",
-            lost.len(),
-            updates.len()
-        ))),
-    }
+    (mirror, lost)
 }

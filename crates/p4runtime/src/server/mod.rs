@@ -14,14 +14,17 @@ use v1model::Switch;
 use crate::arbitration::{Admission, Arbitration, Outbox, StreamId};
 use crate::asked;
 use crate::digests::Digests;
+use crate::keep::Changes;
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
+use crate::place::Place;
 use crate::read::Reader;
 use crate::role::Access;
 use crate::status::{Code, Refusal, Status};
 use crate::translate::{Overlay, Translator, subject_id};
 use crate::write::Batch;
 
+pub use config::Lost;
 pub(crate) use config::reconcile;
 
 /// The version of the specification that is served.
@@ -40,13 +43,15 @@ pub struct Settings {
     pub max_batch: usize,
     /// Streams of one role.
     pub max_streams_a_role: usize,
+    /// Connections of all clients together.
+    pub max_connections: usize,
 }
 
 impl Settings {
     /// Device 1 with these ports.
     pub fn new(ports: impl IntoIterator<Item = u32>, cpu_port: Option<u32>) -> Settings {
         let ports = ports.into_iter().chain(cpu_port).collect();
-        Settings { device_id: 1, ports, cpu_port, max_batch: 1 << 20, max_streams_a_role: 16 }
+        Settings { device_id: 1, ports, cpu_port, max_batch: 1 << 20, max_streams_a_role: 16, max_connections: 256 }
     }
 }
 
@@ -92,6 +97,8 @@ pub struct Server {
     /// What was saved and not committed: reads and writes go there, to a switch that no packet sees.
     saved: Option<(State, Box<Switch>)>,
     digests: Digests,
+    /// What is to be kept of what was done lately, if anybody keeps it.
+    changes: Option<Changes>,
     last_stream: u64,
     open_streams: usize,
 }
@@ -105,6 +112,7 @@ impl Server {
             committed: None,
             saved: None,
             digests: Digests::default(),
+            changes: None,
             last_stream: 0,
             open_streams: 0,
         }
@@ -116,6 +124,26 @@ impl Server {
         let mirror = Mirror::of(&pipeline.schema, switch);
         self.committed = Some(State::new(pipeline, mirror));
         self
+    }
+
+    /// From now on [`Server::take_changes`] says what is to be kept of each write and pipeline.
+    pub(crate) fn start_keeping(&mut self) {
+        self.changes = Some(Changes::default());
+    }
+
+    /// What is to be kept of what was done since this was called last. What goes to a pipeline that is saved and not
+    /// committed is kept when that is committed.
+    pub(crate) fn take_changes(&mut self) -> Changes {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Everything there is to keep, pipeline included.
+    pub(crate) fn everything(&self) -> Changes {
+        let State { pipeline, mirror, .. } = match &self.committed {
+            Some(state) => state,
+            None => return Changes::default(),
+        };
+        mirror.all(&pipeline.config)
     }
 
     /// The settings.
@@ -327,10 +355,18 @@ impl Server {
     /// Keeps what a write did, and says how the call ends.
     pub(crate) fn finish_write(&mut self, batch: Batch, outbox: &mut Outbox) -> Result<(), Status> {
         let (admission, results, changes, references) = batch.into_results();
+        let is_kept = self.changes.is_some() && self.saved.is_none();
         let state = self.saved.as_mut().map(|(state, _)| state).or(self.committed.as_mut());
         if let Some(state) = state {
+            let places: Vec<_> = match is_kept {
+                true => changes.iter().filter_map(Place::of).collect(),
+                false => Vec::new(),
+            };
             changes.into_iter().for_each(|change| state.mirror.apply(change));
             state.references = references;
+            if let Some(kept) = &mut self.changes {
+                kept.extend(state.mirror.changes(places));
+            }
         }
         self.arbitration.done(admission, outbox);
         Status::of_batch("updates", &results)

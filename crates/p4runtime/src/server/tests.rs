@@ -10,6 +10,7 @@ use v1::update::Type;
 use v1model::{Config, Executor};
 
 use super::*;
+use crate::keep::{MemoryStore, Store};
 use crate::mirror::decode;
 use crate::pipeline::compile_source;
 
@@ -67,6 +68,16 @@ impl World {
         let message = v1::StreamMessageRequest { update };
         world.server.stream_message(stream, message, &mut Outbox::new()).expect("nobody else is there");
         world
+    }
+
+    /// A switch that has been started anew with what was kept.
+    fn again(of: &World, updates: &[v1::Update]) -> World {
+        let config = of.switch.config().clone();
+        let mut switch = Switch::new(of.switch.program().clone(), config).expect("the switch runs it");
+        let pipeline = of.server.committed.as_ref().expect("there is a pipeline").pipeline.clone();
+        let (server, lost) = Server::new(of.server.settings.clone()).with_kept(pipeline, updates, &mut switch);
+        assert_eq!(lost, Lost::default());
+        World { server, switch, random: Random(1) }
     }
 
     fn write(&mut self, atomicity: Atomicity, updates: Vec<v1::Update>) -> Result<(), Status> {
@@ -262,4 +273,28 @@ fn what_is_kept_is_what_the_switch_has_and_failed_batches_leave_nothing() {
     }
     // The generator has to reach all of it.
     assert!(done > 100 && failed > 100 && rolled_back > 100, "{done} {failed} {rolled_back}");
+}
+
+#[test]
+fn what_was_kept_after_every_batch_makes_the_same_state_again() {
+    for seed in 1..=SEEDS {
+        let mut world = World::new(seed);
+        let mut store = MemoryStore::default();
+        assert_eq!(store.load().expect("memory can be read"), None);
+        store.commit(&world.server.everything()).expect("memory can be written");
+        world.server.start_keeping();
+        for number in 0..BATCHES {
+            let updates: Vec<_> = (0..=world.random.below(4)).map(|_| world.update()).collect();
+            // Some fail, and what is kept is what the others did.
+            let _ = world.write(Atomicity::ContinueOnError, updates);
+            store.commit(&world.server.take_changes()).expect("memory can be written");
+            if number % 10 == 9 {
+                let kept = store.load().expect("memory can be read").expect("there is a pipeline");
+                let again = World::again(&world, &kept.updates);
+                assert_eq!(again.kept(), world.kept(), "seed {seed}, batch {number}");
+                // Registers are the packets' memory and begin anew.
+                assert_eq!(again.had().0, world.had().0, "seed {seed}, batch {number}");
+            }
+        }
+    }
 }
