@@ -9,6 +9,7 @@
 //! This crate knows no language: files may be P4, JSON, TOML or packet tests.
 
 mod diagnostic;
+mod excerpt;
 mod map;
 pub mod names;
 mod render;

@@ -88,11 +88,14 @@ impl SourceFile {
         self.line_starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
+    /// Where physical line `line` (0-based) begins; the end of the text for lines behind the last.
+    pub(crate) fn line_start(&self, line: usize) -> usize {
+        self.line_starts.get(line).map_or(self.text.len(), |start| *start as usize)
+    }
+
     /// Physical line `line` (0-based) without its line end.
     pub fn line_text(&self, line: usize) -> &str {
-        let start = self.line_starts.get(line).map_or(self.text.len(), |s| *s as usize);
-        let end = self.line_starts.get(line + 1).map_or(self.text.len(), |s| *s as usize);
-        self.text[start..end].trim_end_matches(['\n', '\r'])
+        self.text[self.line_start(line)..self.line_start(line + 1)].trim_end_matches(['\n', '\r'])
     }
 
     fn place(&self, offset: u32) -> Place {

@@ -1,7 +1,8 @@
 //! Diagnostics as text for people: the message, the place, the source line, a caret, and what to do.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
+use crate::excerpt::excerpts;
 use crate::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 
 impl Diagnostics {
@@ -36,22 +37,28 @@ impl Diagnostic {
             }
         }
         for id in files {
-            let file = map.file(id);
-            // A line marker changes what the lines of a file are called: show the one marked region that matters.
-            let first = places.iter().find(|(_, label)| label.span.file == id).map_or(0, |(_, l)| l.span.start);
-            let shown = map.place(Span::new(id, first, first));
-            let physical = file.line_of(first);
-            let line_start = (shown.line as usize).saturating_sub(physical);
-            let mut snippet = Snippet::source(file.text().as_ref()).path(shown.file).line_start(line_start.max(1));
-            for (kind, label) in places.iter().filter(|(_, label)| label.span.file == id) {
-                let range = clamp(file.text(), label.span);
-                let mut annotation = kind.span(range);
-                if !label.text.is_empty() {
-                    annotation = annotation.label(label.text.as_str());
+            let labels: Vec<_> = places.iter().filter(|(_, label)| label.span.file == id).collect();
+            for near in excerpts(map.file(id), labels.iter().map(|(_, label)| label.span)) {
+                // A line marker changes what the lines of a file are called: show the one marked region that matters.
+                let shown = map.place(Span::new(id, near.first, near.first));
+                let physical = map.file(id).line_of(near.first);
+                let line_start = (shown.line as usize + near.line).saturating_sub(physical).max(1);
+                let mut snippet = Snippet::source(near.text).line_start(line_start);
+                if near.is_cut {
+                    let (line, column) = (shown.line as usize, shown.column as usize);
+                    group = group.element(Origin::path(shown.file).line(line).char_column(column));
+                } else {
+                    snippet = snippet.path(shown.file);
                 }
-                snippet = snippet.annotation(annotation);
+                for (kind, label) in labels.iter().filter(|(_, label)| near.has(label.span)) {
+                    let mut annotation = kind.span(near.range(label.span));
+                    if !label.text.is_empty() {
+                        annotation = annotation.label(label.text.as_str());
+                    }
+                    snippet = snippet.annotation(annotation);
+                }
+                group = group.element(snippet);
             }
-            group = group.element(snippet);
         }
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
@@ -59,19 +66,6 @@ impl Diagnostic {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[group])
     }
-}
-
-/// The bytes of a span, moved to character boundaries within the text.
-fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
-    let mut start = (span.start as usize).min(text.len());
-    let mut end = (span.end as usize).clamp(start, text.len());
-    while !text.is_char_boundary(start) {
-        start -= 1;
-    }
-    while !text.is_char_boundary(end) {
-        end += 1;
-    }
-    start..end
 }
 
 #[cfg(test)]
@@ -108,6 +102,22 @@ mod tests {
         let span = Span::new(file, 17, 20);
         assert_eq!(map.place(span).to_string(), "orig.p4:40:1");
         assert!(Diagnostic::error("x", span, "no").render(&map, false).contains("orig.p4:40"));
+    }
+
+    #[test]
+    fn long_lines_and_distant_places_keep_their_numbers() {
+        let mut map = SourceMap::new();
+        let file = map.add("e.json", format!("{}bad{}\n\nfirst\n", "é,".repeat(200_000), ",x".repeat(200_000)));
+        let (bad, first) = (Span::new(file, 600_000, 600_003), Span::new(file, 1_000_005, 1_000_010));
+        let text = Diagnostic::error("x", bad, "no").label("this").also(first, "that").render(&map, false);
+        for part in ["--> e.json:1:400001", "^^^ this", "::: e.json:3:1", "3 | first", "----- that"] {
+            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+        assert!(text.len() < 2000, "{} bytes", text.len());
+        let back = Diagnostic::error("x", first, "no").label("this").also(bad, "that").render(&map, false);
+        for part in ["--> e.json:3:1", "^^^^^ this", "::: e.json:1:400001", "--- that"] {
+            assert!(back.contains(part), "{part:?} is missing in:\n{back}");
+        }
     }
 
     #[test]
