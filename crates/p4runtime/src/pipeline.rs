@@ -72,6 +72,11 @@ impl Pipeline {
         Ok(Pipeline { schema: Arc::new(Schema::new(Arc::new(program), derived)), config })
     }
 
+    /// The device config, as it was sent.
+    pub fn source(&self) -> &[u8] {
+        &self.config.p4_device_config
+    }
+
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         &self.schema.program

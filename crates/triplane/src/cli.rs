@@ -101,7 +101,7 @@ pub enum Command {
     /// Show Triplane at work: a network, a P4 router, real traffic. Needs no privilege.
     Demo(DemoArgs),
     /// Run a program on interfaces, TAP devices or packet captures.
-    #[command(after_help = RUN_AFTER_HELP)]
+    #[command(after_help = RUN_AFTER_HELP, mut_arg("program", |program| program.required(false)))]
     Run(RunArgs),
     /// Report every mistake in a program.
     Check(CheckArgs),
@@ -161,9 +161,9 @@ pub struct DemoArgs {
 /// `triplane run`
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// The program.
+    /// The program; not needed if there is one in the directory of `--state-dir`.
     #[command(flatten)]
-    pub program: ProgramArgs,
+    pub program: Option<ProgramArgs>,
 
     /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE, NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be
     /// left out).

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
+use p4runtime::keep::Store;
 use p4runtime::{Listening, Pipeline, Plane, PlaneEnd, Server, Settings, Teller, Tls};
 use switch::{Frame, Time};
 use v1model::{CPU_PORT, Switch};
@@ -18,6 +19,7 @@ use crate::cli::ProgramArgs;
 use crate::forward::Control;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
+use crate::state::State;
 
 /// The port that IANA gave P4Runtime.
 const P4RUNTIME_PORT: u16 = 9559;
@@ -40,6 +42,10 @@ pub struct ControlArgs {
     /// The port number of packets to and from the controller.
     #[arg(long, value_name = "N", default_value_t = CPU_PORT, help_heading = "P4Runtime")]
     pub cpu_port: u32,
+
+    /// Keep the pipeline and what controllers write in this directory, and go on with it at the next start.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "p4runtime", help_heading = "P4Runtime")]
+    pub state_dir: Option<PathBuf>,
 
     /// Serve over TLS with this certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", requires = "p4runtime", help_heading = "P4Runtime")]
@@ -89,8 +95,14 @@ pub fn pipeline(args: &ProgramArgs, program: Arc<ir::Program>) -> Result<Pipelin
     Ok(Pipeline::new(program, info, source))
 }
 
-/// Starts a server for a switch that is about to run.
-pub fn serve(args: &ControlArgs, pipeline: Pipeline, switch: &Switch, output: &Output) -> Result<Served, Failure> {
+/// Starts a server for a switch that is about to run. What was kept is written to it.
+pub fn serve(
+    args: &ControlArgs,
+    pipeline: Pipeline,
+    state: Option<State>,
+    switch: &mut Switch,
+    output: &Output,
+) -> Result<Served, Failure> {
     let address = args.p4runtime.unwrap_or(SocketAddr::new(HERE, P4RUNTIME_PORT));
     let tls = tls(args)?;
     let config = switch.config().clone();
@@ -112,9 +124,19 @@ pub fn serve(args: &ControlArgs, pipeline: Pipeline, switch: &Switch, output: &O
     };
     let builder = Arc::new(move |program| Switch::new(program, config.clone()));
     let both = p4runtime::plane(builder, Arc::new(ring));
-    let server = Server::new(settings).with_pipeline(pipeline, switch);
+    let server = Server::new(settings);
+    let server = match &state {
+        Some(state) if let Some(kept) = &state.kept => {
+            let (server, lost) = server.with_kept(pipeline, &kept.updates, switch);
+            state.tell(&lost, output);
+            server
+        }
+        _ => server.with_pipeline(pipeline, switch),
+    };
+    let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
-    let listening = p4runtime::listen(server, both.handle, both.notified, address, tls).map_err(anyhow::Error::from)?;
+    let listening = p4runtime::listen_and_keep(server, both.handle, both.notified, address, tls, store);
+    let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {
         (true, _) => format!("P4Runtime on {address}, over TLS, device {}", args.device_id),

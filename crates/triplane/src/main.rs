@@ -13,6 +13,7 @@ mod lab;
 mod load;
 mod messages;
 mod output;
+mod state;
 mod types;
 mod worker;
 

@@ -13,9 +13,9 @@ use v1model::{Config, Executor, Switch};
 
 use crate::cli::RunArgs;
 use crate::forward::Forwarder;
-use crate::load::Loader;
 use crate::messages::Messages;
 use crate::output::{Failure, Output, is_damaged_capture};
+use crate::state::{Program, State};
 
 /// Runs.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -29,12 +29,14 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         })?),
         None => None,
     };
-    let mut loader = Loader::open(&args.program)?;
-    let program = loader.program(output)?;
     let offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
     if offline && args.control.p4runtime.is_some() {
         return Err(Failure::Usage("--p4runtime needs a port that is live; captures run in their own time".to_owned()));
     }
+    let state = args.control.state_dir.as_deref().map(State::open).transpose()?;
+    let is_served = args.control.p4runtime.is_some();
+    let Program { program, pipeline, loader, name } =
+        crate::state::program(args.program.as_ref(), state.as_ref(), is_served, output)?;
     let config = Config {
         ports: specs.iter().map(|spec| PortId(u32::from(spec.number))).collect(),
         cpu_port: Some(PortId(args.control.cpu_port)),
@@ -42,9 +44,14 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
-    let mut switch = Switch::new(program.clone(), config).map_err(|error| Failure::Input(error.to_string()))?;
-    if let Some(path) = &args.entries {
-        loader.apply(path, &mut switch, output)?;
+    let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
+    let is_kept = state.as_ref().is_some_and(|state| state.kept.is_some());
+    match (&args.entries, loader) {
+        (Some(path), _) if is_kept => {
+            output.note(&format!("{} is left out: what was written since then is kept", path.display()));
+        }
+        (Some(path), Some(mut loader)) => loader.apply(path, &mut switch, output)?,
+        _ => {}
     }
     let workers = count_workers(args, &specs, output);
     let opened = match workers {
@@ -68,10 +75,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         Some(path) => Messages::to_file(path)?,
         None => Messages::default(),
     };
-    let (served, messages) = match &args.control.p4runtime {
-        Some(_) => {
-            let pipeline = crate::control::pipeline(&args.program, program.clone())?;
-            let served = crate::control::serve(&args.control, pipeline, &switch, output)?;
+    let (served, messages) = match pipeline {
+        Some(pipeline) => {
+            let served = crate::control::serve(&args.control, pipeline, state, &mut switch, output)?;
             let messages = messages.and_tell(served.teller);
             (Some((served.listening, served.turns)), messages)
         }
@@ -98,7 +104,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     } else {
         let stop = stop_on_signals()?;
         let names: Vec<_> = forwarder.port_stats().map(|(id, name, _)| format!("{id}={name}")).collect();
-        output.note(&format!("running {} on {}; Ctrl-C ends", args.program.program.display(), names.join(", ")));
+        output.note(&format!("running {name} on {}; Ctrl-C ends", names.join(", ")));
         let told = *output;
         forwarder = forwarder.on_loss(Box::new(move |id, error| {
             told.note(&format!("port {id} was lost, the others go on: {error}"));

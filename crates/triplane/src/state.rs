@@ -1,0 +1,141 @@
+//! `--state-dir`: pipeline and entries outlive the switch.
+//!
+//! The pipeline that is kept wins over the program of the command line, since a controller may have set another one. The
+//! command line may leave the program out; if it names one, it has to be the one that it named first, lest somebody who
+//! changed a program wonders why the old one runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use p4runtime::Pipeline;
+use p4runtime::keep::{DiskError, DiskStore, Kept, Store, StoreError};
+
+use crate::cli::ProgramArgs;
+use crate::load::Loader;
+use crate::output::{Failure, Output};
+
+/// The name under which the text of the command line's program is kept.
+const PROGRAM: &str = "program";
+
+/// A state directory that was opened.
+pub struct State {
+    /// Where what is written is kept.
+    pub store: DiskStore,
+    /// What was kept before.
+    pub kept: Option<Kept>,
+    directory: PathBuf,
+}
+
+/// What a switch is to run.
+pub struct Program {
+    /// As the switch runs it.
+    pub program: Arc<ir::Program>,
+    /// As a controller knows it, if that was asked for.
+    pub pipeline: Option<Pipeline>,
+    /// The one that was read from a file, for its entries.
+    pub loader: Option<Loader>,
+    /// Its name, for people.
+    pub name: String,
+}
+
+impl State {
+    /// Opens a directory, or makes it.
+    pub fn open(directory: &Path) -> Result<State, Failure> {
+        let opened = DiskStore::open(directory).map_err(|error| match error {
+            DiskError::Format(_) => Failure::Input(error.to_string()),
+            error => Failure::Environment(error.into()),
+        });
+        let store = opened?;
+        let kept = store.load().map_err(|error| broken(directory, &error))?;
+        Ok(State { store, kept, directory: directory.to_owned() })
+    }
+
+    /// Holds the text of the command line's program against the one that it had first, or keeps it as the first.
+    fn check(&self, text: &[u8]) -> Result<(), Failure> {
+        let directory = self.directory.display();
+        let fail = |error: StoreError| broken(&self.directory, &error);
+        if self.kept.is_none() {
+            return self.store.set_about(PROGRAM, text).map_err(fail);
+        }
+        match self.store.about(PROGRAM).map_err(fail)?.as_deref() == Some(text) {
+            true => Ok(()),
+            false => Err(Failure::Input(format!(
+                "the state directory {directory} belongs to another program, or to this one before it was changed; without \
+                 PROG.p4 the switch goes on with what is kept there, and with another directory this program starts anew"
+            ))),
+        }
+    }
+
+    /// Says what was written again.
+    pub fn tell(&self, lost: &p4runtime::Lost, output: &Output) {
+        let Some(kept) = &self.kept else { return };
+        let directory = self.directory.display();
+        let written = kept.updates.len().saturating_sub(lost.count);
+        output.note(&format!(
+            "from {directory}: pipeline {}, and {written} things that were written to it",
+            kept.generation
+        ));
+        if lost.count > 0 {
+            output.note(&format!(
+                "{} more do not fit this switch; they stay in {directory}, and the next start tries again; the first: {}",
+                lost.count, lost.first
+            ));
+        }
+    }
+}
+
+fn broken(directory: &Path, error: &StoreError) -> Failure {
+    Failure::Environment(anyhow::anyhow!("cannot use the state directory {}: {error}", directory.display()))
+}
+
+/// The program to run: what is kept, or what the command line says.
+pub fn program(
+    args: Option<&ProgramArgs>,
+    state: Option<&State>,
+    is_served: bool,
+    output: &Output,
+) -> Result<Program, Failure> {
+    let kept = state.and_then(|state| Some((state, state.kept.as_ref()?)));
+    let Some(args) = args else {
+        let Some((state, kept)) = kept else {
+            return Err(Failure::Usage(match state {
+                Some(state) => {
+                    format!("give a program, PROG.p4: the state directory {} has none yet", state.directory.display())
+                }
+                None => "give a program, PROG.p4".to_owned(),
+            }));
+        };
+        return compile(state, kept);
+    };
+    let mut loader = Loader::open(args)?;
+    let program = loader.program(output)?;
+    let pipeline = is_served.then(|| crate::control::pipeline(args, program.clone())).transpose()?;
+    if let (Some(state), Some(pipeline)) = (state, &pipeline) {
+        state.check(pipeline.source())?;
+    }
+    let name = args.program.display().to_string();
+    match (kept, pipeline) {
+        (Some((state, kept)), Some(pipeline)) => match kept.config.p4_device_config == pipeline.source() {
+            true => {
+                let pipeline = Some(pipeline.sent_as(kept.config.clone()));
+                Ok(Program { program, pipeline, loader: Some(loader), name })
+            }
+            false => compile(state, kept),
+        },
+        (_, pipeline) => Ok(Program { program, pipeline, loader: Some(loader), name }),
+    }
+}
+
+/// What a controller had sent.
+fn compile(state: &State, kept: &Kept) -> Result<Program, Failure> {
+    let directory = state.directory.display();
+    let pipeline = Pipeline::compile(kept.config.clone()).map_err(|refusal| {
+        Failure::Input(format!(
+            "the program in the state directory {directory} cannot be compiled by itself; if it needs other files or macros, \
+             give it on the command line as before: {}",
+            refusal.message
+        ))
+    })?;
+    let name = format!("the program in {directory}");
+    Ok(Program { program: pipeline.program().clone(), pipeline: Some(pipeline), loader: None, name })
+}
