@@ -262,7 +262,7 @@ impl Compiled {
         // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
         // and are borrowed exclusively here, by what the caller promises.
         let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
-        outcome(frame, ending)
+        outcome(frame.first_chunk().expect("frames begin with control words"), ending)
     }
 
     pub(crate) fn shape(&self) -> &Arc<Shape> {
@@ -283,18 +283,29 @@ impl Compiled {
 }
 
 /// How a unit ended, by its result and what it left in the frame.
-#[inline]
-pub(crate) fn outcome(frame: &[u64], ending: u64) -> Outcome {
-    let step = || frame[word::STEP] as usize;
-    let blame = || frame[word::BLAME] as u32;
+#[inline(always)]
+pub(crate) fn outcome(frame: &[u64; word::COUNT], ending: u64) -> Outcome {
     match ending {
         code::RETURN => Outcome::Done(Ending::Return),
+        code::STOPPED => Outcome::Stopped(frame[word::STEP] as usize),
+        _ => rare_outcome(frame, ending),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn rare_outcome(frame: &[u64; word::COUNT], ending: u64) -> Outcome {
+    let step = frame[word::STEP] as usize;
+    let blame = frame[word::BLAME] as u32;
+    match ending {
         code::EXIT => Outcome::Done(Ending::Exit),
         code::REJECT => Outcome::Done(Ending::Reject),
-        code::OUT_OF_FUEL => Outcome::Failed(step(), Ending::OutOfFuel(LocId::from_u32(blame()))),
-        code::ASSERT_FAILED => Outcome::Failed(step(), Ending::AssertFailed(LocId::from_u32(blame()))),
-        code::PENDING => Outcome::Failed(step(), Ending::Pending(TableId::from_u32(blame()))),
-        _ => Outcome::Stopped(step()),
+        code::OUT_OF_FUEL => Outcome::Failed(step, Ending::OutOfFuel(LocId::from_u32(blame))),
+        code::ASSERT_FAILED => Outcome::Failed(step, Ending::AssertFailed(LocId::from_u32(blame))),
+        _ => {
+            assert_eq!(ending, code::PENDING, "code ends in one of these ways");
+            Outcome::Failed(step, Ending::Pending(TableId::from_u32(blame)))
+        }
     }
 }
 

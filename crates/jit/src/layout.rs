@@ -121,6 +121,8 @@ pub(crate) struct SlotLayout {
     pub word: u32,
     /// Width in bits.
     pub width: u32,
+    /// The bits that the first word can have set.
+    pub mask: u64,
     placed: bool,
 }
 
@@ -199,7 +201,10 @@ impl Layout {
             let at = slot.as_u32() as usize;
             let width = program.slots[slot].width;
             if !slots[at].placed {
-                slots[at] = SlotLayout { word: take(width.div_ceil(64)), width, placed: true };
+                // A slot of no bits has a word too, so that who sets it need not ask.
+                let word = take(width.div_ceil(64).max(1));
+                let mask = 1u64.checked_shl(width).map_or(u64::MAX, |bit| bit - 1);
+                slots[at] = SlotLayout { word, width, mask, placed: true };
             }
         };
         let begin = inputs.iter().fold(None, |first, slot| {
@@ -209,7 +214,7 @@ impl Layout {
         program.slots.keys().for_each(&mut place);
         let begin = begin.map_or(0, |slot| slots[slot.as_u32() as usize].word);
         let end = inputs.iter().map(|slot| slots[slot.as_u32() as usize]);
-        let end = end.map(|slot| slot.word + slot.width.div_ceil(64)).max().unwrap_or(begin);
+        let end = end.map(|slot| slot.word + slot.width.div_ceil(64).max(1)).max().unwrap_or(begin);
         let mut bytes = next as usize * 8;
         let mut largest_home = 8;
         for (id, header) in &program.headers {

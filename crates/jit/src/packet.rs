@@ -56,19 +56,31 @@ pub struct Packet {
 /// written over in part.
 #[inline]
 pub(crate) fn zero_words(words: &mut [u64]) {
-    // SAFETY: the address is that of a reference; volatile keeps the stores from being joined.
-    let zero = |word: &mut u64| unsafe { std::ptr::write_volatile(word, 0) };
-    let (fours, rest) = words.as_chunks_mut::<4>();
-    fours.iter_mut().for_each(|four| four.iter_mut().for_each(zero));
-    rest.iter_mut().for_each(zero);
+    // SAFETY: the words are those of the slice.
+    unsafe { zero_words_at(words.as_mut_ptr(), words.len()) };
+}
+
+/// As [`zero_words`].
+///
+/// # Safety
+/// `words` is the address of so many words, which nothing else refers to.
+#[inline]
+pub(crate) unsafe fn zero_words_at(words: *mut u64, count: usize) {
+    for index in 0..count {
+        // SAFETY: the caller's promise; volatile keeps the stores from being joined.
+        unsafe { words.add(index).write_volatile(0) };
+    }
 }
 
 /// Copies words one by one, for the same reason.
+///
+/// # Safety
+/// Both are addresses of so many words, and nothing else refers to `to`.
 #[inline]
-pub(crate) fn copy_words(from: &[u64], to: &mut [u64]) {
-    for (from, to) in from.iter().zip(to) {
-        // SAFETY: the address is that of a reference; volatile keeps the stores from being joined.
-        unsafe { std::ptr::write_volatile(to, *from) };
+pub(crate) unsafe fn copy_words_at(from: *const u64, to: *mut u64, count: usize) {
+    for index in 0..count {
+        // SAFETY: the caller's promise; volatile keeps the stores from being joined.
+        unsafe { to.add(index).write_volatile(from.add(index).read()) };
     }
 }
 

@@ -16,7 +16,7 @@
 
 use engine::Objects;
 use engine::tables::MISS;
-use ir::{MatchKind, Program, TableId};
+use ir::{BodyKind, MatchKind, Program, TableId};
 
 use crate::layout::{Layout, Valid};
 use crate::walk::{self, Use};
@@ -71,13 +71,16 @@ impl Notes {
         for (index, step) in unit.steps.iter().enumerate() {
             let Step::Run(body) = step else { continue };
             let mut in_registers = true;
+            let parses = program.bodies[*body].kind == BodyKind::Parser;
             walk::body(program, &program.bodies[*body], &mut |used| match used {
                 Use::Apply(table) => notes.add(program, inputs, table, index),
                 Use::Header(header) | Use::HeaderWrite(header) | Use::Validity(header) | Use::Extract(header) => {
                     let bit = |header| matches!(layout.header(header).valid, Valid::Bit { .. });
                     in_registers &= walk::meant(program, header).into_iter().all(bit);
                 }
-                Use::Read(_) | Use::Write(_) => {}
+                // A parser that does not know where a packet came in would go another way.
+                Use::Read(slot) => notes.takes_inputs |= parses && inputs.contains(&slot),
+                Use::Write(_) => {}
             });
             if !in_registers {
                 // Where such headers lie is in the frame, which a scout leaves alone.
