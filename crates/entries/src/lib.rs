@@ -62,6 +62,7 @@ use ir::Program;
 use source::{Diagnostics, FileId, SourceMap};
 
 pub use data::*;
+pub use value::text as parse_value;
 
 /// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;

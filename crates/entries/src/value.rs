@@ -20,8 +20,11 @@ pub(crate) fn read(reader: &mut Reader<'_>, value: &Value<'_>, width: u32, what:
     result.map_err(|reason| reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"))).ok()
 }
 
-/// Reads a number or an address. The error says what is wrong.
-pub(crate) fn text(text: &str, width: u32) -> Result<Bits, String> {
+/// Reads a number or an address as a value of `width` bits.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn text(text: &str, width: u32) -> Result<Bits, String> {
     let text = text.trim();
     if let Some(bytes) = mac(text) {
         return address(&bytes, width, text, "a MAC address");

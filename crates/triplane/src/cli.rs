@@ -103,6 +103,9 @@ pub enum Command {
     /// Run a program on interfaces, TAP devices or packet captures.
     #[command(after_help = RUN_AFTER_HELP, mut_arg("program", |program| program.required(false)))]
     Run(RunArgs),
+    /// Look at a switch that runs, and change it: tables, entries, counters, over P4Runtime.
+    #[command(after_help = crate::ctl::args::AFTER_HELP)]
+    Ctl(crate::ctl::args::CtlArgs),
     /// Report every mistake in a program.
     Check(CheckArgs),
     /// Measure how fast a program is with your entries and traffic, and where the time goes.
@@ -197,6 +200,10 @@ pub struct RunArgs {
     /// The control plane.
     #[command(flatten)]
     pub control: crate::control::ControlArgs,
+
+    /// Serve the switch's counters for Prometheus over HTTP: ADDRESS:PORT, or PORT alone for this machine only.
+    #[arg(long, value_name = "ADDR", value_parser = crate::metrics::address)]
+    pub metrics: Option<std::net::SocketAddr>,
 
     /// Print the summary as JSON.
     #[arg(long)]

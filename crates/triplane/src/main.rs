@@ -7,11 +7,13 @@ mod clash;
 mod cli;
 mod commands;
 mod control;
+mod ctl;
 mod demo;
 mod forward;
 mod lab;
 mod load;
 mod messages;
+mod metrics;
 mod output;
 mod state;
 mod types;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Demo(args) => commands::demo::run(args, &output),
         Command::Run(args) => commands::run::run(args, &output),
+        Command::Ctl(args) => ctl::run(args, &output),
         Command::Bench(args) => commands::bench::run(args, &output),
         Command::Check(args) => commands::check::run(args, &output),
         Command::Lab(args) => lab::run(args, &output),

@@ -12,7 +12,7 @@ use switch::PortId;
 use v1model::{Config, Executor, Switch};
 
 use crate::cli::RunArgs;
-use crate::forward::Forwarder;
+use crate::forward::{Control, Forwarder};
 use crate::messages::Messages;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{Program, State};
@@ -37,6 +37,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let is_served = args.control.p4runtime.is_some();
     let Program { program, pipeline, loader, name } =
         crate::state::program(args.program.as_ref(), state.as_ref(), is_served, output)?;
+    if offline && args.metrics.is_some() {
+        return Err(Failure::Usage("--metrics needs a port that is live; captures run in their own time".to_owned()));
+    }
     let config = Config {
         ports: specs.iter().map(|spec| PortId(u32::from(spec.number))).collect(),
         cpu_port: Some(PortId(args.control.cpu_port)),
@@ -91,13 +94,26 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         _ => Forwarder::with_workers(switch, drivers, workers).context("cannot make a pair of sockets")?,
     };
     let mut forwarder = forwarder.with_messages(messages);
-    let listening = match served {
-        Some((listening, turns)) => {
-            forwarder = forwarder.with_control(Box::new(turns));
-            Some(listening)
+    let (listening, mut control) = match served {
+        Some((listening, turns)) => (Some(listening), Some(Box::new(turns) as Box<dyn Control>)),
+        None => (None, None),
+    };
+    let metrics = match args.metrics {
+        Some(address) => {
+            let (metrics, gauge) = crate::metrics::listen(address)?;
+            let address = metrics.address();
+            output.note(&match address.ip().is_loopback() {
+                true => format!("metrics on http://{address}/metrics, for this machine only"),
+                false => format!("metrics on http://{address}/metrics: whoever reaches this address reads them"),
+            });
+            control = Some(Box::new(gauge.with(control)));
+            Some(metrics)
         }
         None => None,
     };
+    if let Some(control) = control {
+        forwarder = forwarder.with_control(control);
+    }
     let start = Instant::now();
     if offline {
         forwarder.run_offline();
@@ -114,7 +130,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     if let Some(dropped) = listening.as_ref().map(Listening::dropped).filter(|dropped| *dropped > 0) {
         output.note(&format!("{dropped} messages to controllers were dropped: they did not take them"));
     }
-    drop(listening);
+    drop((listening, metrics));
     let seconds = start.elapsed().as_secs_f64();
     output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
     forwarder.messages_mut().finish()?;

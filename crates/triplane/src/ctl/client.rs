@@ -1,0 +1,254 @@
+//! A connection to a P4Runtime server, and how calls fail.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use p4runtime_proto::config::P4Info;
+use p4runtime_proto::prost::Message;
+use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::get_forwarding_pipeline_config_request::ResponseType;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use p4runtime_proto::v1::stream_message_request::Update as Request;
+use p4runtime_proto::v1::stream_message_response::Update as Response;
+use p4runtime_proto::{google, v1};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, Streaming};
+
+use super::args::ServerArgs;
+use crate::output::Failure;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The largest message that is taken, in bytes.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// The largest certificate or key file, in bytes.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// A server's device.
+pub struct Client {
+    runtime: Runtime,
+    stub: P4RuntimeClient<Channel>,
+    device_id: u64,
+    election_id: Option<u128>,
+}
+
+/// A stream on which a role was asked for.
+pub struct Session {
+    /// What the server tells.
+    pub responses: Streaming<v1::StreamMessageResponse>,
+    requests: mpsc::Sender<v1::StreamMessageRequest>,
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// If nobody answers there, or not in the way the options say.
+    pub fn connect(args: &ServerArgs) -> Result<Client, Failure> {
+        let is_tls = args.tls_ca.is_some();
+        if !is_tls && (args.tls_cert.is_some() || args.tls_key.is_some() || args.tls_name.is_some()) {
+            return Err(Failure::Usage(
+                "TLS needs --tls-ca, the authority that signed the server's certificate".into(),
+            ));
+        }
+        if args.tls_cert.is_some() != args.tls_key.is_some() {
+            return Err(Failure::Usage("--tls-cert and --tls-key need each other".into()));
+        }
+        let address = match args.addr.trim_start_matches(':').parse::<u16>() {
+            Ok(port) => format!("127.0.0.1:{port}"),
+            Err(_) => args.addr.clone(),
+        };
+        let scheme = if is_tls { "https" } else { "http" };
+        let wrong = |_| Failure::Usage(format!("--addr {} is no address: give ADDRESS:PORT", args.addr));
+        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(wrong)?;
+        endpoint = endpoint.connect_timeout(Duration::from_secs(5));
+        if let Some(authority) = &args.tls_ca {
+            let pem = |path| crate::load::read(path, MAX_PEM_BYTES);
+            let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem(authority)?));
+            if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+                tls = tls.identity(Identity::from_pem(pem(certificate)?, pem(key)?));
+            }
+            if let Some(name) = &args.tls_name {
+                tls = tls.domain_name(name);
+            }
+            endpoint = endpoint.tls_config(tls).map_err(|error| Failure::Input(causes("these TLS files", &error)))?;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+        let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|error| {
+            let hint = if is_tls { "" } else { "; `triplane run PROG.p4 ... --p4runtime` starts a server" };
+            anyhow!("{}{hint}", causes(&format!("no P4Runtime server answers on {address}"), &error))
+        })?;
+        let stub = P4RuntimeClient::new(channel)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        Ok(Client { runtime, stub, device_id: args.device_id, election_id: args.election_id })
+    }
+
+    /// Waits for what comes, for as long as it takes.
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    fn call<T>(&self, future: impl Future<Output = Result<T, tonic::Status>>) -> Result<T, Failure> {
+        let bounded = async { tokio::time::timeout(PATIENCE, future).await };
+        match self.runtime.block_on(bounded) {
+            Ok(result) => result.map_err(|status| failure(&status)),
+            Err(_) => Err(anyhow!("the server does not answer").into()),
+        }
+    }
+
+    /// What the program of the switch is to a controller.
+    pub fn info(&self) -> Result<P4Info, Failure> {
+        let response_type = ResponseType::P4infoAndCookie.into();
+        let request = v1::GetForwardingPipelineConfigRequest { device_id: self.device_id, response_type };
+        let answer = self.call(self.stub.clone().get_forwarding_pipeline_config(request))?;
+        let config = answer.into_inner().config;
+        config
+            .and_then(|config| config.p4info)
+            .ok_or_else(|| Failure::Input("the switch has no program yet".to_owned()))
+    }
+
+    /// Reads, and hands over each entity as it comes.
+    pub fn read(&self, entities: Vec<Kind>, mut each: impl FnMut(Kind) -> Result<(), Failure>) -> Result<(), Failure> {
+        let entities = entities.into_iter().map(|kind| v1::Entity { entity: Some(kind) }).collect();
+        let request = v1::ReadRequest { device_id: self.device_id, entities, ..Default::default() };
+        let mut answers = self.call(self.stub.clone().read(request))?.into_inner();
+        while let Some(answer) = self.call(answers.message())? {
+            answer.entities.into_iter().filter_map(|entity| entity.entity).try_for_each(&mut each)?;
+        }
+        Ok(())
+    }
+
+    /// Opens a stream that asks for nothing yet.
+    fn stream(&self) -> Result<Session, Failure> {
+        let (requests, receiver) = mpsc::channel(16);
+        let responses = self.call(self.stub.clone().stream_channel(ReceiverStream::new(receiver)))?.into_inner();
+        Ok(Session { responses, requests })
+    }
+
+    /// Becomes the primary of the default role, and gives the election id of that.
+    ///
+    /// Without an id of its own it does so only while nobody is primary, with the highest id that the server has seen:
+    /// a controller that comes back with its id is not locked out by someone who looked after the switch meanwhile.
+    ///
+    /// # Errors
+    /// If another controller is primary.
+    pub fn primary(&self) -> Result<(Session, u128), Failure> {
+        let mut session = self.stream()?;
+        let wanted = match self.election_id {
+            Some(id) => id,
+            None => match self.arbitrate(&mut session, None)? {
+                (Code::AlreadyExists, highest) => return Err(taken(highest)),
+                (_, highest) => highest.unwrap_or(1),
+            },
+        };
+        match self.arbitrate(&mut session, Some(wanted))? {
+            (Code::Ok, _) => Ok((session, wanted)),
+            (_, highest) => Err(taken(highest)),
+        }
+    }
+
+    /// As [`Client::primary`], or else a stream that only listens: without an election id.
+    pub fn listen(&self) -> Result<(Session, Option<u128>), Failure> {
+        match self.election_id {
+            Some(_) => self.primary().map(|(session, id)| (session, Some(id))),
+            None => {
+                let mut session = self.stream()?;
+                match self.arbitrate(&mut session, None)? {
+                    (Code::AlreadyExists, _) => Ok((session, None)),
+                    (_, highest) => {
+                        let wanted = highest.unwrap_or(1);
+                        let (code, _) = self.arbitrate(&mut session, Some(wanted))?;
+                        Ok((session, (code == Code::Ok).then_some(wanted)))
+                    }
+                }
+            }
+        }
+    }
+
+    fn arbitrate(&self, session: &mut Session, id: Option<u128>) -> Result<(Code, Option<u128>), Failure> {
+        let election_id = id.map(|id| v1::Uint128 { high: (id >> 64) as u64, low: id as u64 });
+        let update = v1::MasterArbitrationUpdate { device_id: self.device_id, election_id, ..Default::default() };
+        let request = v1::StreamMessageRequest { update: Some(Request::Arbitration(update)) };
+        let gone = || anyhow!("the server ended the stream");
+        self.wait(session.requests.send(request)).map_err(|_| gone())?;
+        loop {
+            let answer = self.call(session.responses.message())?.ok_or_else(gone)?;
+            if let Some(Response::Arbitration(update)) = answer.update {
+                return Ok(standing(&update));
+            }
+        }
+    }
+
+    /// Writes one update as the primary.
+    pub fn write(&self, election_id: u128, kind: v1::update::Type, entity: Kind) -> Result<(), Failure> {
+        let request = v1::WriteRequest {
+            device_id: self.device_id,
+            election_id: Some(v1::Uint128 { high: (election_id >> 64) as u64, low: election_id as u64 }),
+            updates: vec![v1::Update { r#type: kind.into(), entity: Some(v1::Entity { entity: Some(entity) }) }],
+            ..Default::default()
+        };
+        self.call(self.stub.clone().write(request)).map(drop)
+    }
+}
+
+/// Where a controller stands after an update, and the highest election id so far.
+pub fn standing(update: &v1::MasterArbitrationUpdate) -> (Code, Option<u128>) {
+    let code = update.status.as_ref().map_or(0, |status| status.code);
+    (Code::from_i32(code), update.election_id.as_ref().map(|id| u128::from(id.high) << 64 | u128::from(id.low)))
+}
+
+fn taken(highest: Option<u128>) -> Failure {
+    let id = highest.map_or(String::new(), |id| format!(", with election id {id}"));
+    let next = highest.and_then(|id| id.checked_add(1));
+    let remedy = next.map_or(String::new(), |id| format!("; --election-id {id} takes its place"));
+    Failure::Input(format!("another controller is primary{id}{remedy}"))
+}
+
+/// What a call failed with: what the server says of each update, if it does.
+fn failure(status: &tonic::Status) -> Failure {
+    let details = google::rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
+    let errors = details.iter().filter_map(|any| v1::Error::decode(&*any.value).ok());
+    let told: Vec<String> = errors
+        .filter(|error| error.canonical_code != 0)
+        .map(|error| words(error.canonical_code, &error.message))
+        .collect();
+    let text = match told.is_empty() {
+        true => words(status.code().into(), status.message()),
+        false => told.join("\n"),
+    };
+    match status.code() {
+        tonic::Code::Unavailable | tonic::Code::Cancelled => anyhow!("the server went away: {text}").into(),
+        _ => Failure::Input(text),
+    }
+}
+
+/// `NOT_FOUND: there is none to delete`
+pub fn words(code: i32, message: &str) -> String {
+    let name = format!("{:?}", Code::from_i32(code));
+    let mut canonical = String::new();
+    for (at, letter) in name.char_indices() {
+        let is_word = at > 0 && letter.is_uppercase();
+        canonical.extend(is_word.then_some('_').into_iter().chain(letter.to_uppercase()));
+    }
+    // Control characters of a server are not the terminal's business.
+    let message: String = message.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    format!("{canonical}: {message}")
+}
+
+/// An error with its causes, each told once.
+fn causes(what: &str, error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (what.to_owned(), error.source());
+    while let Some(error) = cause {
+        let told = error.to_string();
+        if !text.contains(&told) {
+            text = format!("{text}: {told}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,284 @@
+//! What someone wrote as an entry, held against a table.
+
+use p4runtime_proto::config::match_field::MatchType;
+use p4runtime_proto::config::{Action, MatchField, P4Info, Table};
+use p4runtime_proto::v1::field_match::{self, FieldMatchType};
+use p4runtime_proto::v1::{self, table_action::Type as ActionType};
+use source::{Diagnostic, Diagnostics, Span};
+
+use super::text::{Call, Entry, Word};
+use super::{names, value};
+
+/// What is done with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Insert,
+    /// It gets another action.
+    Modify,
+    /// It goes.
+    Delete,
+}
+
+/// The entry of `table` that `written` says, or `None` if there are mistakes, which are told. `end` is where something
+/// could be added.
+pub fn bind(
+    info: &P4Info,
+    table: &Table,
+    written: &Entry,
+    change: Change,
+    end: Span,
+    diagnostics: &mut Diagnostics,
+) -> Option<v1::TableEntry> {
+    let mut binder = Binder { info, table, diagnostics };
+    let mut entry = v1::TableEntry {
+        table_id: names::id(&table.preamble),
+        is_default_action: written.default.is_some(),
+        ..Default::default()
+    };
+    let mut seen: Vec<(u32, Span)> = Vec::new();
+    for (name, value) in &written.settings {
+        binder.setting(&mut entry, name, value, &mut seen);
+    }
+    if entry.is_default_action {
+        if let Some((name, _)) = written.settings.first() {
+            binder.error("entry-default", name.span, "a default action has no key", "leave out either");
+        }
+    } else {
+        binder.complete(&entry, &seen, end);
+    }
+    match (&written.call, change) {
+        (Some(call), _) => entry.action = binder.action(call),
+        (None, Change::Delete) => {}
+        // A default action that is given back is the program's.
+        (None, Change::Modify) if entry.is_default_action => {}
+        (None, _) => {
+            let actions = names::actions(info, table);
+            let listed = source::names::listed(actions.iter().map(|(_, name)| *name));
+            binder.error("entry-action", end, "the entry has no action", format!("add `-> ACTION(...)`: {listed}"));
+        }
+    }
+    (!diagnostics.has_errors()).then_some(entry)
+}
+
+struct Binder<'a> {
+    info: &'a P4Info,
+    table: &'a Table,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Binder<'_> {
+    fn error(&mut self, code: &'static str, span: Span, what: impl Into<String>, help: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, what).help(help));
+    }
+
+    /// A key field or an option.
+    fn setting(&mut self, entry: &mut v1::TableEntry, name: &Word, value: &Word, seen: &mut Vec<(u32, Span)>) {
+        let fields: Vec<_> = self.table.match_fields.iter().map(|field| (field, &*field.name)).collect();
+        match names::look("key field", &name.text, &fields) {
+            Ok(field) => {
+                if let Some((_, first)) = seen.iter().find(|(id, _)| *id == field.id) {
+                    let twice =
+                        Diagnostic::error("entry-twice", name.span, format!("`{}` stands here twice", field.name));
+                    return self.diagnostics.push(twice.also(*first, "first here"));
+                }
+                seen.push((field.id, name.span));
+                match matched(field, &value.text) {
+                    Ok(kind) => entry
+                        .r#match
+                        .extend(kind.map(|kind| v1::FieldMatch { field_id: field.id, field_match_type: Some(kind) })),
+                    Err(why) => self.error(
+                        "entry-value",
+                        value.span,
+                        format!("`{}` is {}: {why}", field.name, described(field)),
+                        form(field),
+                    ),
+                }
+            }
+            Err(_) if name.text == "priority" => match value.text.parse() {
+                Ok(priority) if priority > 0 => entry.priority = priority,
+                _ => self.error("entry-value", value.span, "a priority is a number from 1", "a larger one wins"),
+            },
+            Err(_) if name.text == "timeout" => match value.text.trim_end_matches('s').parse::<f64>() {
+                Ok(seconds) if (0.0..=9e9).contains(&seconds) => entry.idle_timeout_ns = (seconds * 1e9) as i64,
+                _ => self.error("entry-value", value.span, "a timeout is a number of seconds", "timeout=30"),
+            },
+            Err((what, help)) => self.error("entry-name", name.span, what, help),
+        }
+    }
+
+    /// Whether all is there that has to be.
+    fn complete(&mut self, entry: &v1::TableEntry, seen: &[(u32, Span)], end: Span) {
+        let table = self.table;
+        let missing = |field: &&MatchField| {
+            names::match_type(field) == MatchType::Exact && !seen.iter().any(|(id, _)| *id == field.id)
+        };
+        for field in table.match_fields.iter().filter(missing) {
+            let what = format!("`{}` is {} and has to be given", field.name, described(field));
+            self.error("entry-missing", end, what, form(field));
+        }
+        if table.match_fields.is_empty() {
+            let what = format!("`{}` has no key and so no entries", names::name(&table.preamble));
+            self.error("entry-key", end, what, "write `default -> ACTION(...)` to modify its default action");
+        } else if names::needs_priority(table) && entry.priority == 0 {
+            let what = format!("entries of `{}` may overlap and need a priority", names::name(&table.preamble));
+            self.error("entry-priority", end, what, "add priority=10; the largest wins");
+        }
+    }
+
+    fn action(&mut self, call: &Call) -> Option<v1::TableAction> {
+        let actions = names::actions(self.info, self.table);
+        let has_profile = self.table.implementation_id != 0;
+        let kind = match &*call.name.text {
+            which @ ("member" | "group") if has_profile && !actions.iter().any(|(_, name)| *name == which) => {
+                let id = match &*call.arguments {
+                    [(None, word)] => word.text.parse().ok(),
+                    _ => None,
+                };
+                match id {
+                    Some(id) if which == "member" => ActionType::ActionProfileMemberId(id),
+                    Some(id) => ActionType::ActionProfileGroupId(id),
+                    None => {
+                        let what = format!("`{which}` takes an id");
+                        self.error("entry-action", call.name.span, what, format!("write {which}(1)"));
+                        return None;
+                    }
+                }
+            }
+            wanted => match names::look("action", wanted, &actions) {
+                Ok(action) => {
+                    let action = self.call(action, call)?;
+                    match has_profile {
+                        false => ActionType::Action(action),
+                        true => ActionType::ActionProfileActionSet(v1::ActionProfileActionSet {
+                            action_profile_actions: vec![v1::ActionProfileAction {
+                                action: Some(action),
+                                weight: 1,
+                                ..Default::default()
+                            }],
+                            ..Default::default()
+                        }),
+                    }
+                }
+                Err((what, help)) => {
+                    let what = format!("{what} in `{}`", names::name(&self.table.preamble));
+                    self.error("entry-name", call.name.span, what, help);
+                    return None;
+                }
+            },
+        };
+        Some(v1::TableAction { r#type: Some(kind) })
+    }
+
+    fn call(&mut self, action: &Action, call: &Call) -> Option<v1::Action> {
+        let parameters: Vec<_> = action.params.iter().map(|param| (param, &*param.name)).collect();
+        let mut params: Vec<v1::action::Param> = Vec::new();
+        let before = self.diagnostics.error_count();
+        for (at, (name, word)) in call.arguments.iter().enumerate() {
+            let param = match name {
+                Some(name) => names::look("parameter", &name.text, &parameters),
+                None => parameters
+                    .get(at)
+                    .map(|(param, _)| *param)
+                    .ok_or_else(|| ("there are more arguments than parameters".to_owned(), signature(action))),
+            };
+            let param = match param {
+                Ok(param) => param,
+                Err((what, help)) => {
+                    self.error("entry-name", name.as_ref().map_or(word.span, |name| name.span), what, help);
+                    continue;
+                }
+            };
+            if params.iter().any(|given| given.param_id == param.id) {
+                let what = format!("`{}` is given twice", param.name);
+                self.error("entry-twice", word.span, what, signature(action));
+                continue;
+            }
+            match value::parse(&word.text, param.bitwidth) {
+                Ok(value) => params.push(v1::action::Param { param_id: param.id, value }),
+                Err(why) => {
+                    let what = format!("`{}` is {}: {why}", param.name, wide(param.bitwidth));
+                    self.error("entry-value", word.span, what, signature(action));
+                }
+            }
+        }
+        let errors = self.diagnostics.error_count() - before;
+        let missing: Vec<_> =
+            action.params.iter().filter(|p| !params.iter().any(|given| given.param_id == p.id)).collect();
+        if errors == 0 && !missing.is_empty() {
+            let what = format!("missing: {}", source::names::listed(missing.iter().map(|param| &*param.name)));
+            self.error("entry-missing", call.name.span, what, signature(action));
+        }
+        Some(v1::Action { action_id: names::id(&action.preamble), params })
+    }
+}
+
+/// What a field's value becomes; `None` matches everything.
+fn matched(field: &MatchField, text: &str) -> Result<Option<FieldMatchType>, String> {
+    let one = |text: &str| value::parse(text, field.bitwidth);
+    let width = u32::try_from(field.bitwidth).unwrap_or(0);
+    let length = |text: &str| {
+        let length = text.parse::<u32>().ok().filter(|length| *length <= width);
+        length.ok_or_else(|| format!("`{text}` is no prefix length from 0 to {width}"))
+    };
+    let any = text == "*";
+    let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    Ok(match names::match_type(field) {
+        MatchType::Exact => Some(FieldMatchType::Exact(field_match::Exact { value: one(text)? })),
+        MatchType::Lpm | MatchType::Ternary | MatchType::Range | MatchType::Optional if any => None,
+        MatchType::Lpm => {
+            let (value, length) = match text.split_once('/') {
+                Some((value, prefix)) => (one(value)?, length(prefix)?),
+                None => (one(text)?, width),
+            };
+            (length > 0).then_some(FieldMatchType::Lpm(field_match::Lpm { value, prefix_len: length as i32 }))
+        }
+        MatchType::Ternary => {
+            let (value, mask) = match (text.split_once("&&&"), text.split_once('/')) {
+                (Some((value, mask)), _) => (one(value)?, one(mask)?),
+                (None, Some((value, prefix))) => (one(value)?, value::prefix_mask(length(prefix)?, width)),
+                (None, None) => (one(text)?, value::prefix_mask(width, width)),
+            };
+            (!zero(&mask)).then_some(FieldMatchType::Ternary(field_match::Ternary { value, mask }))
+        }
+        MatchType::Range => {
+            let (low, high) = match text.split_once("..") {
+                Some((low, high)) => (one(low)?, one(high)?),
+                None => (one(text)?, one(text)?),
+            };
+            let is_all = zero(&low) && high == value::prefix_mask(width, width);
+            (!is_all).then_some(FieldMatchType::Range(field_match::Range { low, high }))
+        }
+        MatchType::Optional => Some(FieldMatchType::Optional(field_match::Optional { value: one(text)? })),
+        MatchType::Unspecified => return Err("it is matched in a way that cannot be written here".to_owned()),
+    })
+}
+
+fn wide(bitwidth: i32) -> String {
+    match bitwidth {
+        width if width > 0 => format!("{width} bits wide"),
+        _ => "a text".to_owned(),
+    }
+}
+
+/// `lpm, 32 bits wide`
+pub fn described(field: &MatchField) -> String {
+    format!("{}, {}", names::match_type(field).as_str_name().to_ascii_lowercase(), wide(field.bitwidth))
+}
+
+fn form(field: &MatchField) -> String {
+    let name = &field.name;
+    match names::match_type(field) {
+        MatchType::Lpm => format!("write {name}=VALUE/LENGTH"),
+        MatchType::Ternary => format!("write {name}=VALUE&&&MASK"),
+        MatchType::Range => format!("write {name}=LOW..HIGH"),
+        _ => format!("write {name}=VALUE"),
+    }
+}
+
+/// `forward(mac: 48 bits wide, port: 9 bits wide)`
+fn signature(action: &Action) -> String {
+    let params: Vec<_> =
+        action.params.iter().map(|param| format!("{}: {}", param.name, wide(param.bitwidth))).collect();
+    format!("it is {}({})", names::name(&action.preamble), params.join(", "))
+}

@@ -1,0 +1,105 @@
+//! Entries as people write them, and as JSON.
+
+use std::fmt::Write;
+
+use p4runtime_proto::config::{P4Info, Table};
+use p4runtime_proto::v1::field_match::FieldMatchType;
+use p4runtime_proto::v1::{self, table_action::Type as ActionType};
+use serde_json::{Map, Value, json};
+
+use super::{names, value};
+
+/// `hdr.ipv4.dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)`
+pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> String {
+    let mut words: Vec<String> =
+        matches(table, entry).into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    match (entry.is_default_action, words.is_empty()) {
+        (true, _) => words.push("default".to_owned()),
+        (false, true) => words.extend(table.match_fields.first().map(|field| format!("{}=*", field.name))),
+        (false, false) => {}
+    }
+    if entry.priority != 0 {
+        words.push(format!("priority={}", entry.priority));
+    }
+    if entry.idle_timeout_ns != 0 {
+        words.push(format!("timeout={}", entry.idle_timeout_ns as f64 / 1e9));
+    }
+    format!("{} -> {}", words.join(", "), action(info, entry.action.as_ref()))
+}
+
+/// The same as JSON.
+pub fn entry_json(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Value {
+    let matches: Map<_, _> =
+        matches(table, entry).into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+    let mut object = json!({
+        "table": names::name(&table.preamble), "default": entry.is_default_action, "match": matches,
+        "priority": entry.priority, "constant": entry.is_const,
+    });
+    match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+        Some(ActionType::Action(action)) => {
+            let (name, params) = call(info, action);
+            object["action"] = name.into();
+            object["parameters"] = params.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+        }
+        Some(_) => object["action"] = self::action(info, entry.action.as_ref()).into(),
+        None => {}
+    }
+    object
+}
+
+/// Fields and what they are to be, in the order of the table's key.
+fn matches<'a>(table: &'a Table, entry: &v1::TableEntry) -> Vec<(&'a str, String)> {
+    let mut shown = Vec::new();
+    for field in &table.match_fields {
+        let given = entry.r#match.iter().find(|given| given.field_id == field.id);
+        let Some(kind) = given.and_then(|given| given.field_match_type.as_ref()) else { continue };
+        let one = |bytes: &[u8]| value::show(&field.name, field.bitwidth, bytes);
+        let text = match kind {
+            FieldMatchType::Exact(exact) => one(&exact.value),
+            FieldMatchType::Optional(optional) => one(&optional.value),
+            FieldMatchType::Lpm(lpm) => format!("{}/{}", one(&lpm.value), lpm.prefix_len),
+            FieldMatchType::Ternary(ternary) => format!("{}&&&{}", one(&ternary.value), one(&ternary.mask)),
+            FieldMatchType::Range(range) => format!("{}..{}", one(&range.low), one(&range.high)),
+            FieldMatchType::Other(_) => "?".to_owned(),
+        };
+        shown.push((&*field.name, text));
+    }
+    shown
+}
+
+/// What an entry does.
+pub fn action(info: &P4Info, action: Option<&v1::TableAction>) -> String {
+    let written = |action: &v1::Action| {
+        let (name, params) = call(info, action);
+        let params: Vec<_> = params.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{name}({})", params.join(", "))
+    };
+    match action.and_then(|action| action.r#type.as_ref()) {
+        Some(ActionType::Action(action)) => written(action),
+        Some(ActionType::ActionProfileMemberId(id)) => format!("member({id})"),
+        Some(ActionType::ActionProfileGroupId(id)) => format!("group({id})"),
+        Some(ActionType::ActionProfileActionSet(set)) => {
+            let mut text = String::new();
+            for one in &set.action_profile_actions {
+                let separator = if text.is_empty() { "" } else { " | " };
+                let _ = write!(text, "{separator}{}", one.action.as_ref().map(written).unwrap_or_default());
+                if set.action_profile_actions.len() > 1 {
+                    let _ = write!(text, " weight {}", one.weight);
+                }
+            }
+            text
+        }
+        None => "nothing".to_owned(),
+    }
+}
+
+fn call(info: &P4Info, action: &v1::Action) -> (String, Vec<(String, String)>) {
+    let Some(known) = names::action(info, action.action_id) else {
+        return (format!("{:#x}", action.action_id), Vec::new());
+    };
+    let params = action.params.iter().map(|given| match known.params.iter().find(|param| param.id == given.param_id) {
+        Some(param) => (param.name.clone(), value::show(&param.name, param.bitwidth, &given.value)),
+        None => (given.param_id.to_string(), p4runtime::bytestring::hex(&given.value)),
+    });
+    (names::name(&known.preamble).to_owned(), params.collect())
+}

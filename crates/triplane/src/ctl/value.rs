@@ -1,0 +1,36 @@
+//! Values as people write and read them, and as byte strings of P4Runtime.
+
+use p4runtime::bytestring;
+
+/// The byte string of what someone wrote for a value of `width` bits; 0 is a value that is a text (a translated type).
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
+    match u32::try_from(width) {
+        Ok(0) | Err(_) if text.is_empty() => Err("the text is empty".to_owned()),
+        Ok(0) | Err(_) => Ok(text.as_bytes().to_vec()),
+        Ok(width) => entries::parse_value(text, width).map(|bits| bytestring::print(&bits)),
+    }
+}
+
+/// A byte string as people read it; its name and width suggest how.
+pub fn show(name: &str, width: i32, bytes: &[u8]) -> String {
+    match u32::try_from(width) {
+        Ok(width) if width > 0 => match bytestring::parse(bytes, width) {
+            Ok(bits) => switch::trace::Value::new(name, &bits).shown,
+            Err(_) => bytestring::hex(bytes),
+        },
+        _ => match std::str::from_utf8(bytes) {
+            Ok(text) if text.chars().all(|c| c.is_ascii_graphic() && !",()=\"".contains(c)) => text.to_owned(),
+            Ok(text) => format!("{text:?}"),
+            Err(_) => bytestring::hex(bytes),
+        },
+    }
+}
+
+/// The mask of a prefix, as a byte string of this many bits.
+pub fn prefix_mask(length: u32, width: u32) -> Vec<u8> {
+    let zeros = bits::Bits::ones(width.saturating_sub(length)).resize(width);
+    bytestring::print(&zeros.not())
+}

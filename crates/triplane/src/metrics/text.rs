@@ -1,0 +1,164 @@
+//! The switch's numbers in Prometheus' text exposition format, version 0.0.4.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use switch::DropSite;
+
+/// The numbers of a switch at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// The registry's names and numbers, and `table.T.entries`.
+    pub numbers: Vec<(String, u64)>,
+    /// Drops by reason and place.
+    pub sites: Vec<DropSite>,
+}
+
+/// Samples of one metric.
+struct Family {
+    kind: &'static str,
+    help: String,
+    samples: Vec<(String, u64)>,
+}
+
+/// What a scraper is told.
+pub fn exposition(snapshot: &Snapshot) -> String {
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut add = |metric: Metric, value: u64| {
+        let Metric { name, kind, help, labels } = metric;
+        let family = families.entry(name).or_insert(Family { kind, help, samples: Vec::new() });
+        family.samples.push((labels, value));
+    };
+    // Drops by place are told below, with the place in a label of its own.
+    let is_of_place = |name: &str| name.starts_with("drop.") && name.contains(".at.");
+    for (name, value) in snapshot.numbers.iter().filter(|(name, _)| !is_of_place(name)) {
+        add(metric(name), *value);
+    }
+    let mut places: BTreeMap<String, u64> = BTreeMap::new();
+    for site in &snapshot.sites {
+        if let Some((place, body)) = &site.place {
+            let labels = [("reason", site.reason.name()), ("place", &*place.to_string()), ("in", body)];
+            *places.entry(self::labels(&labels)).or_default() += site.packets;
+        }
+    }
+    for (labels, value) in places {
+        let help = "Packets that a statement of the program dropped.".to_owned();
+        add(Metric { name: "triplane_program_drops_total".to_owned(), kind: "counter", help, labels }, value);
+    }
+    let mut text = String::new();
+    for (name, Family { kind, help, samples }) in families {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in samples {
+            let _ = writeln!(text, "{name}{labels} {value}");
+        }
+    }
+    text
+}
+
+struct Metric {
+    name: String,
+    kind: &'static str,
+    help: String,
+    labels: String,
+}
+
+/// The metric and labels of a number of the registry. docs/metrics.md has the list.
+fn metric(name: &str) -> Metric {
+    let counter =
+        |name: String, help: &str, labels: String| Metric { name, kind: "counter", help: help.to_owned(), labels };
+    let gauge = |name: &str, help: &str, labels: String| Metric {
+        name: name.to_owned(),
+        kind: "gauge",
+        help: help.to_owned(),
+        labels,
+    };
+    if let Some(table) = name.strip_prefix("table.").and_then(|rest| rest.strip_suffix(".entries")) {
+        return gauge("triplane_table_entries", "Entries in a table.", labels(&[("table", table)]));
+    }
+    if let Some(reason) = name.strip_prefix("drop.") {
+        let help = "Packets that went no further, by reason.";
+        return counter("triplane_drops_total".to_owned(), help, labels(&[("reason", reason)]));
+    }
+    let parts: Vec<&str> = name.split('.').collect();
+    match parts[..] {
+        ["port", port, way @ ("rx" | "tx"), what] => {
+            let help = format!("{} that a port {}.", capital(what), if way == "rx" { "received" } else { "sent" });
+            counter(format!("triplane_port_{way}_{}_total", plain(what)), &help, labels(&[("port", port)]))
+        }
+        ["queue", port, priority, "depth"] => {
+            let help = "Packets that wait in an egress queue.";
+            gauge("triplane_queue_depth", help, labels(&[("port", port), ("priority", priority)]))
+        }
+        ["queue", port, priority, what] => {
+            let help = if what == "dropped" {
+                "Packets that found an egress queue full."
+            } else {
+                "Packets that an egress queue took."
+            };
+            let labels = labels(&[("port", port), ("priority", priority)]);
+            counter(format!("triplane_queue_{}_total", plain(what)), help, labels)
+        }
+        _ => counter(format!("triplane_{}_total", plain(name)), &format!("The switch's number {name}."), String::new()),
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What a name of a metric may have.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// `{port="1"}`, with what the format asks to be escaped.
+fn labels(labels: &[(&str, &str)]) -> String {
+    let escape = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let all: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
+    format!("{{{}}}", all.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_metric_and_its_labels() {
+        let number = |name: &str, value| (name.to_owned(), value);
+        let numbers = vec![
+            number("port.1.rx.packets", 3),
+            number("port.10.rx.packets", 4),
+            number("port.1.tx.bytes", 500),
+            number("queue.2.0.depth", 1),
+            number("queue.2.0.dropped", 9),
+            number("drop.ingress.program", 7),
+            number("drop.ingress.program.at.a.p4:8:9", 7),
+            number("table.In.t\"x.entries", 5),
+            number("notification.packets-in", 2),
+        ];
+        let place = source::Place { file: "a\\b.p4".into(), line: 8, column: 9 };
+        let reason = switch::DropReason::IngressProgram;
+        let site = |packets| DropSite { reason, place: Some((place.clone(), "In.drop".to_owned())), packets };
+        let text = exposition(&Snapshot { numbers, sites: vec![site(3), site(4)] });
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                r#"triplane_drops_total{reason="ingress.program"} 7"#,
+                "triplane_notification_packets_in_total 2",
+                r#"triplane_port_rx_packets_total{port="1"} 3"#,
+                r#"triplane_port_rx_packets_total{port="10"} 4"#,
+                r#"triplane_port_tx_bytes_total{port="1"} 500"#,
+                r#"triplane_program_drops_total{reason="ingress.program",place="a\\b.p4:8:9",in="In.drop"} 7"#,
+                r#"triplane_queue_depth{port="2",priority="0"} 1"#,
+                r#"triplane_queue_dropped_total{port="2",priority="0"} 9"#,
+                r#"triplane_table_entries{table="In.t\"x"} 5"#,
+            ]
+        );
+        // Each metric has one head, before its samples.
+        assert_eq!(text.matches("# TYPE triplane_port_rx_packets_total counter\n").count(), 1);
+        assert!(text.contains("# TYPE triplane_table_entries gauge\n"));
+    }
+}
