@@ -55,7 +55,7 @@ pub(crate) struct Notes {
     pub tables: Vec<Noted>,
     /// Words of one packet's notes.
     pub stride: usize,
-    /// Whether keys have parts that the architecture sets.
+    /// Whether keys have parts that the architecture sets, or a parser selects on what it sets.
     pub takes_inputs: bool,
     /// How many of the unit's steps there is something to note in.
     pub steps: usize,
