@@ -34,6 +34,16 @@ fn warnings_can_be_turned_off_by_kind_and_by_family() {
     assert!(codes(&["unused", "constant-comparison"]).is_empty());
 }
 
+#[test]
+fn an_assignment_for_a_comparison_is_one_mistake() {
+    let text = "control c(inout bit<8> a) { apply { if (a = 5) { a = 1; } if ((a = 5) && true) { a = 2; } } }";
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let program = p4::parse(&mut map, "a.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
+    p4::check(&program, &map, &mut diagnostics);
+    let codes: Vec<_> = diagnostics.in_order().iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["assignment-in-expression"; 2]);
+}
+
 /// Holds what is said about each program of a folder to its expectation.
 fn compare(folder: &str, at_least: usize, is_accepted: bool) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/diagnostics").join(folder);

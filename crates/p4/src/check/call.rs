@@ -512,15 +512,14 @@ impl<'a> Checker<'a> {
                     formal.direction == Direction::None && !matches!(e.ty, Type::Extern(_)) && !is_error(&e.ty);
                 let is_made = kind == CallKind::Constructor && self.is_factory_call(&e);
                 if must_be_static && !is_made && !self.is_static(&e) {
-                    self.error(
-                        Diagnostic::error(
-                            "not-constant",
-                            span,
-                            format!("`{}` must be known at compile time", formal.name),
-                        )
+                    let message = format!("`{}` must be known at compile time", formal.name);
+                    let mut diagnostic = Diagnostic::error("not-constant", span, message)
                         .label("not a constant")
-                        .also(formal.span, format!("a parameter of `{callee}` without direction")),
-                    );
+                        .also(formal.span, format!("a parameter of `{callee}` without direction"));
+                    if matches!(kind, CallKind::Function | CallKind::Apply) {
+                        diagnostic = diagnostic.help("a parameter for what packets tell is declared with `in`");
+                    }
+                    self.error(diagnostic);
                     return typed::Arg::Expr(bad(span));
                 }
                 typed::Arg::Expr(e)

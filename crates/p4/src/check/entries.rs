@@ -87,9 +87,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     "wrong-count",
                     entry.span,
-                    format!("the key has {written_keys} elements, this entry {}", entry.keys.len()),
+                    format!("an entry of this table has {written_keys} keysets, one for each part of the key"),
                 )
-                .label("one keyset for each"),
+                .label(format!("this one has {}", written.len())),
             );
             typed_keys = None;
         } else {

@@ -254,8 +254,7 @@ impl Parser<'_> {
             TokenKind::Punct("{#}") => ExprKind::Invalid,
             TokenKind::Punct("(") => {
                 self.bump();
-                let inner = self.with_angle(false, Self::expr)?;
-                self.comparison_meant()?;
+                let inner = self.with_angle(false, Self::comparison)?;
                 self.expect_close(")", span, "behind the expression");
                 return Ok(Expr { span: self.since(span), ..inner });
             }
@@ -344,15 +343,20 @@ impl Parser<'_> {
         self.made(ExprKind::Struct { fields, dots }, open, self.height)
     }
 
-    /// Reports `=` where a comparison is meant, and reads what it would have compared with.
-    pub(super) fn comparison_meant(&mut self) -> Parsed<()> {
+    /// An expression in which `=` is reported, and taken for the comparison that was meant.
+    pub(super) fn comparison(&mut self) -> Parsed<Expr> {
+        let mut left = self.expr()?;
         while self.is("=") {
+            let below = self.height;
             let (message, help) = ("`=` assigns and cannot stand in an expression", "write `==` to compare");
             self.mistaken("assignment-in-expression", self.span(), message, help);
             self.bump();
-            self.expr()?;
+            let right = self.expr()?;
+            let start = left.span;
+            left =
+                self.made(ExprKind::Binary(BinaryOp::Eq, left.into(), right.into()), start, below.max(self.height))?;
         }
-        Ok(())
+        Ok(left)
     }
 
     /// One element of a keyset: `default`, `_`, an expression, a range or a mask.

@@ -173,13 +173,10 @@ impl Parser<'_> {
         if !self.is("(") && !self.is("{") && !self.is(";") {
             let message = format!("expected `(` before the {what}, found {}", found(self.peek(0)));
             self.mistaken("unexpected-token", self.span(), &message, "put it into parentheses: `(...)`");
-            let expr = self.expr()?;
-            self.comparison_meant()?;
-            return Ok(expr);
+            return self.comparison();
         }
         let open = self.expect("(", &format!("before the {what}"))?;
-        let expr = self.expr()?;
-        self.comparison_meant()?;
+        let expr = self.comparison()?;
         self.expect_close(")", open, &format!("behind the {what}"));
         Ok(expr)
     }
@@ -279,8 +276,7 @@ impl Parser<'_> {
         }
         let init = self.for_clause(";", annotations, true)?;
         self.expect(";", "behind the first clause of `for`")?;
-        let condition = self.expr()?;
-        self.comparison_meant()?;
+        let condition = self.comparison()?;
         self.expect(";", "behind the condition of `for`")?;
         let update = self.for_clause(")", Vec::new(), false)?;
         self.expect_close(")", open, "behind the clauses of `for`");
