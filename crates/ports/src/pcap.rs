@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind};
 use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -60,9 +61,9 @@ fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> Port
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        // Devices such as /dev/null may well be both.
-        (Ok(one), Ok(other)) => one == other && one.is_file(),
+    match (one.metadata(), other.metadata()) {
+        // By inode, since a file may have several names. Devices such as /dev/null may well be both.
+        (Ok(one), Ok(other)) => one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
     }
 }
@@ -209,6 +210,9 @@ mod tests {
         capture(&path, &[(1, 60)]);
         let error = PcapPort::open(Some(&path), Some(&path)).err().unwrap();
         assert!(error.to_string().contains("both input and output"), "{error}");
+        let name = folder.0.join("name.pcap");
+        std::fs::hard_link(&path, &name).unwrap();
+        assert!(matches!(PcapPort::open(Some(&path), Some(&name)), Err(PortError::SameFile { .. })));
         assert!(std::fs::metadata(&path).unwrap().len() > 24);
     }
 

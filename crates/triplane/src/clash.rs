@@ -1,5 +1,6 @@
 //! Ports that cannot be had together: one file written while another port reads or writes it, one interface twice.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ports::{PortKind, PortSpec};
@@ -47,11 +48,20 @@ fn interface(kind: &PortKind) -> Option<&str> {
     }
 }
 
-/// Where a file is or will be. Nothing for what is no file: two ports may well write to `/dev/null`.
-fn real(path: &Path) -> Option<PathBuf> {
-    if path.exists() {
-        return path.is_file().then(|| path.canonicalize().ok()).flatten();
+/// What tells a file from others.
+#[derive(PartialEq)]
+enum Real {
+    /// A file that is there, by device and inode: it may have several names.
+    There(u64, u64),
+    /// A file that is not there yet, by its path.
+    ToBe(PathBuf),
+}
+
+/// Which file a path means. Nothing for what is no file: two ports may well write to `/dev/null`.
+fn real(path: &Path) -> Option<Real> {
+    if let Ok(there) = path.metadata() {
+        return there.is_file().then(|| Real::There(there.dev(), there.ino()));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    Some(Real::ToBe(folder.canonicalize().ok()?.join(path.file_name()?)))
 }

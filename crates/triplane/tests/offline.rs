@@ -303,9 +303,12 @@ fn ports_in_each_others_way_are_refused_before_a_file_is_touched() {
     let input = directory.write("in.pcap", capture(&[arp_request()]));
     let before = std::fs::read(&input).expect("it was written");
     let (out, roundabout) = (directory.path("out.pcap"), directory.path("./out.pcap"));
+    let linked = directory.path("linked.pcap");
+    std::fs::hard_link(&input, &linked).expect("a second name");
     for (one, two, sentence) in [
         (format!("1={input}:"), format!("2=:{input}"), "port 2 would overwrite"),
         (format!("1=:{input}"), format!("2={input}:"), "port 1 would overwrite"),
+        (format!("1={input}:"), format!("2=:{linked}"), "port 2 would overwrite"),
         (format!("1={input}:{out}"), format!("2=:{roundabout}"), "ports 1 and 2 both write"),
         ("1=lo".to_owned(), "2=lo".to_owned(), "ports 1 and 2 are both `lo`"),
     ] {
