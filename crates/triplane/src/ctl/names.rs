@@ -17,7 +17,7 @@ pub fn id(preamble: &Option<Preamble>) -> u32 {
 ///
 /// # Errors
 /// What is wrong with the name, and the names there are.
-pub fn look<'a, T: Copy>(kind: &str, wanted: &str, all: &[(T, &'a str)]) -> Result<T, (String, String)> {
+pub fn look<T: Copy>(kind: &str, wanted: &str, all: &[(T, &str)]) -> Result<T, (String, String)> {
     find(wanted, all, Endings::BehindDot).map_err(|why| {
         let names = || all.iter().map(|(_, name)| *name);
         match why {

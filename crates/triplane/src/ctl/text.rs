@@ -53,7 +53,7 @@ pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<
     match parser.entry() {
         Ok(entry) => Some(entry),
         Err(diagnostic) => {
-            diagnostics.push(diagnostic);
+            diagnostics.push(*diagnostic);
             None
         }
     }
@@ -98,6 +98,10 @@ fn tokens(file: FileId, text: &str) -> Vec<(Token, Span)> {
     tokens
 }
 
+fn two_actions(second: &Word) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error("entry-syntax", second.span, "an entry has one action"))
+}
+
 struct Parser {
     tokens: Vec<(Token, Span)>,
     at: usize,
@@ -116,7 +120,7 @@ impl Parser {
         self.tokens.get(self.at + ahead).is_some_and(|(token, _)| *token == Token::Sign(sign))
     }
 
-    fn word(&mut self, what: &str) -> Result<Word, Diagnostic> {
+    fn word(&mut self, what: &str) -> Result<Word, Box<Diagnostic>> {
         match self.tokens.get(self.at) {
             Some((Token::Word(text), span)) => {
                 self.at += 1;
@@ -126,13 +130,13 @@ impl Parser {
         }
     }
 
-    fn unexpected(&self, what: &str) -> Diagnostic {
+    fn unexpected(&self, what: &str) -> Box<Diagnostic> {
         let span = self.tokens.get(self.at).map_or(self.end, |(_, span)| *span);
-        Diagnostic::error("entry-syntax", span, format!("expected {what} here"))
-            .help("an entry is KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)")
+        let diagnostic = Diagnostic::error("entry-syntax", span, format!("expected {what} here"));
+        Box::new(diagnostic.help("an entry is KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)"))
     }
 
-    fn entry(&mut self) -> Result<Entry, Diagnostic> {
+    fn entry(&mut self) -> Result<Entry, Box<Diagnostic>> {
         let mut entry = Entry::default();
         loop {
             while self.take(',') {}
@@ -143,7 +147,7 @@ impl Parser {
                 let is_first = entry.call.is_none();
                 let name = self.word("an action")?;
                 if !is_first {
-                    return Err(Diagnostic::error("entry-syntax", name.span, "an entry has one action"));
+                    return Err(two_actions(&name));
                 }
                 entry.call = Some(self.call(name)?);
                 continue;
@@ -157,12 +161,12 @@ impl Parser {
             } else if entry.call.is_none() {
                 entry.call = Some(self.call(name)?);
             } else {
-                return Err(Diagnostic::error("entry-syntax", name.span, "an entry has one action"));
+                return Err(two_actions(&name));
             }
         }
     }
 
-    fn call(&mut self, name: Word) -> Result<Call, Diagnostic> {
+    fn call(&mut self, name: Word) -> Result<Call, Box<Diagnostic>> {
         let mut arguments = Vec::new();
         if self.take('(') {
             while !self.take(')') {
