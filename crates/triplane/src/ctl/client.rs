@@ -221,8 +221,13 @@ fn failure(status: &tonic::Status) -> Failure {
         true => words(status.code().into(), status.message()),
         false => told.join("\n"),
     };
+    // What the transport has to say is no answer of the server's.
+    let is_transport = std::error::Error::source(status).is_some();
     match status.code() {
-        tonic::Code::Unavailable | tonic::Code::Cancelled => anyhow!("the server went away: {text}").into(),
+        _ if is_transport => {
+            anyhow!("the connection is no good for P4Runtime ({text}); a server that uses TLS wants --tls-ca").into()
+        }
+        Code::Unavailable | Code::Cancelled => anyhow!("the server went away: {text}").into(),
         _ => Failure::Input(text),
     }
 }
