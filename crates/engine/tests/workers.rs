@@ -184,7 +184,7 @@ fn no_packet_sees_half_of_a_control_batch() {
             for at in 0..KEYS {
                 // Half of the keys are there in each version; hits are odd.
                 let there = world.objects.get(one, &key(at), 0).is_ok();
-                let wanted = (at + version) % 3 != 0;
+                let wanted = !(at + version).is_multiple_of(3);
                 for (table, action) in [(one, "first"), (two, "second")] {
                     let entry = entry(world, key(at), action, version << 1 | 1);
                     match (there, wanted) {

@@ -42,8 +42,8 @@ fn what_is_scraped_is_what_the_switch_counts() {
     let ports = (1..=2).map(PortId).collect();
     let config = Config { ports, executor: Executor::Interpreter, ..Config::default() };
     let mut switch = Switch::new(program, config).expect("the switch runs it");
-    let mut frames: Vec<Frame> = (0..5).map(|_| Frame::new(1, &[0; 64])).collect();
-    frames.push(Frame::new(9, &[0; 64]));
+    let mut frames: Vec<Frame> = (0..5).map(|_| Frame::new(1, [0; 64])).collect();
+    frames.push(Frame::new(9, [0; 64]));
     switch.step(Time::ZERO, &mut frames, &mut Vec::new());
 
     let (listening, mut gauge) = listener();
