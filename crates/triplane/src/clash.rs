@@ -11,6 +11,19 @@ pub fn clash(specs: &[PortSpec]) -> Option<String> {
     specs.iter().enumerate().find_map(|(at, one)| specs[..at].iter().find_map(|other| between(other, one)))
 }
 
+/// The first of these files that a port would overwrite with its capture, as a sentence.
+pub fn overwrites<'a>(specs: &[PortSpec], files: impl IntoIterator<Item = &'a Path>) -> Option<String> {
+    let outputs = specs.iter().filter_map(|spec| match &spec.kind {
+        PortKind::Pcap { output: Some(output), .. } => Some((spec.number, output)),
+        _ => None,
+    });
+    let outputs: Vec<_> = outputs.collect();
+    files.into_iter().find_map(|file| {
+        let (number, _) = outputs.iter().find(|(_, output)| real(output).is_some_and(|one| Some(one) == real(file)))?;
+        Some(format!("port {number} would overwrite `{}`, which this run reads", file.display()))
+    })
+}
+
 fn between(one: &PortSpec, other: &PortSpec) -> Option<String> {
     let (first, second) = (one.number, other.number);
     if let (Some(name), Some(same)) = (interface(&one.kind), interface(&other.kind)) {

@@ -20,7 +20,9 @@ use crate::state::{Program, State};
 /// Runs.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let specs = PortSpec::parse_all(&args.ports).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(clash) = crate::clash::clash(&specs) {
+    let program = args.program.as_ref().map(|program| program.program.as_path());
+    let reads = program.into_iter().chain(args.entries.as_deref());
+    if let Some(clash) = crate::clash::clash(&specs).or_else(|| crate::clash::overwrites(&specs, reads)) {
         return Err(Failure::Usage(clash));
     }
     let limit = match args.duration {
