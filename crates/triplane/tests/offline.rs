@@ -317,7 +317,7 @@ fn ports_in_each_others_way_are_refused_before_a_file_is_touched() {
         assert!(done.stderr.starts_with(&format!("error: {sentence}")), "{one} {two}: {done:?}");
     }
     assert!(std::fs::read(&input).expect("it is still there") == before && !std::path::Path::new(&out).exists());
-    let entries = directory.write("entries.json", b"{}".to_vec());
+    let entries = directory.write("entries.json", "{}");
     let written = ["run", ROUTER, "--entries", &entries, "--port", &format!("1={input}:{entries}")];
     let done = command(&written);
     assert_eq!(done.code, Some(2), "{done:?}");
