@@ -1,40 +1,37 @@
 //! Random numbers that are the same on every machine.
 
-/// A stream of random numbers: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+use dice::Dice;
+
+/// A stream of random numbers.
 ///
 /// Everything random in a simulation has a stream of its own, made from the seed and from what it is for, so that what
 /// one part draws never changes what another part sees.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(Dice);
 
+/// What spreads the numbers of streams.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 impl Random {
     /// The stream number `stream` of a seed.
     pub fn new(seed: u64, stream: u64) -> Random {
-        Random(mix(seed.wrapping_add(STEP)) ^ mix(stream.wrapping_mul(STEP).wrapping_add(1)))
+        let stream = stream.wrapping_mul(STEP).wrapping_add(1).wrapping_sub(STEP);
+        Random(Dice::new(Dice::new(seed).word() ^ Dice::new(stream).word()))
     }
 
     /// Any number.
     pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        mix(self.0)
+        self.0.word()
     }
 
     /// A number less than `end`, which is not 0; the bias is below 2^-64 times `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.word()) * u128::from(end)) >> 64) as u64
+        self.0.below(end)
     }
 
     /// A number from 0 up to, but not, 1.
     pub fn unit(&mut self) -> f64 {
-        (self.word() >> 11) as f64 / (1_u64 << 53) as f64
+        self.0.fraction()
     }
 
     /// True with a chance of 0 to 1. Draws nothing where the chance is 0.

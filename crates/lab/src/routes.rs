@@ -22,7 +22,7 @@ pub fn port_mac(switch: usize, port: u32) -> Address {
     Address([0x06, 0x00, a, b, c, d])
 }
 
-/// Links from every switch to the switch that `host` hangs on; `None` where there is no way.
+/// Links from every switch to the switch `from`; `None` where there is no way.
 fn distances(topology: &Topology, neighbours: &[Vec<(u32, End)>], from: usize) -> Vec<Option<u32>> {
     let mut distance = vec![None; topology.switches.len()];
     distance[from] = Some(0);

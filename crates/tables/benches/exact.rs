@@ -5,9 +5,9 @@
 
 mod support;
 
+use dice::Dice;
 use hashbrown::HashMap;
 use support::{compare, digest};
-use tables::dice::Dice;
 use tables::{Exact, MISS, PackedLookup};
 
 const LOOKUPS: usize = 400_000;

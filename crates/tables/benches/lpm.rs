@@ -6,8 +6,8 @@
 
 mod support;
 
+use dice::Dice;
 use support::{compare, digest};
-use tables::dice::Dice;
 use tables::{FieldKind, Layout, Lpm, MISS, PackedLookup};
 
 /// A node of the baseline: a prefix, with a result if it is one of the table's.

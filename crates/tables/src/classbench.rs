@@ -12,9 +12,9 @@
 //! Addresses come from networks that hold subnets that hold hosts, some far more often than others, so that prefixes
 //! contain each other and pairs repeat with different ports, as in the sets that people write.
 
-use crate::dice::Dice;
 use crate::layout::{FieldKind, Layout};
 use crate::pattern::Pattern;
+use dice::Dice;
 
 /// The kind of rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

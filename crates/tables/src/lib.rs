@@ -55,7 +55,6 @@
 
 mod arena;
 pub mod classbench;
-pub mod dice;
 mod exact;
 mod hash;
 mod layout;

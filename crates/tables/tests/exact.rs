@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tables::dice::Dice;
+use dice::Dice;
 use tables::{Exact, MISS, PackedLookup};
 
 /// Asks for every key of a list, alone and in batches, and holds the answers against the map.

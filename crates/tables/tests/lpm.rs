@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tables::dice::Dice;
+use dice::Dice;
 use tables::{DIRECT_FROM, FieldKind, Layout, Lpm, MISS, PackedLookup};
 
 /// A prefix as a packed key with the bits behind it 0, and its length.

@@ -1,6 +1,6 @@
 //! The values that a field may have.
 
-use crate::dice::mix;
+use dice::mix;
 
 /// Values of a field, of up to 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::ethernet::{self, Address};
 use wire::{ipv4, ipv6, tcp, udp, vlan};
 
-use crate::dice::mix;
 use crate::{Field, Layer, Spec};
+use dice::mix;
 
 /// What announces the layer at `at`, or what is there if none is.
 fn announced(spec: &Spec, at: usize, otherwise: u16) -> u16 {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::dice::Dice;
 use crate::zipf::Zipf;
 use crate::{Size, Spec, frame};
+use dice::Dice;
 
 /// Bytes of a tag at the end of a frame.
 pub const TAG_LEN: usize = 16;

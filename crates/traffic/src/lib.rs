@@ -25,7 +25,6 @@
 #![forbid(unsafe_code)]
 
 mod choice;
-mod dice;
 mod frame;
 mod generate;
 mod read;

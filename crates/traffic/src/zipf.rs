@@ -1,6 +1,6 @@
 //! Numbers by Zipf's law: the k-th most popular of n comes up in proportion to 1/k^s.
 
-use crate::dice::Dice;
+use dice::Dice;
 
 /// Draws ranks in constant time and memory, whatever n, by rejection-inversion (Hörmann, Derflinger:
 /// Rejection-inversion to generate variates from monotone discrete distributions, 1996).

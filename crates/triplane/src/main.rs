@@ -15,6 +15,7 @@ mod load;
 mod messages;
 mod metrics;
 mod output;
+mod progress;
 mod state;
 mod types;
 mod worker;

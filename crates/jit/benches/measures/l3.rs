@@ -1,10 +1,10 @@
 //! A layer 3 router, with and without an access list in front.
 
 use bits::Bits;
+use dice::Dice;
 use engine::Objects;
 use ir::{KeyValue, Program, TableId};
 use tables::classbench::{self, Family};
-use tables::dice::Dice;
 use tables::{Classifier, FieldKind, Layout, Lpm, MISS, PackedLookup, Ternary};
 
 use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};

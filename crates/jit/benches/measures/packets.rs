@@ -1,6 +1,6 @@
 //! Packets, and what is done to them by hand.
 
-use tables::dice::Dice;
+use dice::Dice;
 
 pub const ETHERNET: usize = 14;
 pub const IPV4: usize = 20;

@@ -123,7 +123,7 @@ pub enum Timing {
     },
 }
 
-/// Faults drawn from the seed: each kind happens to a random switch or link, `mean` apart, and lasts `mean` long.
+/// Faults drawn from the seed: each happens to a switch or link at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomFaults {
     /// Time from one to the next, on average.

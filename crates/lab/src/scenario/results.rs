@@ -41,7 +41,7 @@ pub struct FlowResult {
     pub to: String,
     /// What `sent` and `received` count: datagrams, flows, requests, echoes, frames.
     pub unit: &'static str,
-    /// Whether it is known whether the rest will still arrive: long flows are never complete.
+    /// The numbers.
     pub measured: Measured,
 }
 

@@ -49,7 +49,8 @@ fn time(delay: Delay) -> Time {
     Time::from_ns(delay.as_ns())
 }
 
-/// Makes the simulation of a scenario; `capture_files` are the frames of its replays, by name.
+/// Makes the simulation of a scenario; `replays` are the frames of the captures that it
+/// replays, by name, each with its time in nanoseconds.
 pub fn prepare(
     topology: &Topology,
     scenario: &Scenario,

@@ -55,7 +55,6 @@ pub struct Simulation {
     window_ns: u64,
     sample_ns: Option<u64>,
     samples: Vec<Sample>,
-    events: u64,
 }
 
 /// What a simulation did.
@@ -99,7 +98,7 @@ impl Simulation {
         }
         let delays = topology.links.iter().map(|link| link.shape.delay.as_ns());
         let window_ns = delays.min().unwrap_or(1_000_000).max(1);
-        Simulation { hosts, nodes, now: Time::ZERO, window_ns, sample_ns: None, samples: Vec::new(), events: 0 }
+        Simulation { hosts, nodes, now: Time::ZERO, window_ns, sample_ns: None, samples: Vec::new() }
     }
 
     /// Gives a host its program, which starts at `at`.

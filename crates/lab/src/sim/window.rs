@@ -19,7 +19,6 @@ pub fn run(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut
     } else {
         several_threads(simulation, end, threads, progress);
     }
-    simulation.events = simulation.nodes.iter().map(|node| node.events).sum();
 }
 
 /// The end of the window that begins at `next`, and never behind the next sample or the end.

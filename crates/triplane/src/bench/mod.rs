@@ -10,7 +10,6 @@ pub mod json;
 pub mod live;
 pub mod memory;
 pub mod parts;
-pub mod progress;
 pub mod report;
 pub mod sampler;
 pub mod traffic;

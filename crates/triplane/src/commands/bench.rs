@@ -9,12 +9,12 @@ use ir::Program;
 use v1model::{Executor, Switch};
 
 use crate::bench::memory::{self, Bench, Counts, Limit, Measured, Way};
-use crate::bench::progress::Progress;
 use crate::bench::traffic::Traffic;
 use crate::bench::{Results, json, parts, report, sampler};
 use crate::cli::{BenchArgs, ProgramArgs};
 use crate::load::{self, Loader};
 use crate::output::{Failure, Output};
+use crate::progress::Progress;
 
 /// The time is spent in so many rounds, so that one can see what a machine's other work does to it.
 const ROUNDS: u32 = 7;

@@ -7,6 +7,7 @@ use lab::scenario::{FlowResult, Results};
 use serde_json::{Value, json};
 
 use super::network::Network;
+use crate::bench::report::grouped;
 
 /// The most links that are listed.
 const LINKS: usize = 10;
@@ -155,19 +156,6 @@ fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
         let line = cells.collect::<Vec<_>>().join("  ");
         text.push_str(line.trim_end());
         text.push('\n');
-    }
-    text
-}
-
-/// `1 234 567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, IsTerminal, Write};
+use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -19,6 +19,7 @@ use super::network::Network;
 use super::{plot, report, series};
 use crate::load;
 use crate::output::{Failure, Output};
+use crate::progress::Progress;
 
 /// The frames of the captures that a scenario replays, by name, each with its time in nanoseconds.
 type Replays = BTreeMap<String, Vec<(u64, Vec<u8>)>>;
@@ -92,7 +93,7 @@ fn one(
     let captures = captures(args, scenario, &mut run, output)?;
     let began = Instant::now();
     let mut progress = Progress::new();
-    run.run(args.threads.into(), &mut |share| progress.tick(share));
+    run.run(args.threads.into(), &mut |share| progress.say(|| simulated(share)));
     drop(progress);
     let took = began.elapsed();
     let results = run.results(&network.topology, scenario);
@@ -127,6 +128,11 @@ fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// How far a simulation is.
+fn simulated(share: f64) -> String {
+    format!("{:3.0} % simulated", share.clamp(0.0, 1.0) * 100.0)
+}
+
 /// Many seeds: those that miss something are told, with what replays them.
 fn many(
     args: &SimArgs,
@@ -154,7 +160,7 @@ fn many(
                 let messages = unmet.into_iter().map(|unmet| unmet.message).collect();
                 failed.lock().expect("nobody panics with it").insert(seed, messages);
             }
-            progress.lock().expect("nobody panics with it").tick(number as f64 / count as f64);
+            progress.lock().expect("nobody panics with it").say(|| simulated(number as f64 / count as f64));
         }
     };
     std::thread::scope(|scope| {
@@ -237,35 +243,4 @@ fn captures(
         writers.push((path.display().to_string(), writer));
     }
     Ok(writers)
-}
-
-/// A line on the terminal that tells how far a run is.
-struct Progress {
-    terminal: bool,
-    shown: bool,
-    last: Instant,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        Progress { terminal: std::io::stderr().is_terminal(), shown: false, last: Instant::now() }
-    }
-
-    /// Shows the share that is done, not too often.
-    fn tick(&mut self, share: f64) {
-        if self.terminal && self.last.elapsed().as_millis() > 200 {
-            eprint!("\r{:3.0} % simulated", share.clamp(0.0, 1.0) * 100.0);
-            // A terminal that takes no text has nobody to look at it.
-            let _ = std::io::stderr().flush();
-            (self.shown, self.last) = (true, Instant::now());
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
-        }
-    }
 }

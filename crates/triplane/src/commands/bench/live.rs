@@ -11,13 +11,13 @@ use switch::PortId;
 use v1model::{Config, Executor, Switch};
 
 use crate::bench::live::{Ends, Live, LiveError, latency, report};
-use crate::bench::progress::Progress;
 use crate::bench::report::amount;
 use crate::bench::traffic::Traffic;
 use crate::cli::{BenchArgs, ProgramArgs};
 use crate::forward::Forwarder;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
+use crate::progress::Progress;
 
 impl From<LiveError> for Failure {
     fn from(error: LiveError) -> Self {

@@ -64,8 +64,8 @@ fn stand(
     let hosts: Vec<Standing> =
         topology.hosts.iter().map(Standing::new).collect::<Result<_, _>>().map_err(anyhow::Error::from)?;
     let interfaces = wires::make(topology, own, &hosts).map_err(anyhow::Error::from)?;
-    for (standing, host) in hosts.iter().zip(&topology.hosts) {
-        if topology.uplink(topology.hosts.iter().position(|other| other.name == host.name).unwrap_or(0)).is_some() {
+    for (at, (standing, host)) in hosts.iter().zip(&topology.hosts).enumerate() {
+        if topology.uplink(at).is_some() {
             standing.configure(host).map_err(anyhow::Error::from)?;
         }
     }

@@ -33,7 +33,7 @@ pub struct Room {
 /// The directory of all networks of this user.
 fn directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
-    // SAFETY-free way to learn the user: who owns the own process.
+    // Who owns the own process is who runs it.
     let user = std::fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
     match (user, runtime) {
         (0, _) => PathBuf::from("/run/triplane-lab"),
