@@ -36,6 +36,8 @@ mod field;
 pub mod icmpv4;
 pub mod ipv4;
 pub mod ipv6;
+pub mod itch;
+pub mod moldudp64;
 pub mod offload;
 pub mod pcap;
 pub mod tcp;

@@ -1,0 +1,338 @@
+//! TotalView-ITCH 5.0 (Nasdaq): what happens in an order book, message by message.
+//!
+//! Every message begins alike, and its type says what follows and how long it is:
+//!
+//! ```text
+//! type 1 | stock locate 2 | tracking number 2 | timestamp 6 (ns since midnight) | ...
+//! ```
+//!
+//! Numbers are in network order, prices have four decimals ([`Price`]), texts are padded with spaces on the right. Only the
+//! messages that name an order for the first time name the stock by its [`Symbol`]; all name it by the *stock locate* that
+//! the day's stock directory gave it.
+//!
+//! [`Message`] has the messages that make and change orders and trades, and the few that a feed cannot do without; others
+//! are told by their type and kept as bytes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Malformed;
+use crate::field::require;
+
+mod field;
+#[cfg(test)]
+mod tests;
+
+use field::Field;
+
+/// Bytes that all messages begin with.
+pub const HEADER_LEN: usize = 11;
+
+const FORMAT: &str = "ITCH";
+
+/// A stock's name: up to eight characters, padded with spaces.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Symbol(pub [u8; 8]);
+
+/// A text that is no stock's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a stock symbol: write one to eight printable ASCII characters without spaces")]
+pub struct NotASymbol(String);
+
+impl FromStr for Symbol {
+    type Err = NotASymbol;
+
+    fn from_str(text: &str) -> Result<Self, NotASymbol> {
+        if text.is_empty() || text.len() > 8 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(NotASymbol(text.to_owned()));
+        }
+        let mut symbol = [b' '; 8];
+        symbol[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Symbol(symbol))
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.trim_ascii_end().escape_ascii().to_string().as_str())
+    }
+}
+
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A price in ten-thousandths of a dollar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Price(pub u32);
+
+impl Price {
+    /// So many whole dollars.
+    ///
+    /// # Panics
+    /// If there are more than 429,496 of them.
+    pub const fn dollars(dollars: u32) -> Price {
+        Price(dollars * 10_000)
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:04}", self.0 / 10_000, self.0 % 10_000)
+    }
+}
+
+/// Which side of the book an order is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// `B`.
+    Buy,
+    /// `S`.
+    Sell,
+}
+
+/// What all messages begin with, besides their type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The stock's number of the day; 0 in messages that are about no stock.
+    pub stock_locate: u16,
+    /// Nasdaq's own.
+    pub tracking: u16,
+    /// Nanoseconds since midnight; 48 bits.
+    pub timestamp_ns: u64,
+}
+
+/// Declares the messages: a type's letter and its fields, in the order in which they are sent.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $letter:literal $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub struct $name {
+                $($(#[$field_doc])* pub $field: $type,)*
+            }
+
+            impl $name {
+                /// The type's letter.
+                pub const LETTER: u8 = $letter;
+                /// Bytes of the whole message.
+                pub const LEN: usize = HEADER_LEN $(+ <$type as Field>::LEN)*;
+            }
+        )*
+
+        /// What a message says behind its header.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Body {
+            $($(#[$doc])* $name($name),)*
+            /// Another type of message: its letter, and the bytes behind the header.
+            Other(u8, Vec<u8>),
+        }
+
+        impl Body {
+            /// The type's letter.
+            pub fn letter(&self) -> u8 {
+                match self {
+                    $(Body::$name(_) => $letter,)*
+                    Body::Other(letter, _) => *letter,
+                }
+            }
+
+            fn parse(letter: u8, mut rest: &[u8]) -> Result<Body, Malformed> {
+                match letter {
+                    $($letter => {
+                        require(FORMAT, rest, $name::LEN - HEADER_LEN)?;
+                        Ok(Body::$name($name { $($field: Field::take(&mut rest)?,)* }))
+                    })*
+                    other => Ok(Body::Other(other, rest.to_vec())),
+                }
+            }
+
+            fn emit(&self, bytes: &mut Vec<u8>) {
+                match self {
+                    $(Body::$name(body) => { $(body.$field.put(bytes);)* })*
+                    Body::Other(_, rest) => bytes.extend_from_slice(rest),
+                }
+            }
+        }
+
+        $(
+            impl From<$name> for Body {
+                fn from(body: $name) -> Body {
+                    Body::$name(body)
+                }
+            }
+        )*
+    };
+}
+
+messages! {
+    /// The day or a part of it begins or ends (section 1.1).
+    b'S' SystemEvent {
+        /// `O` start of messages, `S` start of system hours, `Q` of market hours; `M`, `E`, `C` their ends.
+        event: u8,
+    }
+    /// A stock can be traded or not (section 1.2.2).
+    b'H' TradingAction {
+        /// The stock.
+        stock: Symbol,
+        /// `H` halted, `P` paused, `Q` quotations only, `T` trading.
+        state: u8,
+        /// Nothing yet.
+        reserved: u8,
+        /// Why.
+        reason: [u8; 4],
+    }
+    /// A new order, nobody's name with it (section 1.3.1).
+    b'A' AddOrder {
+        /// The order's number for the day.
+        order: u64,
+        /// Its side.
+        side: Side,
+        /// How many shares.
+        shares: u32,
+        /// Of which stock.
+        stock: Symbol,
+        /// At what price.
+        price: Price,
+    }
+    /// A new order, and who made it (section 1.3.2).
+    b'F' AddOrderAttributed {
+        /// The order's number for the day.
+        order: u64,
+        /// Its side.
+        side: Side,
+        /// How many shares.
+        shares: u32,
+        /// Of which stock.
+        stock: Symbol,
+        /// At what price.
+        price: Price,
+        /// The market participant.
+        attribution: [u8; 4],
+    }
+    /// An order, or a part of it, found its match at its own price (section 1.4.1).
+    b'E' OrderExecuted {
+        /// The order.
+        order: u64,
+        /// How many shares.
+        executed: u32,
+        /// The match's number.
+        matched: u64,
+    }
+    /// An order, or a part of it, found its match at another price (section 1.4.2).
+    b'C' OrderExecutedWithPrice {
+        /// The order.
+        order: u64,
+        /// How many shares.
+        executed: u32,
+        /// The match's number.
+        matched: u64,
+        /// `Y` if it counts for displays of trades and volumes, else `N`.
+        printable: u8,
+        /// At what price.
+        price: Price,
+    }
+    /// A part of an order is taken back (section 1.4.3).
+    b'X' OrderCancel {
+        /// The order.
+        order: u64,
+        /// How many shares fewer.
+        cancelled: u32,
+    }
+    /// An order is taken back (section 1.4.4).
+    b'D' OrderDelete {
+        /// The order.
+        order: u64,
+    }
+    /// An order is taken back, and another takes its place, of the same stock and side (section 1.4.5).
+    b'U' OrderReplace {
+        /// The old order.
+        order: u64,
+        /// The new order.
+        replacement: u64,
+        /// How many shares now.
+        shares: u32,
+        /// At what price.
+        price: Price,
+    }
+    /// A match of an order that the book does not show (section 1.5.1).
+    b'P' Trade {
+        /// The order, or 0.
+        order: u64,
+        /// Its side.
+        side: Side,
+        /// How many shares.
+        shares: u32,
+        /// Of which stock.
+        stock: Symbol,
+        /// At what price.
+        price: Price,
+        /// The match's number.
+        matched: u64,
+    }
+    /// All matches of an auction together (section 1.5.2).
+    b'Q' CrossTrade {
+        /// How many shares.
+        shares: u64,
+        /// Of which stock.
+        stock: Symbol,
+        /// At what price.
+        price: Price,
+        /// The match's number.
+        matched: u64,
+        /// `O` opening, `C` closing, `H` after a halt.
+        cross: u8,
+    }
+    /// A match did not count (section 1.5.3).
+    b'B' BrokenTrade {
+        /// The match's number.
+        matched: u64,
+    }
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it begins with.
+    pub header: Header,
+    /// What it says.
+    pub body: Body,
+}
+
+impl Message {
+    /// Reads a message. Bytes behind one that is longer than its type are ignored.
+    ///
+    /// # Errors
+    /// If it is shorter than its type, or a side is neither `B` nor `S`.
+    pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
+        require(FORMAT, bytes, HEADER_LEN)?;
+        let (mut header, rest) = bytes[1..].split_at(HEADER_LEN - 1);
+        let stock_locate = Field::take(&mut header)?;
+        let tracking = Field::take(&mut header)?;
+        let timestamp_ns = header.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        Ok(Message { header: Header { stock_locate, tracking, timestamp_ns }, body: Body::parse(bytes[0], rest)? })
+    }
+
+    /// Appends the message to `bytes`. Of the timestamp, the low 48 bits are sent.
+    pub fn emit(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.body.letter());
+        self.header.stock_locate.put(bytes);
+        self.header.tracking.put(bytes);
+        bytes.extend_from_slice(&self.header.timestamp_ns.to_be_bytes()[2..]);
+        self.body.emit(bytes);
+    }
+
+    /// The stock, if the message names it.
+    pub fn stock(&self) -> Option<Symbol> {
+        match &self.body {
+            Body::TradingAction(body) => Some(body.stock),
+            Body::AddOrder(body) => Some(body.stock),
+            Body::AddOrderAttributed(body) => Some(body.stock),
+            Body::Trade(body) => Some(body.stock),
+            Body::CrossTrade(body) => Some(body.stock),
+            _ => None,
+        }
+    }
+}
