@@ -35,3 +35,4 @@ pub use choice::Choice;
 pub use generate::{Generator, TAG_LEN, tag_of};
 pub use read::{Given, KEYS, read};
 pub use spec::{Field, Layer, MAX_FRAME, Pattern, Size, Spec, Vary};
+pub use zipf::Zipf;

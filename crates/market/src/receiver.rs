@@ -1,0 +1,126 @@
+//! The other end: what came, what is missing, and how old it is.
+
+use wire::itch::Message;
+use wire::{Malformed, moldudp64};
+
+/// What has come so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Datagrams with messages that were looked at.
+    pub datagrams: u64,
+    /// Messages that came for the first time.
+    pub messages: u64,
+    /// Sequence numbers that were passed over.
+    pub missing: u64,
+    /// Messages whose number had passed already.
+    pub repeated: u64,
+}
+
+/// A message that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its sequence number.
+    pub sequence: u64,
+    /// From its timestamp to now, in ns; 0 if its timestamp lies ahead.
+    pub age_ns: u64,
+    /// What it says.
+    pub message: Message,
+}
+
+/// Reads one stream. The first datagram of a session says where its numbers begin.
+#[derive(Clone, Debug, Default)]
+pub struct Receiver {
+    session: Option<[u8; 10]>,
+    /// The number that should come next.
+    expected: u64,
+    totals: Totals,
+}
+
+impl Receiver {
+    /// Takes a datagram's payload at `now_ns` since midnight and gives the messages that are new, in order.
+    ///
+    /// # Errors
+    /// If the datagram or one of its messages is malformed; then nothing of it counts.
+    pub fn receive(&mut self, payload: &[u8], now_ns: u64) -> Result<Vec<Arrival>, Malformed> {
+        let packet = moldudp64::Packet::new_checked(payload)?;
+        let header = moldudp64::Repr::parse(&packet);
+        let messages = packet.messages().map(Message::parse).collect::<Result<Vec<_>, _>>()?;
+        if self.session != Some(header.session) {
+            self.session = Some(header.session);
+            self.expected = header.sequence;
+        }
+        self.totals.missing += header.sequence.saturating_sub(self.expected);
+        self.expected = self.expected.max(header.sequence);
+        self.totals.datagrams += u64::from(!messages.is_empty());
+        let mut arrivals = Vec::with_capacity(messages.len());
+        for (sequence, message) in (header.sequence..).zip(messages) {
+            if sequence < self.expected {
+                self.totals.repeated += 1;
+                continue;
+            }
+            self.expected = sequence.saturating_add(1);
+            self.totals.messages += 1;
+            let age_ns = now_ns.saturating_sub(message.header.timestamp_ns);
+            arrivals.push(Arrival { sequence, age_ns, message });
+        }
+        Ok(arrivals)
+    }
+
+    /// What has come so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Counts, Feed, Spec, Workload};
+
+    fn feed() -> Feed {
+        Feed::new(Spec { counts: Counts::Exactly(3), ..Workload::Synthetic.spec(1) })
+    }
+
+    #[test]
+    fn a_whole_stream_misses_nothing_and_tells_ages() {
+        let (mut feed, mut receiver) = (feed(), Receiver::default());
+        for at in 0..10 {
+            let arrivals = receiver.receive(&feed.datagram(100 * at), 100 * at + 7).unwrap();
+            let told: Vec<_> = arrivals.iter().map(|arrival| (arrival.sequence, arrival.age_ns)).collect();
+            assert_eq!(told, [(3 * at + 1, 7), (3 * at + 2, 7), (3 * at + 3, 7)]);
+        }
+        assert_eq!(receiver.totals(), Totals { datagrams: 10, messages: 30, missing: 0, repeated: 0 });
+    }
+
+    #[test]
+    fn gaps_repeats_and_heartbeats_are_told_apart() {
+        let (mut feed, mut receiver) = (feed(), Receiver::default());
+        let first = feed.datagram(0);
+        receiver.receive(&first, 0).unwrap();
+        feed.datagram(0);
+        receiver.receive(&feed.datagram(0), 0).unwrap();
+        assert_eq!(receiver.totals().missing, 3);
+        assert_eq!(receiver.receive(&first, 0).unwrap(), []);
+        assert_eq!(receiver.totals().repeated, 3);
+        let next = feed.next_sequence();
+        let mut heartbeat = moldudp64::datagram::<[u8; 0]>(*b"TRIPLANE01", next, &[]);
+        receiver.receive(&heartbeat, 0).unwrap();
+        assert_eq!(receiver.totals().missing, 3);
+        heartbeat[17] += 2;
+        receiver.receive(&heartbeat, 0).unwrap();
+        assert_eq!(receiver.totals().missing, 5);
+    }
+
+    #[test]
+    fn bad_datagrams_count_for_nothing() {
+        let (mut feed, mut receiver) = (feed(), Receiver::default());
+        let mut payload = feed.datagram(0);
+        receiver.receive(&payload, 0).unwrap();
+        let before = receiver.totals();
+        payload = feed.datagram(0);
+        payload[moldudp64::HEADER_LEN + moldudp64::LENGTH_LEN + 19] = b'?';
+        assert!(receiver.receive(&payload, 0).is_err());
+        assert!(receiver.receive(&payload[..30], 0).is_err());
+        assert_eq!(receiver.totals(), before);
+    }
+}
