@@ -1,0 +1,163 @@
+//! Functions made of functions: union of sets, and the logic of conditions.
+//!
+//! All go down two diagrams at once, arm by arm. Depth is bounded by the number of levels, since a node holds all there
+//! is to a level.
+
+use std::hash::BuildHasher;
+
+use crate::store::{Full, Ref, Remembered, Store};
+
+/// What is done where both operands are sets, or where one of them decides alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    /// What is in either.
+    Union = 1,
+    /// The second where the first, a condition, holds; nothing elsewhere.
+    Where = 2,
+    /// Nothing where the first, a condition, holds; the second elsewhere.
+    Unless = 3,
+}
+
+/// The memory of operations grows with the store, up to so many entries.
+const MAX_MEMORY: usize = 1 << 22;
+
+impl Store {
+    /// The function whose set holds what is in the set of either function; of conditions, "or".
+    ///
+    /// # Errors
+    /// [`Full`], if a limit is reached.
+    pub fn union(&mut self, a: Ref, b: Ref) -> Result<Ref, Full> {
+        self.fit_memory();
+        self.apply(Operator::Union, a, b)
+    }
+
+    /// The function that is `then` where `condition` holds, nothing elsewhere; of two conditions, "and".
+    ///
+    /// # Errors
+    /// [`Full`], if a limit is reached.
+    pub fn keep_where(&mut self, condition: Ref, then: Ref) -> Result<Ref, Full> {
+        self.fit_memory();
+        self.apply(Operator::Where, condition, then)
+    }
+
+    /// The function that is `otherwise` where `condition` does not hold, nothing elsewhere. With [`Ref::ALWAYS`], "not".
+    ///
+    /// # Errors
+    /// [`Full`], if a limit is reached.
+    pub fn keep_unless(&mut self, condition: Ref, otherwise: Ref) -> Result<Ref, Full> {
+        self.fit_memory();
+        self.apply(Operator::Unless, condition, otherwise)
+    }
+
+    fn fit_memory(&mut self) {
+        let wanted = (self.len() / 2).next_power_of_two().min(MAX_MEMORY);
+        if wanted > self.memory.len() {
+            let old = std::mem::replace(&mut self.memory, vec![None; wanted]);
+            for entry in old.into_iter().flatten() {
+                self.remember(entry);
+            }
+        }
+    }
+
+    fn slot(&self, key: (u32, Ref, Ref)) -> usize {
+        self.hasher.hash_one(key) as usize & (self.memory.len() - 1)
+    }
+
+    fn remember(&mut self, entry: Remembered) {
+        let slot = self.slot(entry.key);
+        self.memory[slot] = Some(entry);
+    }
+
+    /// The result, if one operand decides it.
+    fn decided(operator: Operator, a: Ref, b: Ref) -> Option<Ref> {
+        match operator {
+            Operator::Union if a == b || b == Ref::NOTHING => Some(a),
+            Operator::Union if a == Ref::NOTHING => Some(b),
+            Operator::Where if a == Ref::NOTHING || b == Ref::NOTHING => Some(Ref::NOTHING),
+            Operator::Where if a == Ref::ALWAYS => Some(b),
+            Operator::Unless if a == Ref::ALWAYS || b == Ref::NOTHING => Some(Ref::NOTHING),
+            Operator::Unless if a == Ref::NOTHING => Some(b),
+            _ => None,
+        }
+    }
+
+    fn apply(&mut self, operator: Operator, a: Ref, b: Ref) -> Result<Ref, Full> {
+        if let Some(result) = Self::decided(operator, a, b) {
+            return Ok(result);
+        }
+        let (a, b) = if operator == Operator::Union && b < a { (b, a) } else { (a, b) };
+        let key = (operator as u32, a, b);
+        if let Some(entry) = &self.memory[self.slot(key)]
+            && entry.key == key
+        {
+            return Ok(entry.result);
+        }
+        self.limits.steps = self.limits.steps.checked_sub(1).ok_or(Full::Steps)?;
+        let result = match (self.level(a), self.level(b)) {
+            (None, None) => {
+                assert!(operator == Operator::Union, "the set of a condition is empty or says always");
+                if self.len() >= self.limits.nodes {
+                    return Err(Full::Nodes);
+                }
+                if self.bytes() > self.limits.bytes {
+                    return Err(Full::Bytes);
+                }
+                Ref::of_set(self.sets.union(a.index(), b.index(), &self.hasher))
+            }
+            (Some(level), Some(other)) if level == other => self.both(operator, level, a, b)?,
+            (Some(level), other) if other.is_none_or(|other| level < other) => {
+                self.each(level, a, |store, child| store.apply(operator, child, b))?
+            }
+            (_, level) => {
+                let level = level.expect("one of them is a node");
+                self.each(level, b, |store, child| store.apply(operator, a, child))?
+            }
+        };
+        self.remember(Remembered { key, result });
+        Ok(result)
+    }
+
+    /// Two nodes of one level: arm by arm of both.
+    fn both(&mut self, operator: Operator, level: u32, a: Ref, b: Ref) -> Result<Ref, Full> {
+        let base = self.arms_stack.len();
+        let (mut at_a, mut at_b, mut first) = (0, 0, 0);
+        loop {
+            let (node_a, node_b) = (self.get(a), self.get(b));
+            let (child_a, child_b) = (node_a.children[at_a], node_b.children[at_b]);
+            let (cut_a, cut_b) = (node_a.cuts.get(at_a).copied(), node_b.cuts.get(at_b).copied());
+            let child = match Self::decided(operator, child_a, child_b) {
+                Some(child) => child,
+                None => self.apply(operator, child_a, child_b).inspect_err(|_| self.arms_stack.truncate(base))?,
+            };
+            self.push_arm(base, first, child);
+            let next = match (cut_a, cut_b) {
+                (None, None) => break,
+                (Some(a), Some(b)) => a.min(b),
+                (Some(one), None) | (None, Some(one)) => one,
+            };
+            at_a += usize::from(cut_a == Some(next));
+            at_b += usize::from(cut_b == Some(next));
+            first = next;
+        }
+        // A long node is as much work as its arms, though it is one step for its parent.
+        self.limits.steps = self.limits.steps.saturating_sub((at_a + at_b) as u64 / 4);
+        self.intern(level, base)
+    }
+
+    /// The node with something done to every child.
+    fn each(
+        &mut self,
+        level: u32,
+        of: Ref,
+        mut change: impl FnMut(&mut Store, Ref) -> Result<Ref, Full>,
+    ) -> Result<Ref, Full> {
+        let base = self.arms_stack.len();
+        for at in 0..self.get(of).children.len() {
+            let node = self.get(of);
+            let (first, child) = (if at == 0 { 0 } else { node.cuts[at - 1] }, node.children[at]);
+            let child = change(self, child).inspect_err(|_| self.arms_stack.truncate(base))?;
+            self.push_arm(base, first, child);
+        }
+        self.intern(level, base)
+    }
+}

@@ -1,0 +1,258 @@
+//! Nodes, interned: the same level, cuts and children are the same [`Ref`].
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use hashbrown::HashTable;
+
+use crate::set::Sets;
+
+/// The bit that tells sets from nodes.
+const SET: u32 = 1 << 31;
+
+/// A function of a [`Store`]: a node or a set. Equal functions of one store have equal `Ref`s.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ref(pub(crate) u32);
+
+impl Ref {
+    /// The function that is the empty set everywhere: no rule matches. As a condition, "never".
+    pub const NOTHING: Ref = Ref(SET);
+    /// As a condition, "always": the set of one number that no caller uses.
+    pub const ALWAYS: Ref = Ref(SET | 1);
+
+    /// Whether the function is the same set everywhere.
+    pub fn is_set(self) -> bool {
+        self.0 & SET != 0
+    }
+
+    /// A number of its own among the live functions of a store, for arrays and hashes.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn of_set(index: u32) -> Ref {
+        Ref(SET | index)
+    }
+
+    /// The index among nodes or among sets.
+    pub(crate) fn index(self) -> usize {
+        (self.0 & !SET) as usize
+    }
+}
+
+impl std::fmt::Debug for Ref {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.is_set() { "set" } else { "node" }, self.index())
+    }
+}
+
+/// How far operations may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Nodes and sets in the store, what is not needed any more included.
+    pub nodes: usize,
+    /// Bytes of all of them.
+    pub bytes: usize,
+    /// Steps of operations; a step takes some tens of nanoseconds. Each step is taken off.
+    pub steps: u64,
+}
+
+impl Limits {
+    /// No limits but those of numbers.
+    pub const NONE: Limits = Limits { nodes: 1 << 30, bytes: usize::MAX, steps: u64::MAX };
+}
+
+/// Which limit stopped an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// [`Limits::nodes`].
+    Nodes,
+    /// [`Limits::bytes`].
+    Bytes,
+    /// [`Limits::steps`].
+    Steps,
+}
+
+/// A node: what it tests, and the function for each stretch of values. Child `n` holds from `cuts[n - 1]` (0 for the
+/// first) up to, not including, `cuts[n]` (the end of the domain for the last).
+pub(crate) struct Node {
+    pub level: u32,
+    pub cuts: Box<[u128]>,
+    pub children: Box<[Ref]>,
+    pub hash: u64,
+}
+
+impl Node {
+    fn bytes(arms: usize) -> usize {
+        arms * (size_of::<u128>() + size_of::<Ref>()) + size_of::<Node>() + size_of::<u32>()
+    }
+}
+
+/// An entry of the memory of operations: operator, operands, result.
+#[derive(Clone, Copy)]
+pub(crate) struct Remembered {
+    pub key: (u32, Ref, Ref),
+    pub result: Ref,
+}
+
+/// Nodes and sets, interned, and the operations on them.
+pub struct Store {
+    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) by_content: HashTable<u32>,
+    pub(crate) sets: Sets,
+    pub(crate) arms: usize,
+    pub(crate) limits: Limits,
+    pub(crate) hasher: foldhash::fast::FixedState,
+    /// Results of operations by the hash of their operands; a newer one takes the place of an older.
+    pub(crate) memory: Vec<Option<Remembered>>,
+    /// Arms of nodes being made, those of outer calls first.
+    pub(crate) arms_stack: Vec<(u128, Ref)>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Store {
+    /// An empty store without limits.
+    pub fn new() -> Store {
+        Store {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            by_content: HashTable::new(),
+            sets: Sets::new(),
+            arms: 0,
+            limits: Limits::NONE,
+            hasher: foldhash::fast::FixedState::with_seed(0x5eed),
+            memory: vec![None; 1 << 10],
+            arms_stack: Vec::new(),
+        }
+    }
+
+    /// Sets limits for the operations that follow.
+    pub fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Nodes and sets there are, also those that nothing needs any more.
+    pub fn len(&self) -> usize {
+        self.nodes.len() - self.free.len() + self.sets.len()
+    }
+
+    /// Whether there is nothing but the two constants.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 2
+    }
+
+    /// Bytes that nodes and sets take, without the memory of operations.
+    pub fn bytes(&self) -> usize {
+        (self.nodes.len() - self.free.len()) * Node::bytes(0)
+            + self.arms * (size_of::<u128>() + size_of::<Ref>())
+            + self.sets.bytes()
+    }
+
+    /// Bytes that the memory of operations takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory.len() * size_of::<Option<Remembered>>()
+    }
+
+    /// The level that a function tests first; `None` if it is a set.
+    pub fn level(&self, of: Ref) -> Option<u32> {
+        (!of.is_set()).then(|| self.get(of).level)
+    }
+
+    /// The arms of a node in ascending order: the first value and the function from there to the next arm. Empty for a
+    /// set.
+    pub fn arms(&self, of: Ref) -> impl ExactSizeIterator<Item = (u128, Ref)> + '_ {
+        let (cuts, children): (&[u128], &[Ref]) = match of.is_set() {
+            true => (&[], &[]),
+            false => (&self.get(of).cuts, &self.get(of).children),
+        };
+        children.iter().enumerate().map(|(at, child)| (if at == 0 { 0 } else { cuts[at - 1] }, *child))
+    }
+
+    /// The numbers of a set, ascending.
+    ///
+    /// # Panics
+    /// If `of` is a node.
+    pub fn set(&self, of: Ref) -> &[u32] {
+        assert!(of.is_set(), "{of:?} is no set");
+        self.sets.get(of.index())
+    }
+
+    /// The function that is this set everywhere. The numbers may come in any order, and more than once; none is
+    /// `u32::MAX`.
+    pub fn constant(&mut self, numbers: &[u32]) -> Ref {
+        let mut sorted = numbers.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert!(sorted.last() != Some(&u32::MAX), "the largest number is the store's own");
+        Ref::of_set(self.sets.intern(&sorted, &self.hasher))
+    }
+
+    pub(crate) fn get(&self, of: Ref) -> &Node {
+        debug_assert!(!of.is_set());
+        self.nodes[of.index()].as_ref().expect("a function that was collected is not used")
+    }
+
+    /// The node of the arms from `base` on of the stack, which are taken off: neighbours differ, the first begins at 0.
+    pub(crate) fn intern(&mut self, level: u32, base: usize) -> Result<Ref, Full> {
+        let result = self.intern_top(level, base);
+        self.arms_stack.truncate(base);
+        result
+    }
+
+    fn intern_top(&mut self, level: u32, base: usize) -> Result<Ref, Full> {
+        let arms = &self.arms_stack[base..];
+        if let [(_, only)] = arms {
+            return Ok(*only);
+        }
+        let mut state = self.hasher.build_hasher();
+        level.hash(&mut state);
+        for (first, child) in arms {
+            state.write_u128(*first);
+            state.write_u32(child.0);
+        }
+        let hash = state.finish();
+        let same = |index: &u32| {
+            self.nodes[*index as usize].as_ref().is_some_and(|node| {
+                node.hash == hash
+                    && node.level == level
+                    && node.children.len() == arms.len()
+                    && node.children.iter().zip(arms).all(|(one, (_, other))| one == other)
+                    && node.cuts.iter().zip(&arms[1..]).all(|(one, (other, _))| one == other)
+            })
+        };
+        if let Some(index) = self.by_content.find(hash, same) {
+            return Ok(Ref(*index));
+        }
+        if self.len() >= self.limits.nodes.min(1 << 30) {
+            return Err(Full::Nodes);
+        }
+        if self.bytes() + Node::bytes(arms.len()) > self.limits.bytes {
+            return Err(Full::Bytes);
+        }
+        let node = Node {
+            level,
+            cuts: arms[1..].iter().map(|(first, _)| *first).collect(),
+            children: arms.iter().map(|(_, child)| *child).collect(),
+            hash,
+        };
+        self.arms += arms.len();
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.nodes[index as usize] = Some(node);
+                index
+            }
+            None => {
+                self.nodes.push(Some(node));
+                self.nodes.len() as u32 - 1
+            }
+        };
+        let nodes = &self.nodes;
+        self.by_content.insert_unique(hash, index, |index| nodes[*index as usize].as_ref().map_or(0, |node| node.hash));
+        Ok(Ref(index))
+    }
+}

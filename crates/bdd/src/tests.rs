@@ -1,0 +1,134 @@
+//! Diagrams against truth tables: functions of three fields of two bits, all 64 points.
+
+use dice::Dice;
+
+use crate::{Full, Limits, Ref, Store};
+
+const MAX: u128 = 3;
+
+/// The set at every point, as a bit mask of members.
+type Table = Vec<u32>;
+
+fn points() -> impl Iterator<Item = [u128; 3]> {
+    (0..64u128).map(|point| [point & 3, point >> 2 & 3, point >> 4])
+}
+
+fn table_of(store: &Store, function: Ref) -> Table {
+    let members = |point: [u128; 3]| store.evaluate(function, |level| point[level as usize]);
+    points().map(|point| members(point).iter().fold(0, |mask, member| mask | 1 << (member & 31))).collect()
+}
+
+/// A random condition, and whether it holds at every point.
+fn condition(store: &mut Store, dice: &mut Dice, depth: u32) -> (Ref, Vec<bool>) {
+    if depth == 0 || dice.percent(20) {
+        let level = dice.below(3) as u32;
+        let (first, last) = (u128::from(dice.below(4)), u128::from(dice.below(4)));
+        let (first, last) = (first.min(last), first.max(last));
+        let test = store.test(level, &[(first, last)], MAX, Ref::ALWAYS, Ref::NOTHING).expect("no limits");
+        return (test, points().map(|point| (first..=last).contains(&point[level as usize])).collect());
+    }
+    let (a, in_a) = condition(store, dice, depth - 1);
+    let (b, in_b) = condition(store, dice, depth - 1);
+    let both = in_a.iter().zip(&in_b);
+    match dice.below(3) {
+        0 => (store.union(a, b).expect("no limits"), both.map(|(a, b)| *a || *b).collect()),
+        1 => (store.keep_where(a, b).expect("no limits"), both.map(|(a, b)| *a && *b).collect()),
+        _ => (store.keep_unless(a, b).expect("no limits"), both.map(|(a, b)| !*a && *b).collect()),
+    }
+}
+
+#[test]
+fn diagrams_are_their_truth_tables_and_unique() {
+    let mut dice = Dice::new(7);
+    let mut store = Store::new();
+    let mut known: std::collections::HashMap<Table, Ref> = std::collections::HashMap::new();
+    for round in 0..400 {
+        let mut all = Ref::NOTHING;
+        let mut expected = vec![0; 64];
+        for member in 0..dice.below(5) as u32 {
+            let (holds, table) = condition(&mut store, &mut dice, 3);
+            let constant = store.constant(&[member, member + 1]);
+            let rule = store.keep_where(holds, constant).expect("no limits");
+            all = store.union(all, rule).expect("no limits");
+            for (mask, holds) in expected.iter_mut().zip(&table) {
+                *mask |= if *holds { 3 << member } else { 0 };
+            }
+        }
+        assert_eq!(table_of(&store, all), expected, "round {round}");
+        assert_eq!(*known.entry(expected.clone()).or_insert(all), all, "one function, one diagram");
+        reduced(&store, all);
+    }
+    assert!(known.len() > 200, "the functions are not all alike: {}", known.len());
+    let (one, other) = (known.values().min().copied().expect("some"), known.values().max().copied().expect("some"));
+    let path = store.difference(one, other).expect("different tables");
+    let value = |level: u32| path.iter().find(|(at, _)| *at == level).map_or(0, |(_, value)| *value);
+    assert_ne!(store.evaluate(one, value), store.evaluate(other, value));
+    assert_eq!(store.difference(one, one), None);
+}
+
+/// Two arms or more, neighbours differ, levels ascend.
+fn reduced(store: &Store, function: Ref) {
+    for of in store.reachable(function) {
+        let arms: Vec<_> = store.arms(of).collect();
+        assert!(of.is_set() || arms.len() >= 2);
+        assert!(arms.windows(2).all(|pair| pair[0].1 != pair[1].1 && pair[0].0 < pair[1].0));
+        assert!(arms.iter().all(|(_, child)| store.level(*child).is_none_or(|below| Some(below) > store.level(of))));
+    }
+}
+
+#[test]
+fn collecting_keeps_what_is_needed_and_nothing_else() {
+    let mut dice = Dice::new(11);
+    let mut store = Store::new();
+    let (kept, table) = condition(&mut store, &mut dice, 4);
+    let kept_size = store.reachable(kept).len();
+    for _ in 0..200 {
+        condition(&mut store, &mut dice, 4);
+        store.constant(&[dice.below(1000) as u32]);
+    }
+    store.collect([kept]);
+    assert!(store.len() <= kept_size + 2, "{} of {kept_size}", store.len());
+    let holds: Vec<bool> = table_of(&store, kept).iter().map(|mask| *mask != 0).collect();
+    assert_eq!(holds, table);
+    // What is made anew in freed places is right, and what is the same as before is found.
+    for _ in 0..50 {
+        let (again, table) = condition(&mut store, &mut dice, 4);
+        let holds: Vec<bool> = table_of(&store, again).iter().map(|mask| *mask != 0).collect();
+        assert_eq!(holds, table);
+    }
+    store.collect([]);
+    assert!(store.is_empty() && store.bytes() < 200, "{} bytes", store.bytes());
+}
+
+#[test]
+fn limits_stop_operations_and_leave_the_store_sound() {
+    let mut store = Store::new();
+    // Ranges of three fields that cross one another: the diagram of n of them grows with n squared and more.
+    let mut dice = Dice::new(3);
+    store.limit(Limits { nodes: 500, ..Limits::NONE });
+    let mut all = Ref::NOTHING;
+    let mut stopped = None;
+    for member in 0..100 {
+        let mut add = || {
+            let mut rule = store.constant(&[member]);
+            for level in (0..3).rev() {
+                let first = u128::from(dice.below(900));
+                rule = store.test(level, &[(first, first + 90)], 1023, rule, Ref::NOTHING)?;
+            }
+            store.union(all, rule)
+        };
+        match add() {
+            Ok(more) => all = more,
+            Err(full) => {
+                stopped = Some(full);
+                break;
+            }
+        }
+    }
+    assert_eq!(stopped, Some(Full::Nodes));
+    assert!(store.len() <= 500);
+    reduced(&store, all);
+    store.limit(Limits { steps: 0, ..Limits::NONE });
+    let (one, other) = (store.constant(&[1, 9]), store.constant(&[2, 9]));
+    assert_eq!(store.union(one, other), Err(Full::Steps));
+}
