@@ -99,15 +99,29 @@ impl Reader<'_> {
 
     pub(crate) fn chance(&mut self, table: &DeTable<'_>, key: &str) -> Option<f64> {
         let (value, span) = self.get(table, key)?;
-        let number = match value {
-            DeValue::Float(float) => float.as_str().parse().ok(),
-            DeValue::Integer(integer) => integer.as_str().parse().ok(),
-            _ => None,
-        };
-        let fits = number.filter(|number: &f64| (0.0..=1.0).contains(number));
+        let fits = number(value).filter(|number| (0.0..=1.0).contains(number));
         if fits.is_none() {
             self.wrong(span, format!("`{key}` is a chance: a number from 0 to 1"));
         }
         fits
     }
+
+    pub(crate) fn number(&mut self, table: &DeTable<'_>, key: &str) -> Option<f64> {
+        let (value, span) = self.get(table, key)?;
+        let found = number(value);
+        if found.is_none() {
+            self.wrong(span, format!("`{key}` is a number"));
+        }
+        found
+    }
+}
+
+/// A number, whole or not; neither infinite nor none.
+pub(crate) fn number(value: &DeValue<'_>) -> Option<f64> {
+    let number = match value {
+        DeValue::Float(float) => float.as_str().parse().ok()?,
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok()? as f64,
+        _ => return None,
+    };
+    Some(number).filter(|number: &f64| number.is_finite())
 }

@@ -1,19 +1,23 @@
 //! What happens in a simulated network: who sends what to whom, what goes wrong, and what is expected.
 
+mod expect;
 mod faults;
+mod kinds;
 mod read;
 mod results;
 mod run;
 
-use source::Span;
+use std::net::Ipv4Addr;
 
 use crate::sim::Fault;
-use crate::sim::traffic::SizeDistribution;
+use crate::sim::ecn::Law;
+use crate::sim::traffic::{Reading, SizeDistribution};
 use crate::topology::{Delay, End, Node};
 
 pub use crate::sim::CongestionControl;
+pub use expect::{Expectation, Quantity, Statistic, Unmet};
 pub use read::read;
-pub use results::{FlowResult, LinkResult, Results, Unmet};
+pub use results::{FlowResult, LinkResult, Results, Values};
 pub use run::{Run, prepare};
 
 /// A scenario.
@@ -48,6 +52,10 @@ pub struct Traffic {
     pub start: Delay,
     /// When it ends.
     pub stop: Delay,
+    /// Where it is sent to, if that is not the receivers' own address: they stand behind it.
+    pub address: Option<Ipv4Addr>,
+    /// Whether its packets are capable of ECN, and how senders take marks.
+    pub ecn: Option<Law>,
     /// What is sent.
     pub kind: TrafficKind,
 }
@@ -100,6 +108,17 @@ pub enum TrafficKind {
         /// One every so long.
         interval: Delay,
     },
+    /// Frames of one's own making, from which values are read where they arrive.
+    Probe {
+        /// The frame.
+        frame: Vec<u8>,
+        /// How many.
+        count: u32,
+        /// One every so long.
+        interval: Delay,
+        /// What is read from those that arrive.
+        readings: Vec<Reading>,
+    },
     /// The frames of a capture file, at their times, once.
     Replay(
         /// The file; relative names are relative to the scenario's.
@@ -136,34 +155,6 @@ pub struct RandomFaults {
     pub links: bool,
 }
 
-/// Something that has to hold in the end.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expectation {
-    /// Of which traffic, by its place.
-    pub traffic: usize,
-    /// Which number.
-    pub what: Quantity,
-    /// At least this.
-    pub at_least: Option<f64>,
-    /// At most this.
-    pub at_most: Option<f64>,
-    /// Where the file says so.
-    pub span: Span,
-}
-
-/// A number that traffic ends with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// The share of what was sent that arrived, was answered or completed: 0 to 1.
-    Delivered,
-    /// Bits of payload a second.
-    Rate,
-    /// The median latency, in nanoseconds.
-    LatencyP50,
-    /// The latency that 99 of 100 do not exceed, in nanoseconds.
-    LatencyP99,
-}
-
 impl Scenario {
     /// A scenario for those who have none: every host pings every other (each its successor, where there are many).
     pub fn all_ping(hosts: usize) -> Scenario {
@@ -177,6 +168,8 @@ impl Scenario {
             pairs: (0..hosts).map(|host| (host, others(host))).collect(),
             start: Delay::from_ms(10),
             stop: Delay::from_ms(1_000),
+            address: None,
+            ecn: None,
             kind: TrafficKind::Ping { count: 5, interval: Delay::from_ms(100) },
         };
         Scenario {

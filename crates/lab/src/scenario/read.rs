@@ -22,7 +22,24 @@
 //! from = ["h1", "h3"]
 //! to = "h2"
 //! bytes = 1000000                   # none: without end
-//! control = "reno"                  # reno, cubic, none
+//! control = "reno"                  # reno, cubic, none; dctcp
+//! ecn = true                        # packets are capable of ECN; with dctcp they always are
+//!
+//! [[traffic]]
+//! name = "web"
+//! kind = "requests"
+//! from = "h1"
+//! to = ["h3", "h4"]                 # stand behind
+//! address = "10.0.0.100"            # which is what is sent to
+//!
+//! [[traffic]]
+//! name = "load"
+//! kind = "probe"
+//! from = "h1"
+//! to = "h2"
+//! frame = "ffffffffffff 020000000001 88b5 00000000"       # digits of 16, from Ethernet on
+//! interval = "10ms"
+//! values = { s1 = { at = 14, bytes = 4, over = [18, 4], scale = 8.0 } }
 //!
 //! [[traffic]]
 //! name = "search"
@@ -49,21 +66,38 @@
 //! [[expect]]
 //! traffic = "voice"
 //! delivered = 0.99                  # at least; also rate = "1Mbps", latency_p50 = "1ms", latency_p99 = "5ms" (at most)
+//!                                   # a list is least and most: delivered = [0.0, 0.0], marked = [0.01, 0.5]
+//! [[expect]]
+//! traffic = "load"
+//! value = "s1"
+//! mean = [8e6, 12e6]                # also least, most, last
+//! after = "1s"
+//! before = "2s"
+//!
+//! [[expect]]
+//! link = "s1:2"                     # what a port, or a host, sends
+//! queue = 40                        # at most; also queue_mean, drops; frames, rate (at least)
+//! share = [0.4, 0.6]
+//! among = ["s1:2", "s1:3"]
 //! ```
 
 use source::{Diagnostics, FileId, Span};
 use toml::de::{DeTable, DeValue};
 
-use super::{Expectation, Quantity, RandomFaults, Scenario, Timing, Traffic, TrafficKind};
+use super::{RandomFaults, Scenario, Traffic, TrafficKind};
 use crate::read::document::{self, Reader};
 use crate::read::field;
-use crate::sim::CongestionControl;
-use crate::sim::traffic::SizeDistribution;
-use crate::topology::{Delay, Node, Rate, Topology};
+use crate::topology::{Delay, Node, Topology};
 
-const TRAFFIC_KEYS: [&str; 21] = [
+/// The most tables of traffic: each has a port of its own.
+const MOST_TRAFFIC: usize = 4_096;
+
+/// The most pairs of senders and receivers of one table of traffic.
+const MOST_PAIRS: usize = 1_000_000;
+
+const TRAFFIC_KEYS: [&str; 25] = [
     "name", "kind", "from", "to", "start", "stop", "rate", "size", "timing", "on", "off", "bytes", "control", "window",
-    "sizes", "request", "response", "think", "file", "count", "interval",
+    "sizes", "request", "response", "think", "file", "count", "interval", "address", "ecn", "frame", "values",
 ];
 
 /// Reads a scenario for a topology. `None` if there was an error.
@@ -85,6 +119,10 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         expect: Vec::new(),
     };
     for (table, span) in reader.list(top, "traffic") {
+        if scenario.traffic.len() == MOST_TRAFFIC {
+            reader.wrong(span, format!("a scenario has at most {MOST_TRAFFIC} kinds of traffic"));
+            break;
+        }
         if let Some(traffic) = reader.traffic(table, span, topology, &scenario) {
             scenario.traffic.push(traffic);
         }
@@ -103,7 +141,8 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         }
     }
     for (table, span) in reader.list(top, "expect") {
-        reader.expectations(table, span, &mut scenario);
+        let expected = reader.expectations(table, span, topology, &scenario);
+        scenario.expect.extend(expected);
     }
     (!diagnostics.has_errors()).then_some(scenario)
 }
@@ -172,7 +211,7 @@ impl Reader<'_> {
         Some(hosts)
     }
 
-    fn one_of<T: Clone>(&mut self, table: &DeTable<'_>, key: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(super) fn one_of<T: Clone>(&mut self, table: &DeTable<'_>, key: &str, choices: &[(&str, T)]) -> Option<T> {
         let (text, span) = self.text(table, key)?;
         let found = choices.iter().find(|(name, _)| *name == text);
         if found.is_none() {
@@ -196,103 +235,25 @@ impl Reader<'_> {
             self.wrong(span, format!("there are two of the name `{name}`"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
-            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping or replay");
+            self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, probe or replay");
             return None;
         };
         let kind = self.kind(table, span, kind, kind_span);
+        let ecn = self.ecn(table);
+        let address = self.behind(table);
         let from = self.hosts_of(table, "from", topology);
         if from.is_none() {
             self.wrong(span, "traffic needs senders: from = \"h1\"");
         }
         let to = self.hosts_of(table, "to", topology);
         let (kind, from) = (kind?, from?);
-        let pairs = self.pairs(span, &kind, from, to)?;
+        let pairs = self.pairs(span, &kind, address.is_some(), from, to)?;
         let start: Delay = self.parsed(table, "start").unwrap_or_default();
         let stop = self.parsed(table, "stop").unwrap_or(scenario.duration);
         if stop <= start {
             self.wrong(span, format!("`{name}` stops before it starts"));
         }
-        Some(Traffic { name, pairs, start, stop, kind })
-    }
-
-    fn kind(&mut self, table: &DeTable<'_>, span: Span, kind: &str, kind_span: Span) -> Option<TrafficKind> {
-        Some(match kind {
-            "udp" => self.udp(table, span)?,
-            "tcp" => TrafficKind::Tcp {
-                bytes: self.integer(table, "bytes", 1..=u32::MAX).map(u64::from),
-                window: self.integer(table, "window", 2_048..=1 << 26).unwrap_or(1 << 18),
-                control: self.control(table),
-            },
-            "flows" => TrafficKind::Flows {
-                sizes: self.sizes(table),
-                rate_bps: self.offered(table, span)?,
-                control: self.control(table),
-            },
-            "requests" => TrafficKind::Requests {
-                request: self.integer(table, "request", 16..=1 << 30).unwrap_or(100),
-                response: self.integer(table, "response", 1..=1 << 30).unwrap_or(1_000),
-                think: self.parsed(table, "think").unwrap_or_default(),
-                control: self.control(table),
-            },
-            "ping" => TrafficKind::Ping {
-                count: self.integer(table, "count", 1..=1_000_000).unwrap_or(5),
-                interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(100)),
-            },
-            "replay" => match self.text(table, "file") {
-                Some((file, _)) => TrafficKind::Replay(file.to_owned()),
-                None => {
-                    self.wrong(span, "a replay needs a file: file = \"in.pcap\"");
-                    return None;
-                }
-            },
-            other => {
-                let message =
-                    format!("`{other}` is no kind of traffic; there are udp, tcp, flows, requests, ping, replay");
-                self.wrong(kind_span, message);
-                return None;
-            }
-        })
-    }
-
-    fn udp(&mut self, table: &DeTable<'_>, span: Span) -> Option<TrafficKind> {
-        let timings = [
-            ("constant", Timing::Constant),
-            ("poisson", Timing::Poisson),
-            ("on-off", Timing::OnOff { on: Delay::from_ms(10), off: Delay::from_ms(10) }),
-        ];
-        let mut timing = self.one_of(table, "timing", &timings).unwrap_or(Timing::Constant);
-        if let Timing::OnOff { on, off } = &mut timing {
-            *on = self.parsed(table, "on").unwrap_or(*on);
-            *off = self.parsed(table, "off").unwrap_or(*off);
-        }
-        let size = self.integer(table, "size", 62..=9_230).unwrap_or(512);
-        Some(TrafficKind::Udp { size, rate_bps: self.offered(table, span)?, timing })
-    }
-
-    fn offered(&mut self, table: &DeTable<'_>, span: Span) -> Option<u64> {
-        if self.get(table, "rate").is_none() {
-            self.wrong(span, "this traffic needs a rate: rate = \"10Mbps\"");
-        }
-        self.parsed(table, "rate").map(Rate::bps)
-    }
-
-    fn control(&mut self, table: &DeTable<'_>) -> CongestionControl {
-        let controls =
-            [("reno", CongestionControl::Reno), ("cubic", CongestionControl::Cubic), ("none", CongestionControl::None)];
-        self.one_of(table, "control", &controls).unwrap_or(CongestionControl::Reno)
-    }
-
-    fn sizes(&mut self, table: &DeTable<'_>) -> SizeDistribution {
-        match self.get(table, "sizes") {
-            Some((DeValue::Integer(_), _)) => {
-                SizeDistribution::fixed(self.integer(table, "sizes", 1..=u32::MAX).unwrap_or(1).into())
-            }
-            _ => {
-                let known =
-                    [("web-search", SizeDistribution::web_search()), ("data-mining", SizeDistribution::data_mining())];
-                self.one_of(table, "sizes", &known).unwrap_or_else(SizeDistribution::web_search)
-            }
-        }
+        Some(Traffic { name, pairs, start, stop, address, ecn, kind })
     }
 
     /// Who sends to whom.
@@ -300,6 +261,7 @@ impl Reader<'_> {
         &mut self,
         span: Span,
         kind: &TrafficKind,
+        behind_one: bool,
         from: Vec<usize>,
         to: Option<Vec<usize>>,
     ) -> Option<Vec<(usize, Vec<usize>)>> {
@@ -310,8 +272,14 @@ impl Reader<'_> {
             self.wrong(span, "traffic needs receivers: to = \"h2\"");
             return None;
         };
-        let any = matches!(kind, TrafficKind::Flows { .. } | TrafficKind::Ping { .. });
+        let any = behind_one
+            || matches!(kind, TrafficKind::Flows { .. } | TrafficKind::Ping { .. } | TrafficKind::Probe { .. });
         let several = to.len() > 1;
+        if any && from.len().saturating_mul(to.len()) > MOST_PAIRS {
+            let (from, to) = (from.len(), to.len());
+            self.wrong(span, format!("{from} senders to {to} receivers are more than {MOST_PAIRS} pairs"));
+            return None;
+        }
         if !any && several && to.len() != from.len() {
             let (from, to) = (from.len(), to.len());
             self.wrong(span, format!("{from} senders and {to} receivers: name one receiver, or as many as senders"));
@@ -325,30 +293,6 @@ impl Reader<'_> {
             (host, receivers)
         });
         Some(pairs.filter(|(host, receivers)| receivers.iter().any(|other| other != host)).collect())
-    }
-
-    fn expectations(&mut self, table: &DeTable<'_>, span: Span, scenario: &mut Scenario) {
-        self.known(table, "an expectation", &["traffic", "delivered", "rate", "latency_p50", "latency_p99"]);
-        let Some((name, name_span)) = self.text(table, "traffic") else {
-            return self.wrong(span, "an expectation is about some traffic: traffic = \"voice\"");
-        };
-        let Some(traffic) = scenario.traffic.iter().position(|traffic| traffic.name == name) else {
-            return self.wrong(name_span, format!("there is no traffic `{name}`"));
-        };
-        let mut expect = |what, at_least, at_most| {
-            scenario.expect.push(Expectation { traffic, what, at_least, at_most, span });
-        };
-        if let Some(share) = self.chance(table, "delivered") {
-            expect(Quantity::Delivered, Some(share), None);
-        }
-        if let Some(rate) = self.parsed::<Rate>(table, "rate") {
-            expect(Quantity::Rate, Some(rate.bps() as f64), None);
-        }
-        for (key, what) in [("latency_p50", Quantity::LatencyP50), ("latency_p99", Quantity::LatencyP99)] {
-            if let Some(most) = self.parsed::<Delay>(table, key) {
-                expect(what, None, Some(most.as_ns() as f64));
-            }
-        }
     }
 
     fn random_faults(&mut self, top: &DeTable<'_>) -> Option<RandomFaults> {

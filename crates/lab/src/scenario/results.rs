@@ -1,13 +1,18 @@
 //! What came of a scenario.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 
-use source::Span;
 use switch::Time;
 
-use super::run::{At, Part, Run};
-use super::{Quantity, Scenario, TrafficKind};
-use crate::sim::traffic::{Measured, Measurement, Ping, Replay, RequestClient, TcpFlows, TcpSink, UdpSender, UdpSink};
+use super::expect::{self, Unmet};
+use super::run::{At, Part, Run, port};
+use super::{Scenario, TrafficKind};
+use crate::sim::ecn::Marks;
+use crate::sim::traffic::{
+    Measured, Measurement, Ping, ProbeSender, ProbeSink, Reading, Replay, RequestClient, TcpFlows, TcpSink, UdpSender,
+    UdpSink,
+};
 use crate::sim::{LinkStats, Sample, Stack, Totals};
 use crate::topology::{End, Topology};
 
@@ -43,6 +48,10 @@ pub struct FlowResult {
     pub unit: &'static str,
     /// The numbers.
     pub measured: Measured,
+    /// Packets capable of ECN that arrived at either end, and the marks among them; with the traffic, not with pairs.
+    pub marks: Marks,
+    /// What probes read, in the order of the scenario; with the traffic, not with pairs.
+    pub values: Vec<Values>,
 }
 
 /// One direction of a link.
@@ -56,13 +65,13 @@ pub struct LinkResult {
     pub stats: LinkStats,
 }
 
-/// Something that was expected and did not come.
+/// What probes read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unmet {
-    /// What was expected of which traffic, and what came.
-    pub message: String,
-    /// Where the scenario says so.
-    pub span: Span,
+pub struct Values {
+    /// What it is called.
+    pub name: String,
+    /// The values and when they arrived, in the order of time.
+    pub points: Vec<(Time, f64)>,
 }
 
 impl FlowResult {
@@ -85,6 +94,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
         TrafficKind::Udp { .. } => app::<UdpSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Tcp { bytes, .. } => u64::from(bytes.is_some()),
         TrafficKind::Flows { .. } => app::<TcpFlows>(run, part.sender).map_or(0, |flows| flows.begun),
+        TrafficKind::Probe { .. } => app::<ProbeSender>(run, part.sender).map_or(0, |sender| sender.sent),
         TrafficKind::Replay(_) => app::<Replay>(run, part.sender).map_or(0, |replay| replay.sent),
         TrafficKind::Requests { .. } | TrafficKind::Ping { .. } => 0,
     };
@@ -95,7 +105,7 @@ fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
             TrafficKind::Requests { .. } => app::<RequestClient>(run, *receiver).map(Measurement::measured),
             TrafficKind::Ping { .. } => app::<Ping>(run, *receiver).map(Measurement::measured),
             // Sinks are shared by all senders; they are counted once, with the traffic.
-            TrafficKind::Flows { .. } | TrafficKind::Replay(_) => None,
+            TrafficKind::Flows { .. } | TrafficKind::Probe { .. } | TrafficKind::Replay(_) => None,
         };
         one.into_iter().for_each(|one| all.add(one));
     }
@@ -112,18 +122,20 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
             TrafficKind::Tcp { .. } | TrafficKind::Flows { .. } => "flows",
             TrafficKind::Requests { .. } => "requests",
             TrafficKind::Ping { .. } => "echoes",
-            TrafficKind::Replay(_) => "frames",
+            TrafficKind::Probe { .. } | TrafficKind::Replay(_) => "frames",
         };
         let mut all = Measured::default();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let parts: Vec<&Part> = run.parts.iter().filter(|part| part.traffic == number).collect();
         for part in &parts {
             let mut one = measured(run, part, &described.kind);
             // TCP sinks serve all senders to a host: count each once.
-            let shared = matches!(described.kind, TrafficKind::Tcp { .. } | TrafficKind::Flows { .. });
+            let probes = matches!(described.kind, TrafficKind::Probe { .. });
+            let shared = probes || matches!(described.kind, TrafficKind::Tcp { .. } | TrafficKind::Flows { .. });
             if shared {
                 for receiver in part.receivers.iter().filter(|receiver| seen.insert(**receiver)) {
                     app::<TcpSink>(run, *receiver).into_iter().for_each(|sink| all.add(sink.measured()));
+                    app::<ProbeSink>(run, *receiver).into_iter().for_each(|sink| all.add(sink.measured()));
                 }
                 all.sent += one.sent;
             } else {
@@ -135,7 +147,15 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
             }
             let name = |host: &usize| topology.hosts[*host].name.clone();
             let to = if part.to.len() == 1 { name(&part.to[0]) } else { format!("{} hosts", part.to.len()) };
-            pairs.push(FlowResult { name: described.name.clone(), from: name(&part.from), to, unit, measured: one });
+            pairs.push(FlowResult {
+                name: described.name.clone(),
+                from: name(&part.from),
+                to,
+                unit,
+                measured: one,
+                marks: Marks::default(),
+                values: Vec::new(),
+            });
         }
         let hosts = |mut hosts: Vec<usize>| {
             hosts.sort_unstable();
@@ -147,7 +167,9 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         };
         let from = hosts(parts.iter().map(|part| part.from).collect());
         let to = hosts(parts.iter().flat_map(|part| part.to.iter().copied()).collect());
-        traffic.push(FlowResult { name: described.name.clone(), from, to, unit, measured: all });
+        let marks = marks(run, number, &parts);
+        let values = values(run, described.kind.readings(), &parts);
+        traffic.push(FlowResult { name: described.name.clone(), from, to, unit, measured: all, marks, values });
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
@@ -161,25 +183,35 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         let sampled = longest.get(&link.from).copied().unwrap_or(0);
         link.stats.longest_queue = link.stats.longest_queue.max(sampled);
     }
-    let unmet = scenario.expect.iter().filter_map(|expected| unmet(expected, &traffic[expected.traffic])).collect();
     let (samples, totals) = (run.simulation.samples().to_vec(), run.simulation.totals());
-    Results { traffic, pairs, links, samples, totals, end: run.simulation.now(), unmet }
+    let end = run.simulation.now();
+    let mut results = Results { traffic, pairs, links, samples, totals, end, unmet: Vec::new() };
+    results.unmet = expect::unmet(scenario, topology, &results);
+    results
 }
 
-fn unmet(expected: &super::Expectation, result: &FlowResult) -> Option<Unmet> {
-    let measured = &result.measured;
-    let percentile = |share| {
-        if measured.latency.is_empty() { f64::INFINITY } else { measured.latency.value_at_quantile(share) as f64 }
+/// The marks on packets of some traffic, at all of its hosts.
+fn marks(run: &Run, traffic: usize, parts: &[&Part]) -> Marks {
+    let hosts: BTreeSet<usize> = parts.iter().flat_map(|part| part.to.iter().copied().chain([part.from])).collect();
+    let mut all = Marks::default();
+    for host in hosts {
+        let stack = run.simulation.program(host).and_then(|program| program.as_any().downcast_ref::<Stack>());
+        let Some(stack) = stack else { continue };
+        let marks = stack.ecn.marks(port(traffic));
+        all.capable += marks.capable;
+        all.marked += marks.marked;
+    }
+    all
+}
+
+/// What the probes of some traffic read, wherever they arrived.
+fn values(run: &Run, readings: &[Reading], parts: &[&Part]) -> Vec<Values> {
+    let sinks: BTreeSet<At> = parts.iter().flat_map(|part| part.receivers.iter().copied()).collect();
+    let of = |(number, reading): (usize, &Reading)| {
+        let sinks = sinks.iter().filter_map(|at| app::<ProbeSink>(run, *at));
+        let mut points: Vec<_> = sinks.flat_map(|sink| sink.read[number].iter().copied()).collect();
+        points.sort_by_key(|(at, _)| *at);
+        Values { name: reading.name.clone(), points }
     };
-    let (what, value) = match expected.what {
-        Quantity::Delivered => ("the share delivered", result.delivered()),
-        Quantity::Rate => ("the rate in bit/s", measured.rate_bps()),
-        Quantity::LatencyP50 => ("the median latency in ns", percentile(0.50)),
-        Quantity::LatencyP99 => ("the 99th percentile of the latency in ns", percentile(0.99)),
-    };
-    let low = expected.at_least.filter(|least| value < *least).map(|least| format!("at least {least}"));
-    let high = expected.at_most.filter(|most| value > *most).map(|most| format!("at most {most}"));
-    let bound = low.or(high)?;
-    let message = format!("{what} of `{}` is {value}, and {bound} was expected", result.name);
-    Some(Unmet { message, span: expected.span })
+    readings.iter().enumerate().map(of).collect()
 }

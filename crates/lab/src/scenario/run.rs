@@ -1,6 +1,7 @@
 //! From a scenario to a simulation, and to what came of it.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use switch::Time;
 
@@ -8,13 +9,19 @@ use super::faults;
 use super::results::{self, Results};
 use super::{Scenario, Timing, Traffic, TrafficKind};
 use crate::sim::traffic::{
-    Pattern, Ping, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink, UdpSender, UdpSink, WINDOW,
+    Pattern, Ping, ProbeSender, ProbeSink, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink,
+    UdpSender, UdpSink, WINDOW,
 };
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};
 
 /// The first port of the scenario's traffic; each kind has its own.
 const FIRST_PORT: u16 = 5_000;
+
+/// The port of some traffic, by its place in the scenario.
+pub fn port(traffic: usize) -> u16 {
+    FIRST_PORT + u16::try_from(traffic).expect("scenarios have fewer kinds of traffic")
+}
 
 /// A scenario that is under way.
 pub struct Run {
@@ -126,6 +133,11 @@ impl Hosts {
         at
     }
 
+    /// The sinks at a port of several hosts.
+    fn sinks(&mut self, hosts: &[(usize, Ipv4Addr)], port: u16, make: impl Fn() -> Box<dyn App>) -> Vec<At> {
+        hosts.iter().map(|(host, _)| self.sink(*host, port, &make)).collect()
+    }
+
     fn add(
         &mut self,
         number: usize,
@@ -133,53 +145,57 @@ impl Hosts {
         topology: &Topology,
         replays: &BTreeMap<String, Vec<(u64, Vec<u8>)>>,
     ) {
-        let port = FIRST_PORT + number as u16;
+        let port = port(number);
         let (start, stop) = (time(traffic.start), time(traffic.stop));
-        let address = |host: usize| topology.hosts[host].address.map(|(address, _)| address);
+        let own = |host: usize| topology.hosts[host].address.map(|(address, _)| address);
+        let address = |host: usize| traffic.address.or_else(|| own(host));
+        if let Some(law) = traffic.ecn {
+            let hosts = traffic.pairs.iter().flat_map(|(from, to)| to.iter().chain([from]));
+            hosts.for_each(|host| self.stacks[*host].ecn.serve(port, law));
+        }
         for (from, to) in &traffic.pairs {
             let flow = self.parts.len() as u32;
-            let reached: Vec<(usize, std::net::Ipv4Addr)> =
-                to.iter().filter_map(|host| Some((*host, address(*host)?))).collect();
+            let reached: Vec<(usize, Ipv4Addr)> = to.iter().filter_map(|host| Some((*host, address(*host)?))).collect();
             let part = |hosts: &mut Hosts, to: Vec<usize>, sender: At, receivers: Vec<At>| {
                 hosts.parts.push(Part { traffic: number, from: *from, to, sender, receivers, flow });
             };
             match &traffic.kind {
                 TrafficKind::Udp { size, rate_bps, timing } => {
-                    let Some(&(to, address)) = reached.first() else { continue };
+                    let Some(&(_, address)) = reached.first() else { continue };
                     let pattern = pattern(*timing, *size, *rate_bps);
                     let sender = UdpSender::new(flow, (address, port), (*size).into(), pattern, start, stop);
                     let sender = self.app(*from, Box::new(sender));
-                    let sink = self.sink(to, port, || Box::new(UdpSink::new(port)));
-                    part(self, vec![to], sender, vec![sink]);
+                    let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
+                    part(self, to.clone(), sender, sinks);
                 }
                 TrafficKind::Tcp { bytes, window, control } => {
-                    let Some(&(to, address)) = reached.first() else { continue };
+                    let Some(&(_, address)) = reached.first() else { continue };
                     let (bytes, window) = (bytes.unwrap_or(u64::MAX), *window as usize);
                     let sender = TcpSender::new((address, port), bytes, *control, window, start);
                     let sender = self.app(*from, Box::new(sender));
-                    let sink = self.sink(to, port, || Box::new(TcpSink::new(port, window)));
-                    part(self, vec![to], sender, vec![sink]);
+                    let sinks = self.sinks(&reached, port, || Box::new(TcpSink::new(port, window)));
+                    part(self, to.clone(), sender, sinks);
                 }
                 TrafficKind::Flows { sizes, rate_bps, control } => {
-                    let targets = reached.iter().map(|(_, address)| (*address, port)).collect();
+                    let targets = match traffic.address {
+                        Some(address) if !reached.is_empty() => vec![(address, port)],
+                        _ => reached.iter().map(|(_, address)| (*address, port)).collect(),
+                    };
                     let mean_ns = sizes.mean() * 8e9 / (*rate_bps).max(1) as f64;
                     let sender = TcpFlows::new(targets, sizes.clone(), mean_ns, *control, start, stop);
                     let sender = self.app(*from, Box::new(sender));
-                    let sinks = reached
-                        .iter()
-                        .map(|(host, _)| self.sink(*host, port, || Box::new(TcpSink::new(port, WINDOW / 4))));
-                    let sinks = sinks.collect();
+                    let sinks = self.sinks(&reached, port, || Box::new(TcpSink::new(port, WINDOW / 4)));
                     part(self, to.clone(), sender, sinks);
                 }
                 TrafficKind::Requests { request, response, think, control } => {
-                    let Some(&(to, address)) = reached.first() else { continue };
+                    let Some(&(_, address)) = reached.first() else { continue };
                     let (request, response) = ((*request).into(), (*response).into());
                     let think_ns = think.as_ns() as f64;
                     let client =
                         RequestClient::new((address, port), request, response, think_ns, *control, start, stop);
                     let client = self.app(*from, Box::new(client));
-                    self.sink(to, port, || Box::new(RequestServer::new(port)));
-                    part(self, vec![to], client, vec![client]);
+                    self.sinks(&reached, port, || Box::new(RequestServer::new(port)));
+                    part(self, to.clone(), client, vec![client]);
                 }
                 TrafficKind::Ping { count, interval } => {
                     for (at, (to, address)) in reached.iter().enumerate() {
@@ -188,6 +204,14 @@ impl Hosts {
                         let ping = self.app(*from, Box::new(ping));
                         part(self, vec![*to], ping, vec![ping]);
                     }
+                }
+                TrafficKind::Probe { frame, count, interval, readings } => {
+                    let sender = ProbeSender::new(frame.clone(), (*count).into(), interval.as_ns(), start, stop);
+                    let sender = self.app(*from, Box::new(sender));
+                    let ethertype = u16::from_be_bytes([frame[12], frame[13]]);
+                    let sink = || Box::new(ProbeSink::new(ethertype, readings.clone())) as Box<dyn App>;
+                    let sinks = to.iter().map(|host| self.sink(*host, port, sink)).collect();
+                    part(self, to.clone(), sender, sinks);
                 }
                 TrafficKind::Replay(file) => {
                     let frames = replays.get(file).cloned().unwrap_or_default();

@@ -193,3 +193,114 @@ traffic = "voice"
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }
 }
+
+#[test]
+fn probes_are_read_and_bounds_hold_both_ways() {
+    let probe = r#"
+[[traffic]]
+name = "look"
+kind = "probe"
+from = "h1"
+to = ["h2", "h3"]
+frame = "ffffffffffff 020000000001 88b5 0000012c 0a"
+count = 10
+interval = "10ms"
+values = { ratio = { at = 14, bytes = 4, over = [18, 1], scale = 2 } }
+[[expect]]
+traffic = "look"
+value = "ratio"
+mean = [59, 61]
+after = "50ms"
+[[expect]]
+traffic = "look"
+value = "ratio"
+last = [0, 59]
+[[expect]]
+traffic = "look"
+delivered = [0.0, 0.9]
+[[expect]]
+link = "s1:2"
+frames = [10, 10]
+share = [0.3, 0.4]
+among = ["s1:2", "s1:3", "s1:4"]
+drops = 0
+[[expect]]
+link = "h1"
+rate = ["1kbps", "1Mbps"]
+frames = 11
+[[expect]]
+link = "h2"
+queue = 0
+share = 0.5
+among = ["h2", "h3"]
+"#;
+    let results = run(probe, 1);
+    let look = &results.traffic[0];
+    // Ten are sent to two hosts, which both look for them.
+    assert_eq!((look.measured.sent, look.measured.received, look.values[0].points.len()), (10, 20, 20));
+    assert!(look.values[0].points.iter().all(|(_, value)| *value == 60.0));
+    let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();
+    let expected = [
+        "the last of `ratio` of `look` is 60, and at most 59 was expected",
+        "the share delivered of `look` is 2, and at most 0.9 was expected",
+        "the frames sent at h1 is 10, and at least 11 was expected",
+        "the share of frames at h2 was never seen, and at least 0.5 was expected",
+    ];
+    assert_eq!(unmet, expected);
+}
+
+#[test]
+fn an_expectation_that_cannot_be_read_is_told_where_it_stands() {
+    let (scenario, findings) = read(
+        r#"
+[[traffic]]
+name = "look"
+kind = "probe"
+from = "h1"
+to = "h2"
+frame = "ffffffffffff 020000000001 0800"
+values = { a = { bytes = 9 }, b = { at = 1, over = [1] } }
+[[traffic]]
+name = "voice"
+kind = "udp"
+from = "h1"
+to = "h2"
+rate = "1Mbps"
+ecn = 1
+address = "h3"
+[[expect]]
+traffic = "voice"
+delivered = [0.5, 0.4]
+rate = 1000
+marked = 2
+[[expect]]
+link = "s1:9"
+[[expect]]
+link = "s1:1"
+share = 0.5
+[[expect]]
+traffic = "voice"
+value = "a"
+[[expect]]
+delivered = 1.0
+"#,
+    );
+    assert!(scenario.is_none());
+    for expected in [
+        "hosts take IPv4 and ARP for themselves",
+        "`bytes` is a whole number from 1 to 8",
+        "a value is somewhere in the frame",
+        "`over` is where a field begins",
+        "`ecn` is true or false",
+        "`h3` is not an IPv4 address",
+        "`delivered` is a bound, delivered = 0.99 (at least), or the least and the most: [0.99, 0.99]",
+        "`rate` is a bound",
+        "`marked` is a bound",
+        "`s1:9` has no link",
+        "a share is one among some",
+        "`voice` reads no value `a`",
+        "an expectation is of some traffic or link",
+    ] {
+        assert!(findings.contains(expected), "{expected} is not in\n{findings}");
+    }
+}

@@ -17,6 +17,7 @@
 //! - No decision looks at a clock, an address in memory, the order of a hash map, or the number of threads.
 
 mod capture;
+pub mod ecn;
 mod element;
 mod event;
 mod fault;

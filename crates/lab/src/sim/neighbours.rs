@@ -24,6 +24,16 @@ pub struct Neighbours {
     asked: BTreeMap<Ipv4Addr, Asked>,
 }
 
+/// What a frame was.
+pub enum Received {
+    /// An IP packet for the host.
+    Packet(Vec<u8>),
+    /// Nothing that anyone has to see.
+    Nothing,
+    /// Neither IP nor ARP.
+    Other,
+}
+
 struct Asked {
     waiting: VecDeque<Vec<u8>>,
     again: Time,
@@ -36,22 +46,24 @@ impl Neighbours {
         Neighbours { known: host.neighbours.iter().copied().collect(), asked: BTreeMap::new() }
     }
 
-    /// Takes a frame; returns the IP packet in it if it is for the host.
-    pub fn receive(&mut self, host: &mut Host, frame: &[u8]) -> Option<Vec<u8>> {
-        let packet = ethernet::Packet::new_checked(frame).ok()?;
+    /// Takes a frame.
+    pub fn receive(&mut self, host: &mut Host, frame: &[u8]) -> Received {
+        let Ok(packet) = ethernet::Packet::new_checked(frame) else { return Received::Nothing };
         match packet.ethertype() {
             ethernet::IPV4 if packet.destination() == host.mac || packet.destination().is_multicast() => {
-                let ip = ipv4::Packet::new_checked(packet.payload()).ok()?;
+                let Ok(ip) = ipv4::Packet::new_checked(packet.payload()) else { return Received::Nothing };
                 // What pads a short frame is no part of the packet.
                 let len = ip.total_len().min(packet.payload().len());
-                Some(packet.payload()[..len].to_vec())
+                Received::Packet(packet.payload()[..len].to_vec())
             }
             ethernet::ARP => {
-                let message = arp::Repr::parse(&arp::Packet::new_checked(packet.payload()).ok()?);
-                self.hear(host, &message);
-                None
+                if let Ok(message) = arp::Packet::new_checked(packet.payload()) {
+                    self.hear(host, &arp::Repr::parse(&message));
+                }
+                Received::Nothing
             }
-            _ => None,
+            ethernet::IPV4 => Received::Nothing,
+            _ => Received::Other,
         }
     }
 

@@ -9,8 +9,9 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 use switch::Time;
 
+use super::ecn::Ecn;
 use super::host::{Host, Program};
-use super::neighbours::Neighbours;
+use super::neighbours::{Neighbours, Received};
 use crate::random::Random;
 
 pub use smoltcp::socket::tcp::CongestionControl;
@@ -42,6 +43,8 @@ pub struct Io<'a> {
     pub context: &'a mut Context,
     /// Frames to send as they are.
     pub raw: &'a mut Vec<Vec<u8>>,
+    /// Frames that arrived and are neither IP nor ARP; every application sees them once.
+    pub frames: &'a [Vec<u8>],
     next_port: &'a mut u16,
 }
 
@@ -61,6 +64,8 @@ pub struct Stack {
     mtu: usize,
     apps: Vec<Box<dyn App>>,
     running: Option<Running>,
+    /// What it does about ECN.
+    pub ecn: Ecn,
 }
 
 struct Running {
@@ -78,7 +83,7 @@ struct Running {
 impl Stack {
     /// A stack for a link with this MTU, in bytes of an IP packet.
     pub fn new(mtu: u32) -> Stack {
-        Stack { mtu: mtu as usize, apps: Vec::new(), running: None }
+        Stack { mtu: mtu as usize, apps: Vec::new(), running: None, ecn: Ecn::default() }
     }
 
     /// Adds an application.
@@ -92,7 +97,7 @@ impl Stack {
     }
 
     /// Lets the stack and the applications do all there is to do now.
-    fn drive(&mut self, host: &mut Host) {
+    fn drive(&mut self, host: &mut Host, frames: &[Vec<u8>]) {
         let Some(running) = &mut self.running else { return };
         let (now, true_now) = (host.now(), host.true_now());
         let instant = Instant::from_micros(now.as_us() as i64);
@@ -102,7 +107,8 @@ impl Stack {
         for round in 0..MAX_ROUNDS {
             let changed = interface.poll(instant, wire, sockets) == PollResult::SocketStateChanged;
             let context = interface.context();
-            let mut io = Io { now, true_now, random: &mut host.random, sockets, context, raw: &mut raw, next_port };
+            let (random, raw, frames) = (&mut host.random, &mut raw, if round == 0 { frames } else { &[] });
+            let mut io = Io { now, true_now, random, sockets, context, raw, frames, next_port };
             let mut acted = false;
             for (app, wanted) in self.apps.iter_mut().zip(&mut *wanted) {
                 if changed || round == 0 || wanted.is_some_and(|at| at <= now) {
@@ -114,7 +120,10 @@ impl Stack {
                 break;
             }
         }
-        wire.sent.drain(..).for_each(|packet| neighbours.send(host, packet));
+        for mut packet in wire.sent.drain(..) {
+            self.ecn.sent(&mut packet);
+            neighbours.send(host, packet);
+        }
         raw.into_iter().for_each(|frame| host.send(frame));
         let asking = neighbours.poll(host);
         let stack = interface.poll_at(instant, sockets).map(|at| Time::from_us(at.total_micros().max(0) as u64));
@@ -152,18 +161,24 @@ impl Program for Stack {
         let neighbours = Neighbours::new(host);
         self.running =
             Some(Running { interface, sockets, wire, neighbours, wanted, timers: BTreeSet::new(), next_port });
-        self.drive(host);
+        self.drive(host, &[]);
     }
 
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
-        if let Some(running) = &mut self.running {
-            running.wire.received.extend(running.neighbours.receive(host, &frame));
+        let Some(running) = &mut self.running else { return };
+        match running.neighbours.receive(host, &frame) {
+            Received::Packet(mut packet) => {
+                self.ecn.arrived(&mut packet);
+                running.wire.received.push_back(packet);
+                self.drive(host, &[]);
+            }
+            Received::Nothing => self.drive(host, &[]),
+            Received::Other => self.drive(host, &[frame]),
         }
-        self.drive(host);
     }
 
     fn on_timer(&mut self, host: &mut Host, _timer: u64) {
-        self.drive(host);
+        self.drive(host, &[]);
     }
 
     fn as_any(&self) -> &dyn Any {

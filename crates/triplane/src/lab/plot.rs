@@ -16,7 +16,7 @@ const LINES: usize = 8;
 /// A line and its name.
 type Line = (String, Vec<(f64, f64)>);
 
-/// Writes `throughput.svg`, `queues.svg` and `latency.svg`.
+/// Writes `throughput.svg`, `queues.svg` and `latency.svg`; and `probes.svg` if probes read anything.
 pub fn write(folder: &Path, topology: &Topology, results: &Results) -> Result<(), Failure> {
     let interval_s = Measured::INTERVAL_NS as f64 / 1e9;
     let throughput = results.traffic.iter().filter(|flow| flow.measured.bytes > 0).map(|flow| {
@@ -35,6 +35,19 @@ pub fn write(folder: &Path, topology: &Topology, results: &Results) -> Result<()
         (format!("{} to {}", topology.end_name(link.from), topology.end_name(link.to)), points)
     });
     draw(&folder.join("queues.svg"), "The longest queues", "time, s", "frames that wait", queues.collect())?;
+
+    let probes: Vec<Line> = results
+        .traffic
+        .iter()
+        .flat_map(|flow| &flow.values)
+        .map(|values| {
+            let points = values.points.iter().map(|(at, number)| (at.as_ns() as f64 / 1e9, *number)).collect();
+            (values.name.clone(), points)
+        })
+        .collect();
+    if !probes.is_empty() {
+        draw(&folder.join("probes.svg"), "What probes read", "time, s", "", probes)?;
+    }
 
     let latencies = results.traffic.iter().filter(|flow| !flow.measured.latency.is_empty()).map(|flow| {
         let points = cumulative(&flow.measured).into_iter().map(|(ns, share)| (ns as f64 / 1e3, share)).collect();

@@ -31,6 +31,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
             text.push_str(&format!("  and {} pairs more\n", silent.len() - LINKS));
         }
     }
+    text.push_str(&values(&results.traffic));
     text.push_str(&links(&network.topology, results));
     let seconds = took.as_secs_f64().max(1e-9);
     let totals = results.totals;
@@ -48,8 +49,12 @@ fn traffic(traffic: &[FlowResult]) -> String {
     if traffic.is_empty() {
         return "no traffic\n".to_owned();
     }
-    let mut rows =
-        vec![["traffic", "from", "to", "sent", "arrived", "", "rate", "p50", "p99", "max"].map(str::to_owned)];
+    let heads = ["traffic", "from", "to", "sent", "arrived", "", "rate", "p50", "p99", "max", "marked"];
+    let mut rows = vec![heads.map(str::to_owned)];
+    // Without ECN there is nothing to say of marks.
+    if traffic.iter().all(|flow| flow.marks.capable == 0) {
+        rows[0][10].clear();
+    }
     for flow in traffic {
         let measured = &flow.measured;
         let latency = |share| match measured.latency.is_empty() {
@@ -68,9 +73,32 @@ fn traffic(traffic: &[FlowResult]) -> String {
             latency(0.5),
             latency(0.99),
             latency(1.0),
+            match flow.marks.capable {
+                0 => String::new(),
+                capable => format!("{:.1} %", flow.marks.marked as f64 / capable as f64 * 100.0),
+            },
         ]);
     }
-    table(&rows, &[3, 4, 6, 7, 8, 9])
+    table(&rows, &[3, 4, 6, 7, 8, 9, 10])
+}
+
+/// What probes read.
+fn values(traffic: &[FlowResult]) -> String {
+    let mut rows = vec![["what probes read", "", "values", "least", "mean", "most", "last"].map(str::to_owned)];
+    for (flow, value) in traffic.iter().flat_map(|flow| flow.values.iter().map(move |value| (flow, value))) {
+        let all = || value.points.iter().map(|(_, value)| *value);
+        let mean = all().sum::<f64>() / value.points.len() as f64;
+        let numbers =
+            [all().fold(f64::NAN, f64::min), mean, all().fold(f64::NAN, f64::max), all().last().unwrap_or(f64::NAN)];
+        let [least, mean, most, last] = numbers.map(|number| match number.is_nan() {
+            true => String::new(),
+            false if number.abs() >= 1000.0 => grouped(number.round() as u64),
+            false => three_digits(number),
+        });
+        let count = grouped(value.points.len() as u64);
+        rows.push([flow.name.clone(), value.name.clone(), count, least, mean, most, last]);
+    }
+    if rows.len() > 1 { format!("\n{}", table(&rows, &[2, 3, 4, 5, 6])) } else { String::new() }
 }
 
 /// The links that dropped most.
@@ -208,6 +236,21 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
             "latency_ns": latency,
         })
     };
+    let traffic = |result: &FlowResult| {
+        let mut value = flow(result);
+        let marks = result.marks;
+        if marks.capable > 0 {
+            value["ecn"] = json!({ "capable": marks.capable, "marked": marks.marked });
+        }
+        if !result.values.is_empty() {
+            let read = result.values.iter().map(|values| {
+                let points = values.points.iter().map(|(at, value)| json!([at.as_ns(), value]));
+                (values.name.clone(), points.collect::<Value>())
+            });
+            value["values"] = read.collect();
+        }
+        value
+    };
     let links: Vec<Value> = results
         .links
         .iter()
@@ -224,7 +267,7 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
     let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();
     json!({
         "seed": seed, "end_ns": results.end.as_ns(),
-        "traffic": results.traffic.iter().map(flow).collect::<Vec<_>>(),
+        "traffic": results.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "pairs": results.pairs.iter().map(flow).collect::<Vec<_>>(),
         "links": links,
         "totals": {

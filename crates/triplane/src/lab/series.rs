@@ -10,7 +10,7 @@ use lab::sim::traffic::Measured;
 
 use crate::output::Failure;
 
-/// Writes `flows.csv`, `queues.csv`, `links.csv` and `latency.csv`.
+/// Writes `flows.csv`, `queues.csv`, `links.csv` and `latency.csv`; and `probes.csv` if probes read anything.
 pub fn write(folder: &Path, topology: &Topology, results: &Results) -> Result<(), Failure> {
     let mut flows = "traffic,from,to,time_s,bytes\n".to_owned();
     for pair in &results.pairs {
@@ -50,7 +50,18 @@ pub fn write(folder: &Path, topology: &Topology, results: &Results) -> Result<()
             stats.longest_queue
         );
     }
-    for (name, text) in [("flows.csv", flows), ("latency.csv", latency), ("queues.csv", queues), ("links.csv", links)] {
+    let mut probes = "traffic,value,time_s,number\n".to_owned();
+    for (flow, values) in results.traffic.iter().flat_map(|flow| flow.values.iter().map(move |values| (flow, values))) {
+        for (at, number) in &values.points {
+            let time = at.as_ns() as f64 / 1e9;
+            _ = writeln!(probes, "{},{},{time},{number}", field(&flow.name), field(&values.name));
+        }
+    }
+    let mut files = vec![("flows.csv", flows), ("latency.csv", latency), ("queues.csv", queues), ("links.csv", links)];
+    if results.traffic.iter().any(|flow| !flow.values.is_empty()) {
+        files.push(("probes.csv", probes));
+    }
+    for (name, text) in files {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }

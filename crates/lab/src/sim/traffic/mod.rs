@@ -2,6 +2,7 @@
 
 mod measure;
 mod ping;
+mod probe;
 mod replay;
 mod request;
 mod sizes;
@@ -10,6 +11,7 @@ mod udp;
 
 pub use measure::{Measured, Measurement};
 pub use ping::Ping;
+pub use probe::{Field, ProbeSender, ProbeSink, Reading};
 pub use replay::Replay;
 pub use request::{RequestClient, RequestServer};
 pub use sizes::SizeDistribution;

@@ -1,0 +1,294 @@
+//! What has to come of a scenario: how files say it, and whether it came.
+
+use source::Span;
+use switch::Time;
+use toml::de::{DeTable, DeValue};
+
+use super::{Results, Scenario};
+use crate::read::document::{self, Reader};
+use crate::topology::{Delay, End, Rate, Topology};
+
+/// Something that has to hold in the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// Which number.
+    pub what: Quantity,
+    /// At least this.
+    pub at_least: Option<f64>,
+    /// At most this.
+    pub at_most: Option<f64>,
+    /// Where the file says so.
+    pub span: Span,
+}
+
+/// A number that a simulation ends with. Traffic is meant by its place in the scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Quantity {
+    /// The share of what some traffic sent that arrived, was answered or completed: 0 to 1.
+    Delivered(usize),
+    /// Bits of payload a second of some traffic.
+    Rate(usize),
+    /// The median latency of some traffic, in nanoseconds.
+    LatencyP50(usize),
+    /// The latency that 99 of 100 do not exceed, in nanoseconds.
+    LatencyP99(usize),
+    /// The share of its packets capable of ECN that arrived with a mark: 0 to 1.
+    Marked(usize),
+    /// A value that probes read.
+    Value {
+        /// The probes.
+        traffic: usize,
+        /// Which of their readings, by its place.
+        reading: usize,
+        /// What of its values.
+        statistic: Statistic,
+        /// Values that arrived from this time on.
+        after: Delay,
+        /// Values that arrived before this time.
+        before: Delay,
+    },
+    /// Frames that an end sent.
+    Frames(End),
+    /// Bits of frames that an end sent, a second of the scenario.
+    Carried(End),
+    /// The most frames that waited at an end.
+    Queue(End),
+    /// How many frames waited at an end, on average.
+    MeanQueue(End),
+    /// Frames that found the queue of an end full.
+    Drops(End),
+    /// The share of an end in the frames that several ends sent: 0 to 1.
+    Share(End, Vec<End>),
+}
+
+/// What is asked of many values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// The smallest.
+    Least,
+    /// The mean.
+    Mean,
+    /// The largest.
+    Most,
+    /// The last.
+    Last,
+}
+
+/// Something that was expected and did not come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unmet {
+    /// What was expected of which traffic, and what came.
+    pub message: String,
+    /// Where the scenario says so.
+    pub span: Span,
+}
+
+/// What a single number bounds; a list of two bounds both ways.
+#[derive(Clone, Copy, PartialEq)]
+enum Bound {
+    Least,
+    Most,
+}
+
+const TRAFFIC: [&str; 6] = ["traffic", "delivered", "rate", "latency_p50", "latency_p99", "marked"];
+const VALUE: [&str; 8] = ["traffic", "value", "least", "mean", "most", "last", "after", "before"];
+const LINK: [&str; 8] = ["link", "frames", "rate", "queue", "queue_mean", "drops", "share", "among"];
+
+impl Reader<'_> {
+    /// What one table expects.
+    pub(super) fn expectations(
+        &mut self,
+        table: &DeTable<'_>,
+        span: Span,
+        topology: &Topology,
+        scenario: &Scenario,
+    ) -> Vec<Expectation> {
+        let mut found = Vec::new();
+        let mut expect = |what, bounds: Option<[Option<f64>; 2]>| {
+            if let Some([at_least, at_most]) = bounds {
+                found.push(Expectation { what, at_least, at_most, span });
+            }
+        };
+        let number = document::number;
+        let rate = |value: &DeValue<'_>| value.as_str()?.parse::<Rate>().ok().map(|rate| rate.bps() as f64);
+        let delay = |value: &DeValue<'_>| value.as_str()?.parse::<Delay>().ok().map(|delay| delay.as_ns() as f64);
+        if self.get(table, "link").is_some() {
+            self.known(table, "an expectation of a link", &LINK);
+            let Some(end) = self.text(table, "link").and_then(|text| self.sending_end(text, topology)) else {
+                return found;
+            };
+            expect(Quantity::Frames(end), self.bounds(table, "frames", Bound::Least, number, "1000"));
+            expect(Quantity::Carried(end), self.bounds(table, "rate", Bound::Least, rate, "\"10Mbps\""));
+            expect(Quantity::Queue(end), self.bounds(table, "queue", Bound::Most, number, "40"));
+            expect(Quantity::MeanQueue(end), self.bounds(table, "queue_mean", Bound::Most, number, "12.5"));
+            expect(Quantity::Drops(end), self.bounds(table, "drops", Bound::Most, number, "0"));
+            let among = self.ends_among(table, topology);
+            if among.is_some() != self.get(table, "share").is_some() {
+                self.wrong(span, "a share is one among some: share = [0.4, 0.6] and among = [\"s1:1\", \"s1:2\"]");
+            }
+            let share = self.bounds(table, "share", Bound::Least, number, "0.5");
+            expect(Quantity::Share(end, among.unwrap_or_default()), share);
+        } else {
+            let Some((name, name_span)) = self.text(table, "traffic") else {
+                self.wrong(span, "an expectation is of some traffic or link: traffic = \"voice\", link = \"s1:2\"");
+                return found;
+            };
+            let Some(traffic) = scenario.traffic.iter().position(|traffic| traffic.name == name) else {
+                self.wrong(name_span, format!("there is no traffic `{name}`"));
+                return found;
+            };
+            if let Some((value, value_span)) = self.text(table, "value") {
+                self.known(table, "an expectation of a value", &VALUE);
+                let readings = scenario.traffic[traffic].kind.readings();
+                let Some(reading) = readings.iter().position(|reading| reading.name == value) else {
+                    self.wrong(value_span, format!("`{name}` reads no value `{value}`"));
+                    return found;
+                };
+                let after = self.parsed(table, "after").unwrap_or_default();
+                let before = self.parsed(table, "before").unwrap_or(Delay::MAX);
+                let statistics = [
+                    ("least", Statistic::Least, Bound::Least),
+                    ("mean", Statistic::Mean, Bound::Least),
+                    ("most", Statistic::Most, Bound::Most),
+                    ("last", Statistic::Last, Bound::Least),
+                ];
+                for (key, statistic, bound) in statistics {
+                    let what = Quantity::Value { traffic, reading, statistic, after, before };
+                    expect(what, self.bounds(table, key, bound, number, "0.5"));
+                }
+            } else {
+                self.known(table, "an expectation of traffic", &TRAFFIC);
+                let (least, most) = (Bound::Least, Bound::Most);
+                expect(Quantity::Delivered(traffic), self.bounds(table, "delivered", least, share, "0.99"));
+                expect(Quantity::Rate(traffic), self.bounds(table, "rate", least, rate, "\"10Mbps\""));
+                expect(Quantity::LatencyP50(traffic), self.bounds(table, "latency_p50", most, delay, "\"1ms\""));
+                expect(Quantity::LatencyP99(traffic), self.bounds(table, "latency_p99", most, delay, "\"5ms\""));
+                expect(Quantity::Marked(traffic), self.bounds(table, "marked", least, share, "0.01"));
+            }
+        }
+        if found.is_empty() && !self.diagnostics.has_errors() {
+            self.wrong(span, "an expectation says what is expected: delivered = 0.99, rate = \"1Mbps\", queue = 40");
+        }
+        found
+    }
+
+    /// Bounds of a number: one that bounds it one way, or a list of both.
+    fn bounds(
+        &mut self,
+        table: &DeTable<'_>,
+        key: &str,
+        bound: Bound,
+        read: impl Fn(&DeValue<'_>) -> Option<f64>,
+        example: &str,
+    ) -> Option<[Option<f64>; 2]> {
+        let (value, span) = self.get(table, key)?;
+        let found = match value {
+            DeValue::Array(list) => match list.iter().map(|one| read(one.get_ref())).collect::<Vec<_>>()[..] {
+                [Some(least), Some(most)] if least <= most => Some([Some(least), Some(most)]),
+                _ => None,
+            },
+            one => read(one).map(|one| if bound == Bound::Least { [Some(one), None] } else { [None, Some(one)] }),
+        };
+        if found.is_none() {
+            let which = if bound == Bound::Least { "at least" } else { "at most" };
+            let message = format!(
+                "`{key}` is a bound, {key} = {example} ({which}), or the least and the most: [{example}, {example}]"
+            );
+            self.wrong(span, message);
+        }
+        found
+    }
+
+    /// The end that sends: `s1:2`, or a host.
+    fn sending_end(&mut self, text: (&str, Span), topology: &Topology) -> Option<End> {
+        let end = self.end(text, topology)?;
+        let linked = topology.links.iter().any(|link| link.ends.contains(&end));
+        if !linked {
+            self.wrong(text.1, format!("`{}` has no link", topology.end_name(end)));
+        }
+        linked.then_some(end)
+    }
+
+    fn ends_among(&mut self, table: &DeTable<'_>, topology: &Topology) -> Option<Vec<End>> {
+        let names = self.names(table, "among")?;
+        Some(names.into_iter().filter_map(|name| self.sending_end(name, topology)).collect())
+    }
+}
+
+fn share(value: &DeValue<'_>) -> Option<f64> {
+    document::number(value).filter(|share| (0.0..=1.0).contains(share))
+}
+
+/// What was expected and did not come.
+pub fn unmet(scenario: &Scenario, topology: &Topology, results: &Results) -> Vec<Unmet> {
+    let one = |expected: &Expectation| {
+        let (what, value) = value(&expected.what, topology, results);
+        let low = expected.at_least.filter(|least| value.is_nan() || value < *least);
+        let high = expected.at_most.filter(|most| value.is_nan() || value > *most);
+        let bound = low.map(|least| format!("at least {least}")).or(high.map(|most| format!("at most {most}")))?;
+        let is = if value.is_nan() { "was never seen".to_owned() } else { format!("is {value}") };
+        Some(Unmet { message: format!("{what} {is}, and {bound} was expected"), span: expected.span })
+    };
+    scenario.expect.iter().filter_map(one).collect()
+}
+
+/// What a quantity is called and what it came to; not a number if nothing was measured.
+fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f64) {
+    let named = |what: &str, traffic: usize| format!("{what} of `{}`", results.traffic[traffic].name);
+    let at = |what: &str, end: End| format!("{what} at {}", topology.end_name(end));
+    let percentile = |traffic: usize, share| {
+        let latency = &results.traffic[traffic].measured.latency;
+        if latency.is_empty() { f64::NAN } else { latency.value_at_quantile(share) as f64 }
+    };
+    let stats = |end: End| results.links.iter().find(|link| link.from == end).map(|link| &link.stats);
+    let frames = |end: End| stats(end).map_or(0.0, |stats| stats.carried as f64);
+    let seconds = results.end.as_ns().max(1) as f64 / 1e9;
+    match what {
+        Quantity::Delivered(traffic) => (named("the share delivered", *traffic), results.traffic[*traffic].delivered()),
+        Quantity::Rate(traffic) => {
+            (named("the rate in bit/s", *traffic), results.traffic[*traffic].measured.rate_bps())
+        }
+        Quantity::LatencyP50(traffic) => (named("the median latency in ns", *traffic), percentile(*traffic, 0.50)),
+        Quantity::LatencyP99(traffic) => {
+            (named("the 99th percentile of the latency in ns", *traffic), percentile(*traffic, 0.99))
+        }
+        Quantity::Marked(traffic) => {
+            let marks = results.traffic[*traffic].marks;
+            let share = marks.marked as f64 / marks.capable as f64;
+            (named("the share with a mark", *traffic), share)
+        }
+        Quantity::Value { traffic, reading, statistic, after, before } => {
+            let values = &results.traffic[*traffic].values[*reading];
+            let during = Time::from_ns(after.as_ns())..Time::from_ns(before.as_ns());
+            let points: Vec<f64> =
+                values.points.iter().filter(|(at, _)| during.contains(at)).map(|(_, value)| *value).collect();
+            let (word, value) = match statistic {
+                Statistic::Least => ("the least", points.iter().copied().fold(f64::NAN, f64::min)),
+                Statistic::Mean => ("the mean", points.iter().sum::<f64>() / points.len() as f64),
+                Statistic::Most => ("the most", points.iter().copied().fold(f64::NAN, f64::max)),
+                Statistic::Last => ("the last", points.last().copied().unwrap_or(f64::NAN)),
+            };
+            (named(&format!("{word} of `{}`", values.name), *traffic), value)
+        }
+        Quantity::Frames(end) => (at("the frames sent", *end), frames(*end)),
+        Quantity::Carried(end) => {
+            let bits = stats(*end).map_or(0.0, |stats| stats.carried_bytes as f64 * 8.0);
+            (at("the rate in bit/s", *end), bits / seconds)
+        }
+        Quantity::Queue(end) => {
+            (at("the longest queue", *end), stats(*end).map_or(0.0, |stats| stats.longest_queue as f64))
+        }
+        Quantity::MeanQueue(end) => {
+            let waiting = results.samples.iter().filter(|sample| sample.from == *end).map(|sample| sample.waiting);
+            let (sum, count) = waiting.fold((0, 0_u64), |(sum, count), waiting| (sum + waiting, count + 1));
+            (at("the mean queue", *end), sum as f64 / count as f64)
+        }
+        Quantity::Drops(end) => {
+            (at("the frames dropped by a full queue", *end), stats(*end).map_or(0.0, |stats| stats.queue_full as f64))
+        }
+        Quantity::Share(end, among) => {
+            let all: f64 = among.iter().copied().map(frames).sum();
+            (at("the share of frames", *end), frames(*end) / all)
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Kinds of traffic, as a file asks for them.
+
+use std::net::Ipv4Addr;
+
+use source::Span;
+use toml::de::{DeTable, DeValue};
+
+use super::{Timing, TrafficKind};
+use crate::read::document::Reader;
+use crate::sim::CongestionControl;
+use crate::sim::ecn::Law;
+use crate::sim::traffic::{Field, Reading, SizeDistribution};
+use crate::topology::{Delay, Rate};
+
+/// The control whose senders take marks as RFC 8257 says.
+const DCTCP: &str = "dctcp";
+
+impl TrafficKind {
+    /// What is read from probes; nothing from other traffic.
+    pub fn readings(&self) -> &[Reading] {
+        match self {
+            TrafficKind::Probe { readings, .. } => readings,
+            _ => &[],
+        }
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn kind(&mut self, table: &DeTable<'_>, span: Span, kind: &str, kind_span: Span) -> Option<TrafficKind> {
+        Some(match kind {
+            "udp" => self.udp(table, span)?,
+            "tcp" => TrafficKind::Tcp {
+                bytes: self.integer(table, "bytes", 1..=u32::MAX).map(u64::from),
+                window: self.integer(table, "window", 2_048..=1 << 26).unwrap_or(1 << 18),
+                control: self.control(table),
+            },
+            "flows" => TrafficKind::Flows {
+                sizes: self.sizes(table),
+                rate_bps: self.offered(table, span)?,
+                control: self.control(table),
+            },
+            "requests" => TrafficKind::Requests {
+                request: self.integer(table, "request", 16..=1 << 30).unwrap_or(100),
+                response: self.integer(table, "response", 1..=1 << 30).unwrap_or(1_000),
+                think: self.parsed(table, "think").unwrap_or_default(),
+                control: self.control(table),
+            },
+            "ping" => TrafficKind::Ping {
+                count: self.integer(table, "count", 1..=1_000_000).unwrap_or(5),
+                interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(100)),
+            },
+            "probe" => {
+                let readings = self.readings(table);
+                TrafficKind::Probe {
+                    frame: self.frame(table, span)?,
+                    count: self.integer(table, "count", 1..=100_000_000).unwrap_or(100_000_000),
+                    interval: self.parsed(table, "interval").unwrap_or(Delay::from_ms(10)),
+                    readings,
+                }
+            }
+            "replay" => match self.text(table, "file") {
+                Some((file, _)) => TrafficKind::Replay(file.to_owned()),
+                None => {
+                    self.wrong(span, "a replay needs a file: file = \"in.pcap\"");
+                    return None;
+                }
+            },
+            other => {
+                let message = format!(
+                    "`{other}` is no kind of traffic; there are udp, tcp, flows, requests, ping, probe, replay"
+                );
+                self.wrong(kind_span, message);
+                return None;
+            }
+        })
+    }
+
+    fn udp(&mut self, table: &DeTable<'_>, span: Span) -> Option<TrafficKind> {
+        let timings = [
+            ("constant", Timing::Constant),
+            ("poisson", Timing::Poisson),
+            ("on-off", Timing::OnOff { on: Delay::from_ms(10), off: Delay::from_ms(10) }),
+        ];
+        let mut timing = self.one_of(table, "timing", &timings).unwrap_or(Timing::Constant);
+        if let Timing::OnOff { on, off } = &mut timing {
+            *on = self.parsed(table, "on").unwrap_or(*on);
+            *off = self.parsed(table, "off").unwrap_or(*off);
+        }
+        let size = self.integer(table, "size", 62..=9_230).unwrap_or(512);
+        Some(TrafficKind::Udp { size, rate_bps: self.offered(table, span)?, timing })
+    }
+
+    fn offered(&mut self, table: &DeTable<'_>, span: Span) -> Option<u64> {
+        if self.get(table, "rate").is_none() {
+            self.wrong(span, "this traffic needs a rate: rate = \"10Mbps\"");
+        }
+        self.parsed(table, "rate").map(Rate::bps)
+    }
+
+    fn control(&mut self, table: &DeTable<'_>) -> CongestionControl {
+        let controls = [
+            ("reno", CongestionControl::Reno),
+            ("cubic", CongestionControl::Cubic),
+            ("none", CongestionControl::None),
+            // Losses are Reno's; marks are not.
+            (DCTCP, CongestionControl::Reno),
+        ];
+        self.one_of(table, "control", &controls).unwrap_or(CongestionControl::Reno)
+    }
+
+    /// Whether packets are capable of ECN, and what marks do.
+    pub(super) fn ecn(&mut self, table: &DeTable<'_>) -> Option<Law> {
+        let on = self.get(table, "ecn").is_some_and(|(value, span)| match value {
+            DeValue::Boolean(on) => *on,
+            _ => {
+                self.wrong(span, "`ecn` is true or false");
+                false
+            }
+        });
+        let dctcp = self.get(table, "control").is_some_and(|(value, _)| value.as_str() == Some(DCTCP));
+        if dctcp { Some(Law::Dctcp) } else { on.then_some(Law::Classic) }
+    }
+
+    /// The address that receivers stand behind.
+    pub(super) fn behind(&mut self, table: &DeTable<'_>) -> Option<Ipv4Addr> {
+        let (text, span) = self.text(table, "address")?;
+        let address = text.parse().ok();
+        if address.is_none() {
+            self.wrong(span, format!("`{text}` is not an IPv4 address: write 10.0.0.100"));
+        }
+        address
+    }
+
+    /// The bytes of a probe.
+    fn frame(&mut self, table: &DeTable<'_>, span: Span) -> Option<Vec<u8>> {
+        let Some((text, span)) = self.text(table, "frame") else {
+            self.wrong(span, "a probe needs a frame, from Ethernet on: frame = \"ffffffffffff 020000000001 88b5 00\"");
+            return None;
+        };
+        let digits: Option<Vec<u8>> =
+            text.chars().filter(|c| !c.is_whitespace()).map(|c| Some(c.to_digit(16)? as u8)).collect();
+        let Some(digits) = digits.filter(|digits| digits.len().is_multiple_of(2)) else {
+            self.wrong(span, "a frame is bytes, two digits of 16 each, with blanks as you like");
+            return None;
+        };
+        let frame: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+        if !(14..=9_230).contains(&frame.len()) {
+            self.wrong(span, format!("a frame has 14 to 9230 bytes, this one {}", frame.len()));
+            return None;
+        }
+        let ethertype = u16::from_be_bytes([frame[12], frame[13]]);
+        if [wire::ethernet::IPV4, wire::ethernet::ARP].contains(&ethertype) {
+            self.wrong(span, "hosts take IPv4 and ARP for themselves: a probe has an EtherType of its own, 88b5 say");
+            return None;
+        }
+        Some(frame)
+    }
+
+    /// What is read from probes.
+    fn readings(&mut self, table: &DeTable<'_>) -> Vec<Reading> {
+        let Some(values) = self.table(table, "values") else { return Vec::new() };
+        let mut readings = Vec::new();
+        for (name, _) in values.iter() {
+            let name: &str = name.get_ref();
+            let Some(value) = self.table(values, name) else { continue };
+            self.known(value, "a value", &["at", "bytes", "over", "scale"]);
+            let at = self.integer(value, "at", 0..=9_229);
+            let bytes = self.integer(value, "bytes", 1..=8).unwrap_or(4);
+            let scale = self.number(value, "scale").unwrap_or(1.0);
+            let over = self.over(value);
+            match at {
+                Some(at) => {
+                    let field = Field { at: at as usize, bytes: bytes as usize };
+                    readings.push(Reading { name: name.to_owned(), field, over, scale });
+                }
+                None => {
+                    let span = self.get(values, name).map(|(_, span)| span).expect("it was found");
+                    self.wrong(span, "a value is somewhere in the frame: { at = 14, bytes = 4 }");
+                }
+            }
+        }
+        readings
+    }
+
+    /// A field that another is divided by: where, and how many bytes.
+    fn over(&mut self, table: &DeTable<'_>) -> Option<Field> {
+        let (value, span) = self.get(table, "over")?;
+        let list = value.as_array();
+        let numbers: Option<Vec<usize>> =
+            list.and_then(|list| list.iter().map(|one| one.get_ref().as_integer()?.as_str().parse().ok()).collect());
+        match numbers.as_deref() {
+            Some(&[at @ 0..=9_229, bytes @ 1..=8]) => Some(Field { at, bytes }),
+            _ => {
+                self.wrong(span, "`over` is where a field begins and how many bytes it has: [18, 4]");
+                None
+            }
+        }
+    }
+
+    fn sizes(&mut self, table: &DeTable<'_>) -> SizeDistribution {
+        match self.get(table, "sizes") {
+            Some((DeValue::Integer(_), _)) => {
+                SizeDistribution::fixed(self.integer(table, "sizes", 1..=u32::MAX).unwrap_or(1).into())
+            }
+            _ => {
+                let known =
+                    [("web-search", SizeDistribution::web_search()), ("data-mining", SizeDistribution::data_mining())];
+                self.one_of(table, "sizes", &known).unwrap_or_else(SizeDistribution::web_search)
+            }
+        }
+    }
+}

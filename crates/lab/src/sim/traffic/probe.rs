@@ -1,0 +1,144 @@
+//! Frames of one's own making, and the values that are read from them where they arrive.
+
+use std::any::Any;
+
+use switch::Time;
+
+use super::measure::{Measured, Measurement};
+use crate::sim::{App, Io};
+
+/// Sends the same frame again and again.
+pub struct ProbeSender {
+    frame: Vec<u8>,
+    interval_ns: u64,
+    left: u64,
+    next: Time,
+    stop: Time,
+    /// Frames sent.
+    pub sent: u64,
+}
+
+impl ProbeSender {
+    /// `count` frames, one every so many nanoseconds, from `start` until `stop`.
+    pub fn new(frame: Vec<u8>, count: u64, interval_ns: u64, start: Time, stop: Time) -> ProbeSender {
+        ProbeSender { frame, interval_ns: interval_ns.max(1), left: count, next: start, stop, sent: 0 }
+    }
+}
+
+impl App for ProbeSender {
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
+        while self.left > 0 && self.next < self.stop {
+            if self.next > io.now {
+                return Some(self.next);
+            }
+            io.raw.push(self.frame.clone());
+            self.left -= 1;
+            self.sent += 1;
+            self.next = self.next.after_ns(self.interval_ns);
+        }
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Bytes of a frame that are a number, the first the highest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Where they begin, from the beginning of the frame.
+    pub at: usize,
+    /// How many there are: 1 to 8.
+    pub bytes: usize,
+}
+
+/// A value that is read from a frame: a field, divided by another if there is one, times `scale`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// Its name.
+    pub name: String,
+    /// The field.
+    pub field: Field,
+    /// What it is divided by. Where that is 0 there is no value.
+    pub over: Option<Field>,
+    /// What it is multiplied with.
+    pub scale: f64,
+}
+
+impl Field {
+    /// The number; `None` if the frame is too short.
+    fn of(self, frame: &[u8]) -> Option<u64> {
+        let bytes = frame.get(self.at..)?.get(..self.bytes)?;
+        Some(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+}
+
+impl Reading {
+    /// The value; `None` if the frame has none.
+    pub fn of(&self, frame: &[u8]) -> Option<f64> {
+        let value = self.field.of(frame)? as f64 * self.scale;
+        match self.over {
+            None => Some(value),
+            Some(over) => over.of(frame).filter(|over| *over > 0).map(|over| value / over as f64),
+        }
+    }
+}
+
+/// Takes the frames of a type and reads values from them.
+pub struct ProbeSink {
+    ethertype: u16,
+    readings: Vec<Reading>,
+    /// What was read of each reading, in its order, and when.
+    pub read: Vec<Vec<(Time, f64)>>,
+    measured: Measured,
+}
+
+/// The most values that are kept of one reading.
+const MOST_READ: usize = 1_000_000;
+
+impl ProbeSink {
+    /// Reads from frames of this EtherType.
+    pub fn new(ethertype: u16, readings: Vec<Reading>) -> ProbeSink {
+        let read = vec![Vec::new(); readings.len()];
+        ProbeSink { ethertype, readings, read, measured: Measured::default() }
+    }
+}
+
+impl App for ProbeSink {
+    fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
+        for frame in io.frames.iter().filter(|frame| frame.get(12..14) == Some(&self.ethertype.to_be_bytes())) {
+            self.measured.received += 1;
+            self.measured.arrived(io.true_now, frame.len() as u64);
+            for (reading, read) in self.readings.iter().zip(&mut self.read) {
+                read.extend(reading.of(frame).filter(|_| read.len() < MOST_READ).map(|value| (io.true_now, value)));
+            }
+        }
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Measurement for ProbeSink {
+    fn measured(&self) -> &Measured {
+        &self.measured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Field, Reading};
+
+    #[test]
+    fn values_are_read_where_there_are_any() {
+        let reading = |over| Reading { name: "load".to_owned(), field: Field { at: 1, bytes: 2 }, over, scale: 10.0 };
+        assert_eq!(reading(None).of(&[9, 1, 2]), Some(2580.0));
+        assert_eq!(reading(None).of(&[9, 1]), None);
+        let over = Some(Field { at: 3, bytes: 1 });
+        assert_eq!(reading(over).of(&[9, 1, 2, 5]), Some(516.0));
+        assert_eq!(reading(over).of(&[9, 1, 2, 0]), None);
+    }
+}
