@@ -21,6 +21,7 @@ mod difference;
 mod digests;
 mod door;
 pub mod keep;
+mod key;
 mod listen;
 mod mirror;
 mod op;

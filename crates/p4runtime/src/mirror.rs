@@ -10,12 +10,10 @@ use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 
 use crate::bytestring::shortest;
+use crate::key::EntryKey;
 use crate::schema::Schema;
 use crate::shelf::Shelf;
 use crate::translate::{default_of, encode_key, entry_of, print_call, print_matches};
-
-/// An entry's key in bytes.
-pub(crate) type EntryKey = Box<[u8]>;
 
 /// Id of a profile, id of a member or group.
 pub(crate) type ProfileKey = (u32, u32);
@@ -137,7 +135,8 @@ impl Mirror {
         let replica = |replica: &switch::Replica| {
             let port = |port: switch::PortId| shortest(&port.0.to_be_bytes());
             let instance = u32::from(replica.rid);
-            let backup = |backup: &switch::PortId| v1::BackupReplica { port: port(*backup), instance };
+            let backup =
+                |backup: &switch::Backup| v1::BackupReplica { port: port(backup.port), instance: backup.rid.into() };
             v1::Replica {
                 port_kind: Some(v1::replica::PortKind::Port(port(replica.port))),
                 instance,
@@ -154,6 +153,7 @@ impl Mirror {
             let entry = v1::CloneSessionEntry {
                 session_id,
                 replicas: session.replicas.iter().map(replica).collect(),
+                class_of_service: session.class_of_service.into(),
                 packet_length_bytes: session.max_bytes.map_or(0, |bytes| i32::try_from(bytes).unwrap_or(i32::MAX)),
                 ..Default::default()
             };

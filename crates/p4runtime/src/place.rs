@@ -7,7 +7,8 @@ use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
 use crate::keep::Changes;
-use crate::mirror::{Change, EntryKey, Mirror, ProfileKey, decode};
+use crate::key::EntryKey;
+use crate::mirror::{Change, Mirror, ProfileKey, decode};
 
 /// A place in the mirror. The order is one in which each finds what it refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

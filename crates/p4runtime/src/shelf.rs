@@ -2,7 +2,7 @@
 //!
 //! The entries lie in order in chunks that a snapshot shares; whoever changes a chunk that is shared copies it first. So
 //! a reader goes through a million entries as they were when it began, and a writer meanwhile pays for the chunks that
-//! it touches.
+//! it touches. Where a key belongs is read from a list of bounds alone, without a look into the chunks.
 
 use std::sync::Arc;
 
@@ -11,11 +11,14 @@ const CHUNK: usize = 256;
 
 type Chunk<K, V> = Arc<Vec<(K, V)>>;
 
+/// A chunk behind a bound: none of its keys is below it, and all keys of the chunks before it are.
+type Bounded<K, V> = (K, Chunk<K, V>);
+
 /// An ordered map. A clone is a snapshot.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf<K, V> {
     /// None is empty; keys ascend within and across.
-    chunks: Arc<Vec<Chunk<K, V>>>,
+    chunks: Arc<Vec<Bounded<K, V>>>,
     len: usize,
 }
 
@@ -40,25 +43,25 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
 
     /// The chunk that has the key, if any has, and the key's place in it, or where it would be.
     fn find(&self, key: &K) -> (usize, Result<usize, usize>) {
-        let after = self.chunks.partition_point(|chunk| chunk[0].0 <= *key);
+        let after = self.chunks.partition_point(|(bound, _)| bound <= key);
         let chunk = after.saturating_sub(1);
         match self.chunks.get(chunk) {
-            Some(entries) => (chunk, entries.binary_search_by(|(other, _)| other.cmp(key))),
+            Some((_, entries)) => (chunk, entries.binary_search_by(|(other, _)| other.cmp(key))),
             None => (0, Err(0)),
         }
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let (chunk, found) = self.find(key);
-        found.ok().map(|entry| &self.chunks[chunk][entry].1)
+        found.ok().map(|entry| &self.chunks[chunk].1[entry].1)
     }
 
     /// The first key that is not below this one.
     pub(crate) fn first_from(&self, key: &K) -> Option<&K> {
         let (chunk, found) = self.find(key);
         let (Ok(entry) | Err(entry)) = found;
-        let here = self.chunks.get(chunk)?.get(entry);
-        here.or_else(|| self.chunks.get(chunk + 1)?.first()).map(|(key, _)| key)
+        let here = self.chunks.get(chunk)?.1.get(entry);
+        here.or_else(|| self.chunks.get(chunk + 1)?.1.first()).map(|(key, _)| key)
     }
 
     /// Puts a value in; returns the one it replaces.
@@ -66,20 +69,27 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         let (at, found) = self.find(&key);
         let chunks = Arc::make_mut(&mut self.chunks);
         if chunks.is_empty() {
-            chunks.push(Arc::new(Vec::new()));
+            chunks.push((key.clone(), Arc::new(Vec::new())));
         }
-        let chunk = Arc::make_mut(&mut chunks[at]);
+        let last = at + 1 == chunks.len();
+        let (bound, chunk) = &mut chunks[at];
+        let chunk = Arc::make_mut(chunk);
         match found {
             Ok(entry) => return Some(std::mem::replace(&mut chunk[entry].1, value)),
-            Err(entry) => chunk.insert(entry, (key, value)),
+            Err(entry) => {
+                // Only a key below all others comes before the bound of its chunk.
+                if key < *bound {
+                    *bound = key.clone();
+                }
+                chunk.insert(entry, (key, value));
+            }
         }
         self.len += 1;
         if chunk.len() > CHUNK {
             // Keys that come in order leave full chunks behind.
-            let appended = at + 1 == chunks.len() && found == Err(CHUNK);
-            let chunk = Arc::make_mut(&mut chunks[at]);
+            let appended = last && found == Err(CHUNK);
             let tail = chunk.split_off(if appended { CHUNK } else { CHUNK / 2 });
-            chunks.insert(at + 1, Arc::new(tail));
+            chunks.insert(at + 1, (tail[0].0.clone(), Arc::new(tail)));
         }
         None
     }
@@ -88,7 +98,7 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         let (at, found) = self.find(key);
         let entry = found.ok()?;
         let chunks = Arc::make_mut(&mut self.chunks);
-        let chunk = Arc::make_mut(&mut chunks[at]);
+        let chunk = Arc::make_mut(&mut chunks[at].1);
         let (_, value) = chunk.remove(entry);
         if chunk.is_empty() {
             chunks.remove(at);
@@ -98,14 +108,14 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter().map(|(key, value)| (key, value)))
+        self.chunks.iter().flat_map(|(_, chunk)| chunk.iter().map(|(key, value)| (key, value)))
     }
 
     /// Up to `count` entries from a place on, which moves behind them.
     pub(crate) fn next<'a>(&'a self, place: &mut Place, count: usize) -> Vec<(&'a K, &'a V)> {
         let mut out = Vec::new();
         while out.len() < count
-            && let Some(chunk) = self.chunks.get(place.chunk)
+            && let Some((_, chunk)) = self.chunks.get(place.chunk)
         {
             match chunk.get(place.entry) {
                 Some((key, value)) => {

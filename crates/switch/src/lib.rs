@@ -33,7 +33,7 @@ pub use drops::{DropReason, DropSite, Drops};
 pub use frame::{Device, Frame, PortId};
 pub use lent::{Departed, Lend, Roomy};
 pub use mirror::{MirrorSession, MirrorSessions};
-pub use multicast::{MAX_REPLICAS, MulticastGroup, MulticastGroups, Replica};
+pub use multicast::{Backup, MAX_REPLICAS, MulticastGroup, MulticastGroups, Replica};
 pub use notification::Notification;
 pub use ports::Ports;
 pub use queue::{Departure, EgressQueues, PRIORITIES, QueueFull, QueueSettings};

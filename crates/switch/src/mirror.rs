@@ -13,6 +13,8 @@ pub struct MirrorSession {
     pub group: Option<u32>,
     /// Only the first so many bytes of each copy leave.
     pub max_bytes: Option<u32>,
+    /// In which queue of their ports copies wait, as far as there is one; 0 leaves that to the program, as for other packets.
+    pub class_of_service: u8,
 }
 
 impl MirrorSession {

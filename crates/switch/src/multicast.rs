@@ -14,8 +14,17 @@ pub struct Replica {
     pub port: PortId,
     /// The replica id, which tells copies to one port apart (`egress_rid`).
     pub rid: u16,
-    /// Where it goes instead if `port` is down: the first of these that is up.
-    pub backups: Vec<PortId>,
+    /// What it is instead if `port` is down: the first of these that is up.
+    pub backups: Vec<Backup>,
+}
+
+/// What stands in for a replica (`BackupReplica`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Backup {
+    /// Where the copy goes.
+    pub port: PortId,
+    /// Its replica id.
+    pub rid: u16,
 }
 
 impl Replica {
@@ -24,12 +33,19 @@ impl Replica {
         Replica { port: PortId(port), rid, backups: Vec::new() }
     }
 
-    /// The port to use now: the first that is up, or the first of all, where the drop is then counted.
-    pub fn choose(&self, is_up: impl Fn(PortId) -> bool) -> PortId {
-        if is_up(self.port) {
-            return self.port;
-        }
-        self.backups.iter().copied().find(|port| is_up(*port)).unwrap_or(self.port)
+    /// The same with ports that stand in for its own, in this order. The copy keeps its replica id there.
+    #[must_use]
+    pub fn with_backups(self, ports: impl IntoIterator<Item = u32>) -> Replica {
+        let backup = |port| Backup { port: PortId(port), rid: self.rid };
+        Replica { backups: ports.into_iter().map(backup).collect(), ..self }
+    }
+
+    /// The port and the replica id to use now: those of the first port that is up, or the first of all, where the drop is
+    /// then counted.
+    pub fn choose(&self, is_up: impl Fn(PortId) -> bool) -> Backup {
+        let first = Backup { port: self.port, rid: self.rid };
+        let mut all = std::iter::once(&first).chain(&self.backups).copied();
+        all.find(|one| is_up(one.port)).unwrap_or(first)
     }
 }
 
@@ -88,10 +104,13 @@ mod tests {
 
     #[test]
     fn a_backup_stands_in_for_a_port_that_is_down() {
-        let replica = Replica { backups: vec![PortId(2), PortId(3)], ..Replica::new(1, 7) };
-        assert_eq!(replica.choose(|_| true), PortId(1));
-        assert_eq!(replica.choose(|port| port == PortId(3)), PortId(3));
-        assert_eq!(replica.choose(|_| false), PortId(1));
+        let backup = |port, rid| Backup { port: PortId(port), rid };
+        let replica = Replica::new(1, 7).with_backups([2, 3]);
+        assert_eq!(replica.choose(|_| true), backup(1, 7));
+        assert_eq!(replica.choose(|port| port == PortId(3)), backup(3, 7));
+        assert_eq!(replica.choose(|_| false), backup(1, 7));
+        let other = Replica { backups: vec![backup(2, 8), backup(3, 9)], ..replica };
+        assert_eq!(other.choose(|port| port == PortId(3)), backup(3, 9), "a backup may have an id of its own");
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub fn apply(switch: &mut Switch, entries: &Entries, diagnostics: &mut Diagnosti
     }
     for mirror in &entries.mirrors {
         let replicas = replicas(&mirror.replicas);
-        let session = MirrorSession { replicas, group: mirror.group, max_bytes: mirror.truncate };
+        let session =
+            MirrorSession { replicas, group: mirror.group, max_bytes: mirror.truncate, ..Default::default() };
         let made = switch.set_mirror_session(mirror.id, Some(session));
         assert!(made, "the entries reader checked the session");
     }
@@ -119,9 +120,9 @@ fn rates(rates: Rates) -> MeterConfig {
 }
 
 fn replicas(replicas: &[Replica]) -> Vec<switch::Replica> {
-    let made = |replica: &Replica| switch::Replica {
-        backups: replica.backups.iter().copied().map(PortId).collect(),
-        ..switch::Replica::new(replica.port, replica.instance as u16)
+    let made = |replica: &Replica| {
+        let backups = replica.backups.iter().copied();
+        switch::Replica::new(replica.port, replica.instance as u16).with_backups(backups)
     };
     replicas.iter().map(made).collect()
 }

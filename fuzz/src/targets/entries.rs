@@ -74,6 +74,7 @@ impl EntriesFile {
                 replicas: replicas(&mirror.replicas),
                 group: mirror.group,
                 max_bytes: mirror.truncate,
+                ..Default::default()
             };
             assert!(
                 switch.set_mirror_session(mirror.id, Some(session)),

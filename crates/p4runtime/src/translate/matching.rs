@@ -6,6 +6,7 @@ use p4runtime_proto::v1::FieldMatch;
 use p4runtime_proto::v1::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
 
 use crate::bytestring;
+use crate::key::EntryKey;
 use crate::schema::{Field, Sdn};
 use crate::status::{Code, Refusal};
 
@@ -179,7 +180,7 @@ pub(crate) fn print_matches(fields: &[Field], keys: &[KeyValue]) -> Vec<FieldMat
 }
 
 /// A key and a priority as bytes: equal for equal keys whatever form they came in, in the order of the values.
-pub(crate) fn encode_key(fields: &[Field], keys: &[KeyValue], priority: i32) -> Box<[u8]> {
+pub(crate) fn encode_key(fields: &[Field], keys: &[KeyValue], priority: i32) -> EntryKey {
     let mut out = Vec::with_capacity(32);
     for (field, key) in fields.iter().zip(keys) {
         let zero = || Bits::zero(field.width);
@@ -200,5 +201,5 @@ pub(crate) fn encode_key(fields: &[Field], keys: &[KeyValue], priority: i32) -> 
         }
     }
     out.extend(priority.to_be_bytes());
-    out.into()
+    out.as_slice().into()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use p4runtime_proto::v1;
-use switch::{MAX_REPLICAS, MirrorSession, MulticastGroup, PortId};
+use switch::{Backup, MAX_REPLICAS, MirrorSession, MulticastGroup, PRIORITIES, PortId};
 use v1::packet_replication_engine_entry::Type;
 use v1::replica::PortKind;
 
@@ -68,13 +68,13 @@ impl Translator<'_> {
                 )));
             }
         };
-        if session.class_of_service != 0 {
-            return Err(Refusal::unimplemented(
-                "clones wait in the queue of class_of_service 0; no other is supported",
-            ));
-        }
+        let class = u8::try_from(session.class_of_service).ok().filter(|class| usize::from(*class) < PRIORITIES);
+        let class_of_service = class.ok_or_else(|| {
+            let highest = PRIORITIES - 1;
+            Refusal::invalid(format!("class_of_service is {}; the highest is {highest}", session.class_of_service))
+        })?;
         let (replicas, kept) = self.replicas(&session.replicas)?;
-        let made = MirrorSession { replicas, group: None, max_bytes };
+        let made = MirrorSession { replicas, group: None, max_bytes, class_of_service };
         let change = Change::PutClone(Box::new(v1::CloneSessionEntry { replicas: kept, ..session.clone() }));
         Ok(match kind {
             Kind::Insert => (Op::InsertMirror(id, made), change),
@@ -104,18 +104,12 @@ impl Translator<'_> {
             let (mut backups, mut kept_backups) = (Vec::new(), Vec::new());
             for backup in &replica.backup_replicas {
                 let number = self.port(&backup.port)?;
-                instance(backup.instance)?;
+                let rid = instance(backup.instance)?;
                 if number == port {
                     return Err(Refusal::invalid(format!("port {port} cannot be its own backup")));
                 }
                 unique(number, backup.instance)?;
-                if backup.instance != replica.instance {
-                    return Err(Refusal::unimplemented(format!(
-                        "a backup keeps the instance of its replica: {} is given, give {}",
-                        backup.instance, replica.instance
-                    )));
-                }
-                backups.push(PortId(number));
+                backups.push(Backup { port: PortId(number), rid });
                 let port = bytestring::shortest(&backup.port);
                 kept_backups.push(v1::BackupReplica { port, instance: backup.instance });
             }

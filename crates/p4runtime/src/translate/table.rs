@@ -8,6 +8,7 @@ use v1::table_action::Type as Target;
 use super::action::print_call;
 use super::array::{counter_value, meter_config};
 use super::{Kind, Planned, Translator, encode_key, parse_matches, print_matches};
+use crate::key::EntryKey;
 use crate::mirror::Change;
 use crate::op::{EntryWrite, Op};
 use crate::schema::{Profile, Schema, Table};
@@ -17,7 +18,7 @@ use crate::status::Refusal;
 pub(crate) struct Key {
     pub keys: Vec<KeyValue>,
     pub priority: i32,
-    pub bytes: Box<[u8]>,
+    pub bytes: EntryKey,
 }
 
 /// The key of an entry.

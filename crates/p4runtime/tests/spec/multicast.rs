@@ -128,7 +128,7 @@ fn pairs_of_port_and_instance_occur_once() {
 }
 
 /// 9.5.1 A replica has another port than its backups: INVALID_ARGUMENT.
-/// 9.5.1 Backups come back in their order; with an instance of their own they answer UNIMPLEMENTED.
+/// 9.5.1 Backups come back in their order, with their instances.
 #[test]
 fn backups_have_ports_of_their_own_and_an_order() {
     let rig = Rig::new();
@@ -136,8 +136,21 @@ fn backups_have_ports_of_their_own_and_an_order() {
     let written = group(1, vec![with_backups(1, &[(4, 1), (2, 1), (3, 1)])]);
     rig.insert(written.clone()).unwrap();
     assert_eq!(groups(rig.read(group(1, vec![]))), [written]);
-    // A backup does what its replica would have done, and so has no instance of its own.
-    assert_eq!(refused(rig.insert(group(2, vec![with_backups(1, &[(2, 5)])]))), Code::Unimplemented);
+    let written = group(2, vec![with_backups(1, &[(2, 5), (3, 6)])]);
+    rig.insert(written.clone()).unwrap();
+    assert_eq!(groups(rig.read(group(2, vec![]))), [written]);
+    assert_eq!(refused(rig.insert(group(3, vec![with_backups(1, &[(2, 0x1_0000)])]))), Code::InvalidArgument);
+}
+
+/// 9.5.3 A class of service is one of the queues of a port: INVALID_ARGUMENT otherwise.
+#[test]
+fn classes_of_service_are_queues() {
+    let rig = Rig::new();
+    let written = v1::CloneSessionEntry { class_of_service: 7, ..session(5, vec![replica(1, 0)]) };
+    rig.insert(written.clone()).unwrap();
+    assert_eq!(sessions(rig.read(session(5, vec![]))), [written]);
+    let beyond = v1::CloneSessionEntry { class_of_service: 8, ..session(6, vec![replica(1, 0)]) };
+    assert_eq!(refused(rig.insert(beyond)), Code::InvalidArgument);
 }
 
 /// 9.5.1 An instance that the data plane's type cannot hold is INVALID_ARGUMENT.

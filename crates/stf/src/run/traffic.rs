@@ -88,8 +88,7 @@ impl Run<'_> {
             let Node { rid, outlets: Outlets { copies, lags } } = &self.nodes[*node as usize];
             // A node has a set of ports; BMv2 goes through it in order.
             for Copies { port, backups } in copies.iter().collect::<BTreeSet<_>>() {
-                let backups = backups.iter().copied().map(PortId).collect();
-                replicas.push(Replica { backups, ..Replica::new(*port, *rid) });
+                replicas.push(Replica::new(*port, *rid).with_backups(backups.iter().copied()));
             }
             // One member of a LAG gets the copy, the same for all packets as in BMv2; the others stand in for it.
             for lag in lags.iter().collect::<BTreeSet<_>>() {
@@ -97,8 +96,7 @@ impl Run<'_> {
                 if !members.is_empty() {
                     let chosen = LAG_HASH % members.len();
                     members.rotate_left(chosen);
-                    let backups = members[1..].iter().copied().map(PortId).collect();
-                    replicas.push(Replica { backups, ..Replica::new(members[0], *rid) });
+                    replicas.push(Replica::new(members[0], *rid).with_backups(members[1..].iter().copied()));
                 }
             }
         }

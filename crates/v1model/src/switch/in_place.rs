@@ -265,6 +265,7 @@ fn detached(lent: &Lent<'_>, came: Came<'_>) -> Box<Packet> {
         ingress_port: came.by,
         passes: 0,
         max_bytes: u32::MAX,
+        class_of_service: 0,
         parsed_bytes: lent.measured_bytes(),
         trace: 0,
         pass: 0,

@@ -4,7 +4,7 @@ use engine::{Ending, Interpreter, Now, Requested};
 
 use ir::BodyId;
 use switch::trace::{Outcome, PassKind, Recorder};
-use switch::{DropReason, Notification, PRIORITIES, PortId, Replica, Time};
+use switch::{Backup, DropReason, Notification, PRIORITIES, PortId, Replica, Time};
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
@@ -237,6 +237,7 @@ impl Switch {
     pub(super) fn mirror<R: Recorder>(&mut self, mut packet: Box<Packet>, session: u32, now: Time, recorder: &mut R) {
         let Some(session) = self.mirrors.get(session) else { return self.recycle(packet) };
         packet.max_bytes = session.max_bytes.unwrap_or(u32::MAX);
+        packet.class_of_service = session.class_of_service;
         let group = session.group.and_then(|group| self.groups.get(group));
         let replicas: Vec<Replica> =
             session.replicas.iter().chain(group.iter().flat_map(|g| &g.replicas)).cloned().collect();
@@ -244,9 +245,9 @@ impl Switch {
             return self.drop_packet(packet, DropReason::NoGroup, recorder);
         }
         if let [replica] = replicas.as_slice() {
-            let port = replica.choose(|port| self.ports.is_up(port));
-            packet.state.set(self.layout.standard.egress_rid, u64::from(replica.rid));
-            return self.enqueue(packet, port, now, recorder);
+            let chosen = replica.choose(|port| self.ports.is_up(port));
+            packet.state.set(self.layout.standard.egress_rid, u64::from(chosen.rid));
+            return self.enqueue(packet, chosen.port, now, recorder);
         }
         recorder.end(packet.pass, || Outcome::Replicated { group: None, copies: replicas.len() });
         self.replicate(packet, &replicas, now, recorder);
@@ -288,9 +289,9 @@ impl Switch {
                 self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
                 continue;
             }
-            let mut copy = self.copied(&packet, PassKind::Replica { rid: replica.rid }, recorder);
-            copy.state.set(self.layout.standard.egress_rid, u64::from(replica.rid));
-            let port = replica.choose(|port| self.ports.is_up(port));
+            let Backup { port, rid } = replica.choose(|port| self.ports.is_up(port));
+            let mut copy = self.copied(&packet, PassKind::Replica { rid }, recorder);
+            copy.state.set(self.layout.standard.egress_rid, u64::from(rid));
             self.enqueue(copy, port, now, recorder);
         }
         self.recycle(packet);
@@ -299,7 +300,10 @@ impl Switch {
     /// Puts a packet into the queue of a port, or straight on to egress if nothing holds it up there.
     pub(super) fn enqueue<R: Recorder>(&mut self, mut packet: Box<Packet>, port: PortId, now: Time, recorder: &mut R) {
         let standard = self.layout.standard;
-        let priority = standard.priority.map_or(0, |slot| packet.state.number(slot) as usize);
+        let priority = match packet.class_of_service {
+            0 => standard.priority.map_or(0, |slot| packet.state.number(slot) as usize),
+            class => usize::from(class),
+        };
         let priority = priority.min(PRIORITIES - 1);
         let depth = self.queues.depth(port, priority);
         packet.state.set(standard.enq_timestamp, now.as_us());

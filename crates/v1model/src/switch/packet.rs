@@ -34,6 +34,8 @@ pub(super) struct Packet {
     pub passes: u16,
     /// Only the first so many bytes leave.
     pub max_bytes: u32,
+    /// The queue of its port that it waits in, if it is a clone whose session says so; else 0.
+    pub class_of_service: u8,
     /// Bytes of its headers after the parser.
     pub parsed_bytes: usize,
     /// The trace it belongs to, 0 for none, and its pass there.
@@ -108,6 +110,7 @@ impl Switch {
                     State::Compiled(state) => drop(state.restart(data, 0)),
                 }
                 packet.max_bytes = u32::MAX;
+                packet.class_of_service = 0;
                 packet.parsed_bytes = 0;
                 packet
             }
@@ -120,6 +123,7 @@ impl Switch {
                 ingress_port: PortId(0),
                 passes: 0,
                 max_bytes: u32::MAX,
+                class_of_service: 0,
                 parsed_bytes: 0,
                 trace: 0,
                 pass: 0,
@@ -152,6 +156,7 @@ impl Switch {
             ingress_port: parent.ingress_port,
             passes: parent.passes,
             max_bytes: parent.max_bytes,
+            class_of_service: parent.class_of_service,
             parsed_bytes: parent.parsed_bytes,
             trace: parent.trace,
             pass,

@@ -114,9 +114,9 @@ fn probe(setting: Setting) -> Switch {
     let replicas = |ports: &[u32]| ports.iter().map(|port| Replica::new(*port, 7)).collect();
     switch.set_multicast_group(1, Some(MulticastGroup { replicas: replicas(&[1, 2, 3]) }));
     switch.set_multicast_group(2, Some(MulticastGroup { replicas: Vec::new() }));
-    let session = MirrorSession { replicas: replicas(&[2]), group: None, max_bytes: Some(20) };
+    let session = MirrorSession { replicas: replicas(&[2]), group: None, max_bytes: Some(20), ..Default::default() };
     switch.set_mirror_session(1, Some(session));
-    switch.set_mirror_session(2, Some(MirrorSession { replicas: Vec::new(), group: Some(1), max_bytes: None }));
+    switch.set_mirror_session(2, Some(MirrorSession::to_group(1)));
     if setting.is_paced {
         switch.set_queue_rate(PortId(4), None, Some(100_000));
         switch.set_queue_depth(PortId(4), None, 3);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::switch::{Device, DropReason, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
+use ::switch::{Backup, Device, DropReason, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
 use bits::Bits;
 
 use super::probe::{Do, frame, program, report};
@@ -99,6 +99,35 @@ fn multicast_copies_carry_their_replica_ids() {
     );
     assert_eq!(send(&mut switch, 0, &[frame(Do::Multicast, 3, 6, 1)]), [""; 0]);
     assert_eq!(drops(&switch, DropReason::NoGroup), 1);
+}
+
+#[test]
+fn a_backup_carries_the_replica_id_that_it_was_given() {
+    let mut switch = probe();
+    let backups = vec![Backup { port: PortId(3), rid: 30 }];
+    let replicas = vec![Replica::new(1, 10), Replica { backups, ..Replica::new(2, 20) }];
+    assert!(switch.set_multicast_group(5, Some(MulticastGroup { replicas })));
+    switch.set_port_up(PortId(2), false);
+    let left = send(&mut switch, 0, &[frame(Do::Multicast, 3, 5, 1)]);
+    assert_eq!(
+        left,
+        [
+            "1: op=3 type=5 rid=10 kept=7 length=6 port=1 payload=1",
+            "3: op=3 type=5 rid=30 kept=7 length=6 port=3 payload=1",
+        ]
+    );
+}
+
+#[test]
+fn clones_wait_in_the_queue_of_their_class_of_service() {
+    let mut switch = probe();
+    let session = MirrorSession { class_of_service: 6, ..MirrorSession::to_port(3) };
+    assert!(switch.set_mirror_session(9, Some(session)));
+    assert_eq!(send(&mut switch, 1, &[frame(Do::CloneIngress, 1, 9, 2)]).len(), 2);
+    assert_eq!(send(&mut switch, 1, &[frame(Do::CloneEgress, 1, 9, 2)]).len(), 2);
+    let waited = |name: &str| switch.registry().get(name);
+    assert_eq!((waited("queue.3.6.packets"), waited("queue.3.0.packets")), (Some(2), Some(0)));
+    assert_eq!(waited("queue.1.0.packets"), Some(2), "the packets themselves wait where they would have");
 }
 
 #[test]

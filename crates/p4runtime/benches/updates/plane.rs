@@ -1,0 +1,158 @@
+//! Packets a second while updates arrive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::update::Type;
+use switch::{Departed, PortId, Roomy};
+
+use crate::program::{self, EXACT, Kind, LPM};
+use crate::rig::{Rig, Work, request, update};
+
+/// Entries that packets hit; as many more come and go.
+const ENTRIES: u64 = 100_000;
+/// Updates a second.
+const RATE: u64 = 10_000;
+const BATCH: usize = 32;
+/// How long packets run with updates, and without, in turns.
+const TURN: Duration = Duration::from_millis(500);
+const TURNS: usize = 15;
+
+/// What the packets' thread counts: packets, and the nanoseconds of its own processor time.
+#[derive(Default)]
+struct Counts {
+    packets: AtomicU64,
+    cpu_ns: AtomicU64,
+}
+
+/// The processor time of the thread that asks, in nanoseconds, as its scheduler counts it.
+fn cpu_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this is Linux");
+    text.split_whitespace().next().and_then(|ns| ns.parse().ok()).expect("schedstat has numbers")
+}
+
+/// A frame for one of the entries.
+fn frame(kind: &Kind, number: u64) -> Vec<u8> {
+    let mut data = vec![0; 60];
+    if kind.name == EXACT.name {
+        data[..6].copy_from_slice(&program::station(number).to_be_bytes()[2..]);
+    }
+    data[12..23].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64]);
+    data[30..34].copy_from_slice(&program::prefix(number).0.to_be_bytes());
+    data
+}
+
+/// Packets without end, lent in place.
+fn packets(kind: &Kind, counts: Arc<Counts>) -> Work {
+    /// Different batches, one after the other.
+    const BATCHES: u64 = 512;
+    /// Processor time is looked at once in so many batches.
+    const LOOK: u64 = 256;
+    let port = PortId(if kind.name == LPM.name { 1 } else { 0 });
+    let number = |at: u64| at.wrapping_mul(7919) % ENTRIES;
+    let roomy = |at: u64| Roomy::new(&frame(kind, number(at)), 128);
+    let fresh: Vec<Vec<Roomy>> =
+        (0..BATCHES).map(|batch| (0..BATCH as u64).map(|at| roomy(batch * BATCH as u64 + at)).collect()).collect();
+    let (mut batch, mut departed, mut at) = (fresh[0].clone(), Vec::<Departed>::new(), 0);
+    Box::new(move |switch, now| {
+        batch.clone_from_slice(&fresh[(at % BATCHES) as usize]);
+        switch.step_in_place(now, port, &mut batch, &mut departed);
+        assert_eq!(departed.len(), BATCH, "every packet hits an entry and is forwarded");
+        departed.clear();
+        counts.packets.fetch_add(BATCH as u64, Relaxed);
+        at += 1;
+        if at % LOOK == 0 {
+            counts.cpu_ns.store(cpu_ns(), Relaxed);
+        }
+        true
+    })
+}
+
+/// Sends updates at the rate for so long: of each four, two modify entries that packets hit, one inserts and one deletes.
+fn updates(rig: &mut Rig, kind: &Kind, together: u64, next: &mut u64, length: Duration) -> u64 {
+    let (begin, mut sent) = (Instant::now(), 0);
+    rig.runtime.block_on(async {
+        while begin.elapsed() < length {
+            let due = Duration::from_nanos(sent * 1_000_000_000 / RATE);
+            if let Some(early) = due.checked_sub(begin.elapsed()) {
+                tokio::time::sleep(early).await;
+            }
+            let made = (0..together).map(|_| {
+                *next += 1;
+                let (four, number) = (*next / 4, *next * 13 % ENTRIES);
+                match *next % 4 {
+                    0 => update(Type::Delete, kind.entry(&rig.info, ENTRIES + (four - 1) % ENTRIES)),
+                    1 => update(Type::Insert, kind.entry(&rig.info, ENTRIES + four % ENTRIES)),
+                    _ => update(Type::Modify, kind.entry(&rig.info, number)),
+                }
+            });
+            let request = request(made.collect::<Vec<v1::Update>>());
+            rig.client.write(request).await.unwrap_or_else(|status| panic!("{status}"));
+            sent += together;
+        }
+    });
+    sent
+}
+
+/// Packets a second of the clock, and of the thread's own processor time, and updates a second.
+struct Turn {
+    wall: f64,
+    cpu: f64,
+    updates: f64,
+}
+
+pub fn measure() {
+    println!("packets in memory beside {RATE} updates/s, {ENTRIES} entries, in turns of {} ms", TURN.as_millis());
+    for kind in [EXACT, LPM] {
+        for together in [1, 100] {
+            let mut rig = Rig::new();
+            rig.runtime.block_on(async {
+                for first in (0..ENTRIES).step_by(1_000) {
+                    let all = (first..first + 1_000).map(|number| update(Type::Insert, kind.entry(&rig.info, number)));
+                    rig.client.write(request(all.collect())).await.unwrap_or_else(|status| panic!("{status}"));
+                }
+            });
+            let counts = Arc::new(Counts::default());
+            rig.work(packets(&kind, counts.clone()));
+            std::thread::sleep(TURN);
+            let mut next = 0;
+            let mut turn = |busy: bool| {
+                let look = || (counts.packets.load(Relaxed), counts.cpu_ns.load(Relaxed));
+                let (before, begin) = (look(), Instant::now());
+                let sent = match busy {
+                    true => updates(&mut rig, &kind, together, &mut next, TURN),
+                    false => {
+                        std::thread::sleep(TURN);
+                        0
+                    }
+                };
+                let (after, seconds) = (look(), begin.elapsed().as_secs_f64());
+                let packets = (after.0 - before.0) as f64;
+                Turn {
+                    wall: packets / seconds,
+                    cpu: packets * 1e9 / (after.1 - before.1) as f64,
+                    updates: sent as f64 / seconds,
+                }
+            };
+            let turns: Vec<(Turn, Turn)> = (0..TURNS).map(|_| (turn(false), turn(true))).collect();
+            let median = |of: &dyn Fn(&(Turn, Turn)) -> f64| {
+                let mut all: Vec<f64> = turns.iter().map(of).collect();
+                all.sort_by(f64::total_cmp);
+                all[TURNS / 2]
+            };
+            println!(
+                "  {:<5} {:>3} a write, {:>6.0}/s: {:.2} to {:.2} Mpps, {:.3} of the rate without, \
+                 {:.3} by processor time",
+                kind.name,
+                together,
+                median(&|(_, busy)| busy.updates),
+                median(&|(quiet, _)| quiet.wall) / 1e6,
+                median(&|(_, busy)| busy.wall) / 1e6,
+                median(&|(quiet, busy)| busy.wall / quiet.wall),
+                median(&|(quiet, busy)| busy.cpu / quiet.cpu),
+            );
+        }
+    }
+}
