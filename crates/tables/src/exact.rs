@@ -146,7 +146,7 @@ impl Exact {
 
     // A function of its own for each number of words keeps registers off the stack.
     #[inline(never)]
-    fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+    pub(crate) fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
         let slot = self.locate::<N>(key, self.hash::<N>(key))?;
         Some(self.slot::<N>(slot)[self.count::<N>()] as u32)
     }

@@ -3,15 +3,17 @@
 //! A backend knows keys, priorities and handles, and nothing of actions. It may answer *not yet*: a table in another
 //! machine's memory does. Those here answer at once:
 //!
-//! | the key has                       | backend | what it is in the `tables` crate    |
-//! |-----------------------------------|---------|-------------------------------------|
-//! | only `exact`                      | `exact` | a hash table                        |
-//! | one `lpm`, otherwise only `exact` | `lpm`   | a multibit trie                     |
-//! | anything else                     | `rules` | a scan of a few, else merged tuples |
+//! | the key has                                       | backend     | what it is in the `tables` crate    |
+//! |---------------------------------------------------|-------------|-------------------------------------|
+//! | only `exact`                                      | `exact`     | a hash table                        |
+//! | one `lpm`, otherwise only `exact`                 | `lpm`       | a multibit trie                     |
+//! | one `range` of to 64 bits, otherwise only `exact` | `intervals` | a hash and a search of thresholds   |
+//! | anything else                                     | `rules`     | a scan of a few, else merged tuples |
 //!
 //! [`Scan`] compares with each entry; it says what those mean, and tests hold them to it.
 
 mod exact;
+mod intervals;
 mod lpm;
 mod rules;
 mod scan;
@@ -100,6 +102,8 @@ pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
         Box::new(exact::Exact::new(shape))
     } else if lpm == 1 && exact + 1 == shape.len() {
         Box::new(lpm::Lpm::new(shape))
+    } else if intervals::Intervals::fits(shape) {
+        Box::new(intervals::Intervals::new(shape))
     } else {
         Box::new(rules::Rules::new(shape))
     }

@@ -69,6 +69,8 @@ fn backends_agree_with_a_linear_scan() {
         &[Lpm, Lpm],
         &[Ternary],
         &[Range],
+        &[Exact, Range],
+        &[Range, Exact, Exact],
         &[Optional],
         &[Lpm, Ternary],
         &[Exact, Optional, Range],

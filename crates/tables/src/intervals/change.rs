@@ -1,0 +1,207 @@
+//! Changing entries: who wins where, before and after.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use smallvec::SmallVec;
+
+use super::{Entry, Group, Intervals, NONE, Rank};
+
+/// How many bits the length of a range has: one of size 3 has fewer than 8 numbers behind its first.
+fn size(low: u64, high: u64) -> u8 {
+    (u64::BITS - (high - low).leading_zeros()) as u8
+}
+
+impl Intervals {
+    pub(super) fn new_group(&mut self) -> u32 {
+        let root = self.steps.constant(NONE);
+        if let Some(group) = self.free_groups.pop() {
+            self.groups[group as usize] = Group::default();
+            self.roots[group as usize] = root;
+            return group;
+        }
+        self.groups.push(Group::default());
+        self.roots.push(root);
+        u32::try_from(self.groups.len() - 1).expect("there are fewer than 2^32 groups")
+    }
+
+    /// The parts of a range, neither of which goes past the largest number.
+    fn parts(&self, low: u64, high: u64) -> SmallVec<[(u64, u64); 2]> {
+        let largest = self.field.ones(0);
+        assert!(high <= largest, "the end of a range is a value of its field");
+        match low <= high {
+            true => SmallVec::from_slice(&[(low, high)]),
+            false => SmallVec::from_slice(&[(low, largest), (0, high)]),
+        }
+    }
+
+    /// The group and the number of the entry with exactly this key, range and priority.
+    fn position(&self, key: &[u64], high: u64, priority: u64) -> Option<(u32, u32)> {
+        assert_eq!(key.len(), self.words, "keys have the table's number of words");
+        let group = self.group::<0>(key)?;
+        let ends = (self.number(key), high);
+        let (low, end) = self.parts(ends.0, high)[0];
+        let place = |entry| (group, size(low, end), low, end, priority, entry);
+        let mut same = self.order.range(place(0)..=place(u32::MAX)).map(|place| place.5);
+        same.find(|entry| self.entries[*entry as usize].ends == ends).map(|entry| (group, entry))
+    }
+
+    /// The handle of the entry for exactly this range, which begins at the key's number, with this priority.
+    pub fn find_entry(&self, key: &[u64], high: u64, priority: u64) -> Option<u32> {
+        self.position(key, high, priority).map(|(_, entry)| self.handles[entry as usize])
+    }
+
+    /// Adds an entry for the range that begins at the key's number and ends at `high`, both included. A range whose end is
+    /// below its beginning goes past the largest number to 0 and on. If the entry with this range and priority is there, it
+    /// gets the new handle, and the one that it had is returned.
+    ///
+    /// # Panics
+    /// If `high` has more bits than the field.
+    pub fn insert(&mut self, key: &[u64], high: u64, priority: u64, handle: u32) -> Option<u32> {
+        if let Some((_, entry)) = self.position(key, high, priority) {
+            return Some(std::mem::replace(&mut self.handles[entry as usize], handle));
+        }
+        let group = self.group::<0>(key).unwrap_or_else(|| {
+            let group = self.new_group();
+            let part = self.exact_part(key);
+            self.by_exact.as_mut().expect("without exact fields there is one group").insert(&part, group);
+            group
+        });
+        let entry = Entry { rank: (priority, Reverse(self.inserted)), ends: (self.number(key), high) };
+        let number = self.add(entry, handle);
+        self.inserted += 1;
+        self.len += 1;
+        self.groups[group as usize].len += 1;
+        for (low, high) in self.parts(self.number(key), high) {
+            self.groups[group as usize].sizes |= 1 << size(low, high);
+            self.order.insert((group, size(low, high), low, high, priority, number));
+            self.paint(group, low, high, number);
+        }
+        None
+    }
+
+    fn add(&mut self, entry: Entry, handle: u32) -> u32 {
+        if let Some(number) = self.free_entries.pop() {
+            self.entries[number as usize] = entry;
+            self.handles[number as usize] = handle;
+            return number;
+        }
+        self.entries.push(entry);
+        self.handles.push(handle);
+        u32::try_from(self.entries.len() - 1)
+            .ok()
+            .filter(|number| *number != NONE)
+            .expect("fewer than 2^32 - 1 entries")
+    }
+
+    /// Takes an entry away and returns its handle.
+    pub fn remove(&mut self, key: &[u64], high: u64, priority: u64) -> Option<u32> {
+        let (group, entry) = self.position(key, high, priority)?;
+        for (low, high) in self.parts(self.number(key), high) {
+            self.order.remove(&(group, size(low, high), low, high, priority, entry));
+            self.repaint(group, low, high);
+        }
+        self.free_entries.push(entry);
+        self.len -= 1;
+        self.groups[group as usize].len -= 1;
+        if self.groups[group as usize].len == 0 {
+            self.groups[group as usize].sizes = 0;
+            let part = self.exact_part(key);
+            if let Some(by_exact) = &mut self.by_exact {
+                by_exact.remove(&part);
+                self.steps.release(self.roots[group as usize]);
+                self.free_groups.push(group);
+            }
+        }
+        Some(self.handles[entry as usize])
+    }
+
+    fn rank(&self, entry: u32) -> Rank {
+        self.entries[entry as usize].rank
+    }
+
+    /// Has an entry win in a range wherever nothing better does.
+    fn paint(&mut self, group: u32, low: u64, high: u64, entry: u32) {
+        let rank = self.rank(entry);
+        let mut steps = self.steps.steps(self.roots[group as usize], low, high);
+        for (threshold, winner) in &mut steps {
+            *threshold = low.max(*threshold);
+            if *winner == NONE || self.rank(*winner) < rank {
+                *winner = entry;
+            }
+        }
+        steps.dedup_by_key(|(_, winner)| *winner);
+        self.replace(group, low, high, steps);
+    }
+
+    /// Says anew who wins in a range: a sweep over all entries that reach into it.
+    fn repaint(&mut self, group: u32, low: u64, high: u64) {
+        let mut reaching = self.reaching(group, low, high);
+        reaching.sort_unstable();
+        let mut reaching = reaching.into_iter().peekable();
+        let mut open: BinaryHeap<(Rank, u64, u32)> = BinaryHeap::new();
+        let mut steps: Vec<(u64, u32)> = Vec::new();
+        let mut at = low;
+        loop {
+            while let Some((_, end, entry)) = reaching.next_if(|(begin, ..)| *begin <= at) {
+                open.push((self.rank(entry), end, entry));
+            }
+            while open.peek().is_some_and(|(_, end, _)| *end < at) {
+                open.pop();
+            }
+            let winner = open.peek().map_or(NONE, |(.., entry)| *entry);
+            if steps.last().is_none_or(|(_, last)| *last != winner) {
+                steps.push((at, winner));
+            }
+            // Who wins may change where the winner ends or another begins.
+            let behind = open.peek().and_then(|(_, end, _)| end.checked_add(1));
+            let next = reaching.peek().map(|(begin, ..)| *begin);
+            match behind.into_iter().chain(next).min().filter(|next| *next <= high) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        self.replace(group, low, high, steps);
+    }
+
+    /// All entries that reach into a range: where they begin and end, and their numbers.
+    fn reaching(&self, group: u32, low: u64, high: u64) -> Vec<(u64, u64, u32)> {
+        let mut reaching = Vec::new();
+        let sizes = self.groups[group as usize].sizes;
+        for size in (0..=64u8).filter(|size| sizes >> size & 1 != 0) {
+            let longest = if size == 0 { 0 } else { u64::MAX >> (64 - size) };
+            let from = (group, size, low.saturating_sub(longest), 0, 0, 0);
+            let to = (group, size, high, u64::MAX, u64::MAX, u32::MAX);
+            let these = self.order.range(from..=to).filter(|(_, _, _, end, _, _)| *end >= low);
+            reaching.extend(these.map(|(_, _, begin, end, _, entry)| (*begin, *end, *entry)));
+        }
+        reaching
+    }
+
+    /// Puts other steps, the first of which begins with the range, into a range of a group's function.
+    fn replace(&mut self, group: u32, low: u64, high: u64, mut wanted: Vec<(u64, u32)>) {
+        let mut root = self.roots[group as usize];
+        let end = high + u64::from(high < self.field.ones(0));
+        if end > high {
+            let behind = self.steps.value(root, end);
+            if wanted.last().is_some_and(|(_, last)| *last != behind) {
+                wanted.push((end, behind));
+            }
+        }
+        let goes_on = low > 0 && self.steps.value(root, low - 1) == wanted[0].1;
+        let wanted = &wanted[usize::from(goes_on)..];
+        let mut there = self.steps.steps(root, low, end);
+        there.retain(|(threshold, _)| *threshold >= low);
+        for (threshold, _) in &there {
+            if wanted.binary_search_by_key(threshold, |step| step.0).is_err() {
+                self.steps.remove(&mut root, *threshold);
+            }
+        }
+        for step in wanted {
+            if there.binary_search(step).is_err() {
+                self.steps.set(&mut root, step.0, step.1);
+            }
+        }
+        self.roots[group as usize] = root;
+    }
+}

@@ -1,0 +1,310 @@
+//! Step functions: a value from each threshold to the next, for many functions in one memory.
+//!
+//! A function is a B+ tree whose nodes hold 16 thresholds, two cache lines of them: a million thresholds are five nodes
+//! deep, and a lookup has no branch that depends on them. Inner nodes and leaves look alike: what
+//! stands beside a threshold is a node in the one, a value in the other.
+//!
+//! Every function begins at 0. A threshold is changed in place; nodes split when they are full and merge when little is left.
+
+use smallvec::SmallVec;
+
+use crate::prefetch::prefetch;
+
+const FAN: usize = 16;
+
+/// Places behind the last item hold the largest threshold and the last item's value, so that nobody has to know how many
+/// there are: 192 bytes, three cache lines.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Node {
+    thresholds: [u64; FAN],
+    values: [u32; FAN],
+}
+
+/// Where a function begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Root {
+    pub(super) node: u32,
+    /// Levels above the leaves.
+    pub(super) height: u32,
+}
+
+/// The items of a node, and one more for a moment.
+type Items = SmallVec<[(u64, u32); FAN + 1]>;
+
+/// The way to a leaf: nodes, and the places in them.
+type Path = SmallVec<[(u32, usize); 12]>;
+
+/// All functions of a table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    nodes: Vec<Node>,
+    /// For each node how many items it has.
+    lens: Vec<u8>,
+    free: Vec<u32>,
+}
+
+impl Node {
+    /// The place of the last threshold that is not above a number. There is one: whoever asks a node is not below it.
+    #[inline(always)]
+    fn place(&self, number: u64) -> usize {
+        // Sums of comparisons, since who wins is not to be guessed.
+        let mut at = 0;
+        for half in [8, 4, 2, 1] {
+            at += half * usize::from(self.thresholds[at + half] <= number);
+        }
+        at
+    }
+}
+
+impl Steps {
+    /// The function that has one value.
+    pub(super) fn constant(&mut self, value: u32) -> Root {
+        Root { node: self.allocate(&[(0, value)]), height: 0 }
+    }
+
+    /// What stands in a node beside the last threshold that is not above a number: the next node, or the value.
+    #[inline(always)]
+    pub(super) fn follow(&self, node: u32, number: u64) -> u32 {
+        let node = &self.nodes[node as usize];
+        node.values[node.place(number)]
+    }
+
+    /// Asks for a node's memory.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, node: u32) {
+        if let Some(node) = self.nodes.get(node as usize) {
+            prefetch(&node.thresholds, 0);
+            prefetch(&node.thresholds, FAN / 2);
+            prefetch(&node.values, 0);
+        }
+    }
+
+    /// The value at a number.
+    #[inline(always)]
+    pub(super) fn value(&self, root: Root, number: u64) -> u32 {
+        let mut node = root.node;
+        for _ in 0..=root.height {
+            // Its lines come together, and not one after the other as they are looked at.
+            self.prefetch(node);
+            node = self.follow(node, number);
+        }
+        node
+    }
+
+    /// The steps that a range of numbers touches: threshold and value. The first may begin before the range.
+    pub(super) fn steps(&self, root: Root, low: u64, high: u64) -> Vec<(u64, u32)> {
+        let mut steps = Vec::new();
+        self.gather(root, low, high, &mut steps);
+        steps
+    }
+
+    fn gather(&self, root: Root, low: u64, high: u64, steps: &mut Vec<(u64, u32)>) {
+        let node = &self.nodes[root.node as usize];
+        let first = node.place(low).min(self.len(root.node) - 1);
+        for at in first..self.len(root.node) {
+            let (threshold, value) = (node.thresholds[at], node.values[at]);
+            if at > first && threshold > high {
+                return;
+            }
+            match root.height {
+                0 => steps.push((threshold, value)),
+                height => self.gather(Root { node: value, height: height - 1 }, low, high, steps),
+            }
+        }
+    }
+
+    /// Has a value begin at a threshold, which may be there.
+    pub(super) fn set(&mut self, root: &mut Root, threshold: u64, value: u32) {
+        let mut path = self.path(*root, threshold);
+        let (mut node, mut at) = path.pop().expect("a path has a leaf");
+        let mut items = self.items(node);
+        if items[at].0 == threshold {
+            items[at].1 = value;
+            return self.store(node, &items);
+        }
+        let mut new = (threshold, value);
+        loop {
+            items.insert(at + 1, new);
+            if items.len() <= FAN {
+                return self.store(node, &items);
+            }
+            // What comes in order fills its nodes.
+            let cut = if at + 2 == items.len() { FAN } else { FAN / 2 };
+            let right = self.allocate(&items[cut..]);
+            self.store(node, &items[..cut]);
+            new = (items[cut].0, right);
+            let Some((parent, place)) = path.pop() else {
+                *root = Root { node: self.allocate(&[(items[0].0, node), new]), height: root.height + 1 };
+                return;
+            };
+            (node, at, items) = (parent, place, self.items(parent));
+        }
+    }
+
+    /// Takes a threshold away, which is there and not 0.
+    pub(super) fn remove(&mut self, root: &mut Root, threshold: u64) {
+        let mut path = self.path(*root, threshold);
+        let (mut node, at) = path.pop().expect("a path has a leaf");
+        let mut items = self.items(node);
+        debug_assert_eq!(items[at].0, threshold, "a threshold that is removed is there");
+        items.remove(at);
+        while let Some((parent, place)) = path.pop() {
+            let mut above = self.items(parent);
+            if items.is_empty() {
+                self.free.push(node);
+                above.remove(place);
+            } else {
+                above[place].0 = items[0].0;
+                self.store(node, &items);
+                self.merge(&mut above, place);
+            }
+            (node, items) = (parent, above);
+        }
+        self.store(node, &items);
+        while root.height > 0 && self.len(root.node) == 1 {
+            self.free.push(root.node);
+            *root = Root { node: self.nodes[root.node as usize].values[0], height: root.height - 1 };
+        }
+    }
+
+    /// Gives a constant function's memory back.
+    pub(super) fn release(&mut self, root: Root) {
+        debug_assert!(root.height == 0 && self.len(root.node) == 1, "the function is constant");
+        self.free.push(root.node);
+    }
+
+    /// Joins a node that has little left with a neighbour, if that leaves room in it.
+    fn merge(&mut self, above: &mut Items, place: usize) {
+        if self.len(above[place].1) > FAN / 4 {
+            return;
+        }
+        for left in [Some(place), place.checked_sub(1)].into_iter().flatten() {
+            let Some((_, right)) = above.get(left + 1).copied() else { continue };
+            let left_node = above[left].1;
+            if self.len(left_node) + self.len(right) <= FAN * 3 / 4 {
+                let mut items = self.items(left_node);
+                items.extend(self.items(right));
+                self.store(left_node, &items);
+                self.free.push(right);
+                above.remove(left + 1);
+                return;
+            }
+        }
+    }
+
+    fn path(&self, root: Root, number: u64) -> Path {
+        let mut path = Path::new();
+        let mut node = root.node;
+        for _ in 0..=root.height {
+            // Behind the last item the largest threshold may be one that is there, or not.
+            let place = self.nodes[node as usize].place(number).min(self.len(node) - 1);
+            path.push((node, place));
+            node = self.nodes[node as usize].values[place];
+        }
+        path
+    }
+
+    fn len(&self, node: u32) -> usize {
+        usize::from(self.lens[node as usize])
+    }
+
+    fn items(&self, node: u32) -> Items {
+        let Node { thresholds, values } = &self.nodes[node as usize];
+        thresholds.iter().copied().zip(values.iter().copied()).take(self.len(node)).collect()
+    }
+
+    fn store(&mut self, node: u32, items: &[(u64, u32)]) {
+        let last = items.last().expect("a node that is kept has an item").1;
+        let mut stored = Node { thresholds: [u64::MAX; FAN], values: [last; FAN] };
+        for (at, (threshold, value)) in items.iter().enumerate() {
+            stored.thresholds[at] = *threshold;
+            stored.values[at] = *value;
+        }
+        self.nodes[node as usize] = stored;
+        self.lens[node as usize] = items.len() as u8;
+    }
+
+    fn allocate(&mut self, items: &[(u64, u32)]) -> u32 {
+        let node = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(Node { thresholds: [0; FAN], values: [0; FAN] });
+            self.lens.push(0);
+            u32::try_from(self.nodes.len() - 1).expect("there are fewer than 2^32 nodes")
+        });
+        self.store(node, items);
+        node
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>() + self.lens.capacity() + self.free.capacity() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use dice::Dice;
+
+    use super::*;
+
+    /// Holds a function and the order of its thresholds against a map.
+    fn compare(steps: &Steps, root: Root, map: &BTreeMap<u64, u32>, dice: &mut Dice, end: u64) {
+        assert_eq!(steps.steps(root, 0, u64::MAX), map.iter().map(|(at, value)| (*at, *value)).collect::<Vec<_>>());
+        for _ in 0..50 {
+            let number = if dice.percent(10) { u64::MAX - dice.below(2) } else { dice.below(end) };
+            let (at, value) = map.range(..=number).next_back().expect("a function begins at 0");
+            assert_eq!(steps.value(root, number), *value, "at {number}");
+            let high = number.saturating_add(dice.below(end));
+            let range: Vec<_> = map.range(at..=&high).map(|(at, value)| (*at, *value)).collect();
+            assert_eq!(steps.steps(root, number, high), range, "{number} to {high}");
+        }
+    }
+
+    #[test]
+    fn functions_agree_with_a_map_while_they_grow_and_shrink() {
+        for (seed, end) in [30, 3_000, u64::MAX].into_iter().enumerate() {
+            let mut dice = Dice::new(seed as u64);
+            let mut steps = Steps::default();
+            let mut functions: Vec<(Root, BTreeMap<u64, u32>)> =
+                (0..3).map(|value| (steps.constant(value), BTreeMap::from([(0, value)]))).collect();
+            for step in 0..9_000u32 {
+                let (root, map) = &mut functions[dice.below(3) as usize];
+                if dice.percent(if step < 5_000 { 80 } else { 15 }) {
+                    let at = if dice.percent(1) { u64::MAX } else { dice.below(end) };
+                    steps.set(root, at, step);
+                    map.insert(at, step);
+                } else if let Some((at, _)) =
+                    map.range(dice.below(end).max(1)..).next().map(|(at, value)| (*at, *value))
+                {
+                    steps.remove(root, at);
+                    map.remove(&at);
+                }
+                if step % 100 == 0 {
+                    functions.iter().for_each(|(root, map)| compare(&steps, *root, map, &mut dice, end));
+                }
+            }
+            for (root, map) in &mut functions {
+                for at in map.split_off(&1).into_keys() {
+                    steps.remove(root, at);
+                }
+                assert_eq!((root.height, steps.len(root.node)), (0, 1), "only what begins at 0 is left");
+                steps.release(*root);
+            }
+            assert_eq!(steps.free.len(), steps.nodes.len(), "every node is free again");
+        }
+    }
+
+    #[test]
+    fn thresholds_in_order_fill_their_nodes_and_gone_ones_give_theirs_back() {
+        let mut steps = Steps::default();
+        let mut root = steps.constant(0);
+        (1..100_000).for_each(|at| steps.set(&mut root, at, at as u32));
+        assert!(steps.nodes.len() * FAN < 100_000 * 11 / 10, "{} nodes", steps.nodes.len());
+        // One of 16 stays.
+        (1..100_000).filter(|at| at % 16 != 0).for_each(|at| steps.remove(&mut root, at));
+        let kept = steps.nodes.len() - steps.free.len();
+        assert!(kept * FAN < 100_000 / 16 * 5, "{kept} nodes for {} thresholds", 100_000 / 16);
+        assert_eq!(steps.value(root, 99_999), 99_984);
+    }
+}
