@@ -104,8 +104,8 @@ impl Reader<'_> {
         scenario: &Scenario,
     ) -> Vec<Expectation> {
         let mut found = Vec::new();
-        let mut expect = |what, bounds: Option<[Option<f64>; 2]>| {
-            if let Some([at_least, at_most]) = bounds {
+        let mut expect = |what, bounds: Option<([Option<f64>; 2], Span)>| {
+            if let Some(([at_least, at_most], span)) = bounds {
                 found.push(Expectation { what, at_least, at_most, span });
             }
         };
@@ -172,7 +172,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Bounds of a number: one that bounds it one way, or a list of both.
+    /// Bounds of a number, and where they stand: one number that bounds it one way, or a list of both.
     fn bounds(
         &mut self,
         table: &DeTable<'_>,
@@ -180,7 +180,7 @@ impl Reader<'_> {
         bound: Bound,
         read: impl Fn(&DeValue<'_>) -> Option<f64>,
         example: &str,
-    ) -> Option<[Option<f64>; 2]> {
+    ) -> Option<([Option<f64>; 2], Span)> {
         let (value, span) = self.get(table, key)?;
         let found = match value {
             DeValue::Array(list) => match list.iter().map(|one| read(one.get_ref())).collect::<Vec<_>>()[..] {
@@ -196,7 +196,7 @@ impl Reader<'_> {
             );
             self.wrong(span, message);
         }
-        found
+        found.map(|bounds| (bounds, span))
     }
 
     /// The end that sends: `s1:2`, or a host.

@@ -285,14 +285,13 @@ impl Reader<'_> {
             self.wrong(span, format!("{from} senders and {to} receivers: name one receiver, or as many as senders"));
             return None;
         }
+        // A probe may come back to where it began.
+        let itself = matches!(kind, TrafficKind::Probe { .. });
         let pairs = from.into_iter().enumerate().map(|(at, host)| {
-            let receivers = match (any, several) {
-                (false, true) => vec![to[at]],
-                _ => to.iter().copied().filter(|other| *other != host).collect(),
-            };
-            (host, receivers)
+            let receivers = if any || !several { &to[..] } else { &to[at..=at] };
+            (host, receivers.iter().copied().filter(|other| itself || *other != host).collect::<Vec<_>>())
         });
-        Some(pairs.filter(|(host, receivers)| receivers.iter().any(|other| other != host)).collect())
+        Some(pairs.filter(|(_, receivers)| !receivers.is_empty()).collect())
     }
 
     fn random_faults(&mut self, top: &DeTable<'_>) -> Option<RandomFaults> {

@@ -62,12 +62,15 @@ fn traffic(traffic: &[FlowResult]) -> String {
             false => duration(measured.latency.value_at_quantile(share)),
         };
         let rate = measured.rate_bps();
+        // Flows without end are neither sent nor arrive.
+        let count =
+            |count: u64| if flow.unit == "flows" && measured.sent == 0 { String::new() } else { grouped(count) };
         rows.push([
             flow.name.clone(),
             flow.from.clone(),
             flow.to.clone(),
-            grouped(measured.sent),
-            grouped(measured.received),
+            count(measured.sent),
+            count(measured.received),
             flow.unit.to_owned(),
             if rate > 0.0 { bits(rate) } else { String::new() },
             latency(0.5),
@@ -133,9 +136,18 @@ pub fn status(name: &str, status: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let mut rows = vec![["switch", "", "port", "to", "", "received", "sent", "lost on the link"].map(str::to_owned)];
-    let mut drops = String::new();
+    let (mut drops, mut notes) = (String::new(), String::new());
     for switch in list(&status["switches"]) {
         let state = if switch["failed"] == true { "failed" } else { "up" };
+        let mut about = Vec::new();
+        about.extend(switch["pid"].as_u64().map(|pid| format!("process {pid}")));
+        about.extend(switch["p4runtime"].as_object().map(|served| {
+            format!("P4Runtime on {}, device {}", text(&served["address"]), number(&served["device_id"]))
+        }));
+        about.extend(switch["why"].as_str().map(str::to_owned));
+        if !about.is_empty() {
+            notes.push_str(&format!("{}  {}\n", text(&switch["name"]), about.join(", ")));
+        }
         for (at, port) in list(&switch["ports"]).iter().enumerate() {
             let first = at == 0;
             let received = &switch["counters"][format!("port.{}.rx.packets", port["port"])];
@@ -165,8 +177,8 @@ pub fn status(name: &str, status: &Value) -> String {
         .collect();
     let up = status["up_s"].as_f64().unwrap_or(0.0);
     let mut all = format!("lab {name}, up for {}\n\n{}", duration((up * 1e9) as u64), table(&rows, &[2, 5, 6, 7]));
-    if !drops.is_empty() {
-        all.push_str(&format!("\n{drops}"));
+    for part in [notes, drops].iter().filter(|part| !part.is_empty()) {
+        all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
 }

@@ -1,0 +1,165 @@
+// One address for several servers. A flow to the service goes to one of them, chosen by a hash of its addresses and
+// ports, and the packets of their answers leave with the service's address. Nothing is remembered: the same flow meets
+// the same server for as long as the servers' ports stay up.
+
+#include <core.p4>
+#include <v1model.p4>
+#include "../common/packet.p4"
+
+struct headers_t {
+    ethernet_h ethernet;
+    ipv4_h ipv4;
+    ports_h ports;
+    tcp_rest_h tcp;
+    udp_rest_h udp;
+}
+
+struct metadata_t {}
+
+parser BalanceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            TYPE_IPV4: parse_ipv4;
+            default: accept;
+        }
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.ihl, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (5, 0, PROTOCOL_TCP): parse_tcp;
+            (5, 0, PROTOCOL_UDP): parse_udp;
+            default: accept;
+        }
+    }
+
+    state parse_tcp {
+        packet.extract(hdr.ports);
+        packet.extract(hdr.tcp);
+        transition accept;
+    }
+
+    state parse_udp {
+        packet.extract(hdr.ports);
+        packet.extract(hdr.udp);
+        transition accept;
+    }
+}
+
+control BalanceVerify(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
+              hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol,
+              hdr.ipv4.src, hdr.ipv4.dst },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+// Sixteen bits of a sum of one's complement.
+bit<16> folded(in bit<32> sum) {
+    bit<32> once = (sum & 0xffff) + (sum >> 16);
+    return (bit<16>) (once + (once >> 16));
+}
+
+// A checksum over an address after the address was replaced (RFC 1624).
+bit<16> replaced(in bit<16> checksum, in ip_t before, in ip_t after) {
+    bit<32> sum = (bit<32>) ~checksum + (bit<32>) ~before[31:16] + (bit<32>) ~before[15:0]
+        + (bit<32>) after[31:16] + (bit<32>) after[15:0];
+    return ~folded(sum);
+}
+
+control BalanceIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    action unknown() {
+        mark_to_drop(standard);
+    }
+
+    // Puts right what TCP and UDP say of addresses. A UDP sender that makes no checksum (0) goes without.
+    action readdress(ip_t before, ip_t after) {
+        if (hdr.tcp.isValid()) {
+            hdr.tcp.checksum = replaced(hdr.tcp.checksum, before, after);
+        }
+        if (hdr.udp.isValid() && hdr.udp.checksum != 0) {
+            bit<16> checksum = replaced(hdr.udp.checksum, before, after);
+            hdr.udp.checksum = checksum == 0 ? 16w0xffff : checksum;
+        }
+    }
+
+    action to_server(ip_t server) {
+        readdress(hdr.ipv4.dst, server);
+        hdr.ipv4.dst = server;
+    }
+
+    action answer_as(ip_t service) {
+        readdress(hdr.ipv4.src, service);
+        hdr.ipv4.src = service;
+    }
+
+    action forward(port_t port, mac_t own, mac_t next) {
+        standard.egress_spec = port;
+        hdr.ethernet.src = own;
+        hdr.ethernet.dst = next;
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+    }
+
+    table services {
+        key = {
+            hdr.ipv4.dst: exact;
+            hdr.ipv4.src: selector;
+            hdr.ipv4.protocol: selector;
+            hdr.ports.src: selector;
+            hdr.ports.dst: selector;
+        }
+        actions = { to_server; NoAction; }
+        default_action = NoAction();
+        implementation = action_selector(HashAlgorithm.crc32, 64, 16);
+    }
+
+    table servers {
+        key = { hdr.ipv4.src: exact; }
+        actions = { answer_as; NoAction; }
+        default_action = NoAction();
+    }
+
+    table routes {
+        key = { hdr.ipv4.dst: lpm; }
+        actions = { forward; unknown; }
+        default_action = unknown();
+    }
+
+    apply {
+        if (standard.parser_error == error.NoError && standard.checksum_error == 0 && hdr.ipv4.isValid()
+            && hdr.ipv4.ihl == 5 && hdr.ipv4.ttl > 1) {
+            // A flow has ports. Pings go to the servers themselves.
+            if (hdr.ports.isValid() && !services.apply().hit) {
+                servers.apply();
+            }
+            routes.apply();
+        } else {
+            unknown();
+        }
+    }
+}
+
+control BalanceEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    apply {}
+}
+
+control BalanceUpdate(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
+              hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol,
+              hdr.ipv4.src, hdr.ipv4.dst },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control BalanceDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+V1Switch(BalanceParser(), BalanceVerify(), BalanceIngress(), BalanceEgress(), BalanceUpdate(), BalanceDeparser()) main;

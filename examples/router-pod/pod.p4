@@ -1,0 +1,151 @@
+// A leaf or a spine of a routed pod: IPv4 by longest prefix, flows spread over equal paths, and on leaves the gateways
+// of the hosts' networks, which answer ARP. A path whose port is down is not taken.
+
+#include <core.p4>
+#include <v1model.p4>
+#include "../common/packet.p4"
+
+const bit<16> ARP_REQUEST = 1;
+const bit<16> ARP_REPLY = 2;
+
+struct headers_t {
+    ethernet_h ethernet;
+    arp_h arp;
+    ipv4_h ipv4;
+    ports_h ports;
+}
+
+struct metadata_t {}
+
+parser PodParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            TYPE_IPV4: parse_ipv4;
+            TYPE_ARP: parse_arp;
+            default: accept;
+        }
+    }
+
+    state parse_arp {
+        packet.extract(hdr.arp);
+        transition accept;
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.ihl, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (5, 0, PROTOCOL_TCP): parse_ports;
+            (5, 0, PROTOCOL_UDP): parse_ports;
+            default: accept;
+        }
+    }
+
+    state parse_ports {
+        packet.extract(hdr.ports);
+        transition accept;
+    }
+}
+
+control PodVerify(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
+              hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol,
+              hdr.ipv4.src, hdr.ipv4.dst },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control PodIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    action not_ours() {
+        mark_to_drop(standard);
+    }
+
+    action no_route() {
+        mark_to_drop(standard);
+    }
+
+    action too_old() {
+        mark_to_drop(standard);
+    }
+
+    // Answers an ARP request where it came from.
+    action answer(mac_t mac) {
+        ip_t asked = hdr.arp.target_ip;
+        hdr.arp.operation = ARP_REPLY;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.target_ip = hdr.arp.sender_ip;
+        hdr.arp.sender_mac = mac;
+        hdr.arp.sender_ip = asked;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = mac;
+        standard.egress_spec = standard.ingress_port;
+    }
+
+    // Sends a packet out of a port, from the switch's address there to the next one's.
+    action forward(port_t port, mac_t own, mac_t next) {
+        standard.egress_spec = port;
+        hdr.ethernet.src = own;
+        hdr.ethernet.dst = next;
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+    }
+
+    // The addresses that hosts know as their gateways.
+    table gateways {
+        key = { hdr.arp.target_ip: exact; }
+        actions = { answer; not_ours; }
+        default_action = not_ours();
+    }
+
+    // A flow keeps to one of several paths, as long as its port is up.
+    table routes {
+        key = {
+            hdr.ipv4.dst: lpm;
+            hdr.ipv4.src: selector;
+            hdr.ipv4.dst: selector;
+            hdr.ipv4.protocol: selector;
+            hdr.ports.src: selector;
+            hdr.ports.dst: selector;
+        }
+        actions = { forward; no_route; }
+        default_action = no_route();
+        implementation = action_selector(HashAlgorithm.crc32, 64, 16);
+    }
+
+    apply {
+        if (standard.parser_error != error.NoError || standard.checksum_error == 1) {
+            not_ours();
+        } else if (hdr.arp.isValid() && hdr.arp.operation == ARP_REQUEST) {
+            gateways.apply();
+        } else if (!hdr.ipv4.isValid() || hdr.ipv4.ihl != 5) {
+            not_ours();
+        } else if (hdr.ipv4.ttl <= 1) {
+            too_old();
+        } else {
+            routes.apply();
+        }
+    }
+}
+
+control PodEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    apply {}
+}
+
+control PodUpdate(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
+              hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol,
+              hdr.ipv4.src, hdr.ipv4.dst },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control PodDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+V1Switch(PodParser(), PodVerify(), PodIngress(), PodEgress(), PodUpdate(), PodDeparser()) main;
