@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::read::UNLIMITED;
-use crate::topology::{Entries, Program, Shape, Topology};
+use crate::topology::{Endpoint, Entries, Program, Shape, Topology};
 
 /// Writes a topology so that [`crate::read`] reads the same again (but for places).
 pub fn emit(topology: &Topology) -> String {
@@ -54,6 +54,14 @@ pub fn emit(topology: &Topology) -> String {
         }
         if let Some(port) = switch.cpu_port {
             _ = writeln!(text, "cpu_port = {port}");
+        }
+        match switch.p4runtime {
+            Some(Endpoint::Allotted) => text.push_str("p4runtime = true\n"),
+            Some(Endpoint::At(address)) => _ = writeln!(text, "p4runtime = \"{address}\""),
+            None => {}
+        }
+        if let Some(id) = switch.device_id {
+            _ = writeln!(text, "device_id = {id}");
         }
     }
     for link in &topology.links {

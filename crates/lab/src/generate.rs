@@ -173,6 +173,8 @@ impl Build {
                 program: Program::Router,
                 entries: Entries::ShortestPaths,
                 cpu_port: None,
+                p4runtime: None,
+                device_id: None,
                 span: Span::default(),
             });
             self.next_port.push(1);

@@ -27,5 +27,5 @@ mod topology;
 pub use emit::emit;
 pub use random::Random;
 pub use topology::{
-    Delay, End, Entries, Host, Link, MAX_PORT, Node, NotAQuantity, Program, Rate, Shape, Switch, Topology,
+    Delay, End, Endpoint, Entries, Host, Link, MAX_PORT, Node, NotAQuantity, Program, Rate, Shape, Switch, Topology,
 };

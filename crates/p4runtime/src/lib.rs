@@ -40,7 +40,7 @@ mod translate;
 mod write;
 
 pub use arbitration::{Outbox, StreamId};
-pub use listen::{ListenError, Listening, Tls, listen, listen_and_keep};
+pub use listen::{ListenError, Listening, Tls, listen, listen_and_keep, listen_on};
 pub use pipeline::Pipeline;
 pub use plane::{Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane};
 pub use server::{API_VERSION, Lost, Server, Settings};

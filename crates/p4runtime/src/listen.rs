@@ -107,17 +107,40 @@ pub fn listen(
 /// # Errors
 /// If the address cannot be had, the certificates are no good, or the store fails.
 pub fn listen_and_keep(
-    mut server: Server,
+    server: Server,
     plane: PlaneHandle,
     notified: Notified,
     address: SocketAddr,
     tls: Option<Tls>,
     store: Option<Box<dyn Store>>,
 ) -> Result<Listening, ListenError> {
-    let refused = |error| ListenError::Address(address, error);
-    let listener = TcpListener::bind(address).map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    let address = listener.local_addr().map_err(refused)?;
+    let listener = TcpListener::bind(address).map_err(|error| ListenError::Address(address, error))?;
+    serve(server, plane, notified, listener, tls, store)
+}
+
+/// The same on a socket that listens already, perhaps in another network namespace.
+///
+/// # Errors
+/// If the socket is none that listens.
+pub fn listen_on(
+    server: Server,
+    plane: PlaneHandle,
+    notified: Notified,
+    listener: TcpListener,
+) -> Result<Listening, ListenError> {
+    serve(server, plane, notified, listener, None, None)
+}
+
+fn serve(
+    mut server: Server,
+    plane: PlaneHandle,
+    notified: Notified,
+    listener: TcpListener,
+    tls: Option<Tls>,
+    store: Option<Box<dyn Store>>,
+) -> Result<Listening, ListenError> {
+    let address = listener.local_addr().map_err(ListenError::Start)?;
+    listener.set_nonblocking(true).map_err(|error| ListenError::Address(address, error))?;
     let mut builder = tonic::transport::Server::builder()
         .max_concurrent_streams(MAX_CALLS)
         .http2_keepalive_interval(Some(KEEPALIVE))

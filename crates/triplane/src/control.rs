@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use p4runtime::keep::Store;
-use p4runtime::{Listening, Pipeline, Plane, PlaneEnd, Server, Settings, Teller, Tls};
+use p4runtime::{Both, Listening, Notified, Pipeline, Plane, PlaneEnd, PlaneHandle, Server, Settings, Teller, Tls};
 use switch::{Frame, Time};
 use v1model::{CPU_PORT, Switch};
 
@@ -70,6 +70,16 @@ pub struct Served {
     pub turns: Turns,
 }
 
+/// A server's end of the way to a switch, and where what the switch tells goes.
+pub struct Way {
+    /// To the switch.
+    pub handle: PlaneHandle,
+    /// For whoever runs packets.
+    pub teller: Teller,
+    /// From the switch.
+    pub notified: Notified,
+}
+
 /// What the control plane wants done, between two batches of packets.
 pub struct Turns {
     end: PlaneEnd,
@@ -110,20 +120,8 @@ pub fn serve(
         device_id: args.device_id,
         ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
-    let (bell, hammer) = UnixStream::pair().context("cannot make a pair of sockets")?;
-    bell.set_nonblocking(true).and_then(|()| hammer.set_nonblocking(true)).context("cannot set a socket up")?;
-    let rung = Arc::new(AtomicBool::new(false));
-    let ring = {
-        let rung = rung.clone();
-        move || {
-            if !rung.swap(true, Ordering::AcqRel) {
-                // A bell that is full of rings is rung already.
-                let _ = (&hammer).write(&[0]);
-            }
-        }
-    };
     let builder = Arc::new(move |program| Switch::new(program, config.clone()));
-    let both = p4runtime::plane(builder, Arc::new(ring));
+    let (way, turns) = turns(builder)?;
     let server = Server::new(settings);
     let server = match &state {
         Some(state) if let Some(kept) = &state.kept => {
@@ -135,7 +133,7 @@ pub fn serve(
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
-    let listening = p4runtime::listen_and_keep(server, both.handle, both.notified, address, tls, store);
+    let listening = p4runtime::listen_and_keep(server, way.handle, way.notified, address, tls, store);
     let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {
@@ -148,7 +146,25 @@ pub fn serve(
             args.device_id
         ),
     });
-    Ok(Served { listening, teller: both.teller, turns: Turns { end: both.end, bell, rung } })
+    Ok(Served { listening, teller: way.teller, turns })
+}
+
+/// The way between a server and a switch: what the server is to have, and the switch's turns.
+pub fn turns(builder: p4runtime::Builder) -> Result<(Way, Turns), Failure> {
+    let (bell, hammer) = UnixStream::pair().context("cannot make a pair of sockets")?;
+    bell.set_nonblocking(true).and_then(|()| hammer.set_nonblocking(true)).context("cannot set a socket up")?;
+    let rung = Arc::new(AtomicBool::new(false));
+    let ring = {
+        let rung = rung.clone();
+        move || {
+            if !rung.swap(true, Ordering::AcqRel) {
+                // A bell that is full of rings is rung already.
+                let _ = (&hammer).write(&[0]);
+            }
+        }
+    };
+    let Both { handle, end, teller, notified } = p4runtime::plane(builder, Arc::new(ring));
+    Ok((Way { handle, teller, notified }, Turns { end, bell, rung }))
 }
 
 impl Control for Turns {
@@ -174,14 +190,19 @@ impl Control for Turns {
 
 /// What `--p4runtime` says.
 fn address(text: &str) -> Result<SocketAddr, String> {
+    address_or(text, P4RUNTIME_PORT)
+}
+
+/// An address and a port, of which either may be left out.
+pub fn address_or(text: &str, port: u16) -> Result<SocketAddr, String> {
     if text.is_empty() {
-        return Ok(SocketAddr::new(HERE, P4RUNTIME_PORT));
-    }
-    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
         return Ok(SocketAddr::new(HERE, port));
     }
+    if let Ok(given) = text.trim_start_matches(':').parse::<u16>() {
+        return Ok(SocketAddr::new(HERE, given));
+    }
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, P4RUNTIME_PORT));
+        return Ok(SocketAddr::new(ip, port));
     }
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| "give ADDRESS:PORT or PORT, or put --p4runtime behind the program".to_owned())

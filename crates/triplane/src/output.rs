@@ -31,6 +31,26 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Why, in one sentence; `None` if nobody is there to read it.
+    pub fn sentence(&self) -> Option<String> {
+        match self {
+            Failure::Input(text) | Failure::Usage(text) => Some(text.clone()),
+            Failure::Environment(error) => {
+                // The causes an error already tells in its own sentence are not told again.
+                let mut text = error.to_string();
+                for cause in error.chain().skip(1).map(ToString::to_string) {
+                    if !text.contains(&cause) {
+                        text = format!("{text}: {cause}");
+                    }
+                }
+                Some(text)
+            }
+            Failure::Closed => None,
+        }
+    }
+}
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Failure::Environment(error)
@@ -107,20 +127,7 @@ impl Output {
 
     /// Prints why the command failed, in one sentence.
     pub fn failure(&self, failure: &Failure) {
-        let text = match failure {
-            Failure::Input(text) | Failure::Usage(text) => text.clone(),
-            Failure::Environment(error) => {
-                // The causes an error already tells in its own sentence are not told again.
-                let mut text = error.to_string();
-                for cause in error.chain().skip(1).map(ToString::to_string) {
-                    if !text.contains(&cause) {
-                        text = format!("{text}: {cause}");
-                    }
-                }
-                text
-            }
-            Failure::Closed => return,
-        };
+        let Some(text) = failure.sentence() else { return };
         let (on, off) = if self.stderr_color { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
         self.note(&format!("{on}error{off}: {text}"));
     }

@@ -17,6 +17,8 @@
 //! program = "firewall.p4"
 //! entries = "s1.json"
 //! cpu_port = 510
+//! p4runtime = true                  # controllers are served; or "127.0.0.1:50051"
+//! device_id = 7
 //!
 //! [[links]]
 //! ends = ["h1", "s1:1"]
@@ -33,7 +35,7 @@ use toml::de::DeTable;
 
 use super::document::{self, Reader};
 use super::{default_mac, field};
-use crate::topology::{End, Entries, Host, Link, Node, Program, Rate, Shape, Switch, Topology};
+use crate::topology::{End, Endpoint, Entries, Host, Link, Node, Program, Rate, Shape, Switch, Topology};
 
 /// What the built-in router is called in a file.
 const ROUTER: &str = "builtin:router";
@@ -64,16 +66,23 @@ pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology
 struct Defaults {
     program: Program,
     entries: Entries,
+    p4runtime: Option<Endpoint>,
     shape: Shape,
 }
 
 impl Reader<'_> {
     fn defaults(&mut self, top: &DeTable<'_>) -> Defaults {
-        let mut defaults = Defaults { program: Program::Unsaid, entries: Entries::None, shape: Shape::default() };
+        let mut defaults =
+            Defaults { program: Program::Unsaid, entries: Entries::None, p4runtime: None, shape: Shape::default() };
         if let Some(table) = self.table(top, "defaults") {
-            self.known(table, "`defaults`", &["program", "entries", "link"]);
+            self.known(table, "`defaults`", &["program", "entries", "p4runtime", "link"]);
             defaults.program = self.program(table).unwrap_or(defaults.program);
             defaults.entries = self.entries(table).unwrap_or(defaults.entries);
+            defaults.p4runtime = self.endpoint(table).unwrap_or_default();
+            if let Some(Endpoint::At(_)) = defaults.p4runtime {
+                let span = self.get(table, "p4runtime").map_or(Span::new(self.file, 0, 0), |(_, span)| span);
+                self.wrong(span, "several switches cannot be at one address: write p4runtime = true here");
+            }
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
                 defaults.shape = self.shape(link, defaults.shape);
@@ -163,13 +172,29 @@ impl Reader<'_> {
         Some(if name == SHORTEST_PATHS { Entries::ShortestPaths } else { Entries::File(name.to_owned(), span) })
     }
 
+    /// `p4runtime = true`, `false`, or an address.
+    fn endpoint(&mut self, table: &DeTable<'_>) -> Option<Option<Endpoint>> {
+        let (value, span) = self.get(table, "p4runtime")?;
+        if let Some(asked) = value.as_bool() {
+            return Some(asked.then_some(Endpoint::Allotted));
+        }
+        let address = value.as_str().and_then(|text| text.parse().ok());
+        if address.is_none() {
+            self.wrong(span, "`p4runtime` is true, false, or an address and port: \"127.0.0.1:50051\"");
+        }
+        Some(address.map(Endpoint::At))
+    }
+
     fn switches(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
         for (name, span, table) in self.named(top, "switches") {
-            self.known(table, "a switch", &["program", "entries", "cpu_port"]);
+            self.known(table, "a switch", &["program", "entries", "cpu_port", "p4runtime", "device_id"]);
             let program = self.program(table).unwrap_or_else(|| defaults.program.clone());
             let entries = self.entries(table).unwrap_or_else(|| defaults.entries.clone());
             let cpu_port = self.integer(table, "cpu_port", 1..=crate::topology::MAX_PORT);
-            topology.switches.push(Switch { name: name.to_owned(), program, entries, cpu_port, span });
+            let p4runtime = self.endpoint(table).unwrap_or(defaults.p4runtime);
+            let device_id = self.integer(table, "device_id", 0..=u32::MAX).map(u64::from);
+            let name = name.to_owned();
+            topology.switches.push(Switch { name, program, entries, cpu_port, p4runtime, device_id, span });
         }
     }
 

@@ -141,7 +141,7 @@ impl Reader<'_> {
             Some(Value::NumberLit(number)) => number.value.parse().ok(),
             _ => None,
         };
-        Switch { name: name.to_owned(), program, entries, cpu_port, span }
+        Switch { name: name.to_owned(), program, entries, cpu_port, p4runtime: None, device_id: None, span }
     }
 
     fn links(&mut self, root: &Object<'_>, topology: &mut Topology) {

@@ -2,7 +2,7 @@
 
 mod quantity;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use source::Span;
 use wire::ethernet::Address;
@@ -50,8 +50,21 @@ pub struct Switch {
     pub entries: Entries,
     /// The port to the controller, if it has one.
     pub cpu_port: Option<u32>,
+    /// Where controllers reach it; live only.
+    pub p4runtime: Option<Endpoint>,
+    /// The device id that controllers ask for; its place among the switches, from 0, if the file says none.
+    pub device_id: Option<u64>,
     /// Where the file names it.
     pub span: Span,
+}
+
+/// Where a switch serves P4Runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// At the address that falls to it: ports count up in the order of the switches.
+    Allotted,
+    /// At this address.
+    At(SocketAddr),
 }
 
 /// Which program a switch runs.

@@ -1,14 +1,17 @@
 //! Entering the namespaces of another process, as nsenter(1) does.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 use super::NamespaceError;
+use super::user::unshare;
 
 /// Moves this process, which must have one thread, into the user namespace of a process and into a network namespace
-/// that the process holds open as descriptor `network`.
+/// that the process holds open as descriptor `network`. Programs that list `/sys/class/net` see its interfaces, where
+/// the kernel allows that.
 ///
 /// # Errors
 /// If the process is gone, holds no such namespace, or belongs to someone else.
@@ -22,7 +25,25 @@ pub fn join(process: u32, network: RawFd) -> Result<(), NamespaceError> {
     if (own.dev(), own.ino()) != (its.dev(), its.ino()) {
         enter(&user, libc::CLONE_NEWUSER).map_err(refused("entering a user namespace"))?;
     }
-    enter(&network, libc::CLONE_NEWNET).map_err(refused("entering a network namespace"))
+    enter(&network, libc::CLONE_NEWNET).map_err(refused("entering a network namespace"))?;
+    // A system whose /sys cannot be mounted anew shows the interfaces of the machine there, as it did before.
+    let _ = see_interfaces();
+    Ok(())
+}
+
+/// Mounts the network namespace's own view of `/sys`, for this process and those it starts.
+fn see_interfaces() -> io::Result<()> {
+    unshare(libc::CLONE_NEWNS)?;
+    // What is mounted from here on stays here.
+    mount(c"none", c"/", None, libc::MS_REC | libc::MS_SLAVE)?;
+    mount(c"sysfs", c"/sys", Some(c"sysfs"), libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC)
+}
+
+fn mount(source: &CStr, target: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -> io::Result<()> {
+    let kind = kind.map_or(std::ptr::null(), CStr::as_ptr);
+    // SAFETY: the texts end in zero and outlive the call, which keeps none of them; a kind and data may be null.
+    let result = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, flags, std::ptr::null()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn enter(namespace: &File, kind: libc::c_int) -> io::Result<()> {

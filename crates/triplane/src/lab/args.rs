@@ -64,40 +64,69 @@ pub enum LabCommand {
     /// Hold a network; `up` starts this.
     #[command(hide = true)]
     Hold(HoldArgs),
+    /// Run one switch of a network; `hold` starts this.
+    #[command(hide = true)]
+    Solo(SoloArgs),
 }
 
 /// `triplane lab up`
 #[derive(Args, Debug)]
 pub struct UpArgs {
-    /// The topology.
+    /// What it is to be.
     #[command(flatten)]
-    pub topology: TopologyArgs,
+    pub live: LiveArgs,
     /// What the network is called; by default as its file.
     #[arg(long)]
     pub name: Option<String>,
+}
+
+/// What a live network is to be.
+#[derive(Args, Debug, Clone)]
+pub struct LiveArgs {
+    /// The topology.
+    #[command(flatten)]
+    pub topology: TopologyArgs,
     /// Where losses of links and random numbers of programs begin.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Interpret programs instead of compiling them to machine code.
     #[arg(long)]
     pub interpret: bool,
+    /// Run every switch in a process of its own: one that crashes leaves the others alone.
+    #[arg(long)]
+    pub isolate: bool,
+    /// Let controllers reach every switch: the first at 127.0.0.1:50051 or at this address, the others at the ports
+    /// behind it; device ids count from 0. A topology may ask for it too, switch by switch.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = first_address)]
+    pub p4runtime: Option<std::net::SocketAddr>,
+}
+
+/// What `--p4runtime` says.
+fn first_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    crate::control::address_or(text, super::endpoints::FIRST_PORT)
+        .map_err(|_| "give ADDRESS:PORT or PORT, or put --p4runtime behind the topology".to_owned())
 }
 
 /// `triplane lab hold`
 #[derive(Args, Debug)]
 pub struct HoldArgs {
-    /// The topology.
+    /// What it is to be.
     #[command(flatten)]
-    pub topology: TopologyArgs,
+    pub live: LiveArgs,
     /// What the network is called.
     #[arg(long)]
     pub name: String,
-    /// Where losses of links and random numbers of programs begin.
+}
+
+/// `triplane lab solo`
+#[derive(Args, Debug)]
+pub struct SoloArgs {
+    /// The network.
+    #[command(flatten)]
+    pub hold: HoldArgs,
+    /// The switch.
     #[arg(long)]
-    pub seed: u64,
-    /// Interpret programs.
-    #[arg(long)]
-    pub interpret: bool,
+    pub switch: String,
 }
 
 /// Which network is meant.

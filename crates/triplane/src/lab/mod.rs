@@ -5,6 +5,7 @@
 
 pub mod args;
 mod element;
+mod endpoints;
 mod live;
 mod network;
 mod plot;
@@ -38,6 +39,7 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
         LabCommand::Link(args) => live::link(args, output),
         LabCommand::Pcap(args) => live::pcap(args, output),
         LabCommand::Hold(args) => live::hold(args, output),
+        LabCommand::Solo(args) => live::solo(args, output),
     }
 }
 

@@ -1,24 +1,46 @@
 //! A topology with the programs and entries of its switches.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use lab::{Entries, Node, Program, Topology};
+use p4runtime::Pipeline;
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use switch::PortId;
-use v1model::{Config, Executor, Switch};
+use v1model::{CPU_PORT, Config, Executor, Switch};
 
 use super::args::TopologyArgs;
 use super::element::Simulated;
+use super::endpoints::{self, Served};
 use crate::load::{self, Loader};
 use crate::output::{Failure, Output};
 
 /// A network, ready to run: everything in it has been checked.
 pub struct Network {
     pub topology: Topology,
-    switches: Vec<Ready>,
+    /// Where live switches serve P4Runtime, in the order of the topology.
+    pub endpoints: Vec<Option<Served>>,
+    switches: BTreeMap<usize, Ready>,
+}
+
+/// What a network is loaded for.
+pub struct Wanted<'a> {
+    /// What runs the programs.
+    pub executor: Executor,
+    /// For a live network; in virtual time there are no controllers.
+    pub live: Option<Live<'a>>,
+}
+
+/// What is asked of a live network.
+#[derive(Clone, Copy, Default)]
+pub struct Live<'a> {
+    /// Every switch serves P4Runtime, the first one here; else those of which the topology says so.
+    pub p4runtime: Option<SocketAddr>,
+    /// Only this switch is made ready.
+    pub only: Option<&'a str>,
 }
 
 /// A switch's program and entries.
@@ -26,29 +48,44 @@ struct Ready {
     program: Arc<ir::Program>,
     config: Config,
     entries: entries::Entries,
+    /// As a controller knows the program; `None` for a switch that waits for its controller to send one.
+    pipeline: Option<Pipeline>,
 }
 
 /// A program that several switches may run.
 struct Loaded {
     program: Arc<ir::Program>,
+    /// As controllers know it, should any switch serve them.
+    pipeline: Option<Pipeline>,
     map: SourceMap,
 }
 
 impl Network {
     /// Reads a topology and everything that it names. Findings have been printed when this returns.
     pub fn load(args: &TopologyArgs, executor: Executor, output: &Output) -> Result<Network, Failure> {
+        Network::load_for(args, &Wanted { executor, live: None }, output)
+    }
+
+    /// The same for a network that may be live.
+    pub fn load_for(args: &TopologyArgs, wanted: &Wanted<'_>, output: &Output) -> Result<Network, Failure> {
         let text = load::read(&args.topology, lab::read::MAX_BYTES as u64)?;
         let mut map = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
         let file = map.add(&args.topology.display().to_string(), text.as_str());
         let topology = lab::read::read(file, &text, &mut diagnostics);
         let folder = args.topology.parent().unwrap_or(Path::new("")).to_owned();
+        let endpoints = match (&topology, wanted.live) {
+            (Some(topology), Some(live)) => endpoints::allot(topology, live.p4runtime, &mut diagnostics),
+            (Some(topology), None) => topology.switches.iter().map(|_| None).collect(),
+            (None, _) => Vec::new(),
+        };
         let mut reader = Reader { folder, args, programs: BTreeMap::new(), map, diagnostics, wrong: 0 };
-        let switches = topology.as_ref().map(|topology| reader.switches(topology, executor, output)).transpose()?;
+        let switches = topology.as_ref().map(|topology| reader.switches(topology, &endpoints, wanted, output));
+        let switches = switches.transpose()?;
         output.diagnostics(&reader.map, &reader.diagnostics);
         let wrong = reader.wrong + reader.diagnostics.error_count();
         match (topology, switches) {
-            (Some(topology), Some(switches)) if wrong == 0 => Ok(Network { topology, switches }),
+            (Some(topology), Some(switches)) if wrong == 0 => Ok(Network { topology, endpoints, switches }),
             _ => Err(Failure::Input(match wrong {
                 1 => "1 mistake found; nothing was run".to_owned(),
                 count => format!("{count} mistakes found; nothing was run"),
@@ -64,12 +101,25 @@ impl Network {
 
     /// A switch as it is when it starts.
     pub fn switch(&self, at: usize, seed: u64) -> Switch {
-        let ready = &self.switches[at];
-        let config = Config { seed: seed.wrapping_mul(1_000_003).wrapping_add(at as u64), ..ready.config.clone() };
-        let mut switch = Switch::new(Arc::clone(&ready.program), config).expect("the program was tried before");
+        let ready = &self.switches[&at];
+        let program = Arc::clone(&ready.program);
+        let mut switch = self.switch_for(at, seed, program).expect("the program was tried before");
         let mut refused = Diagnostics::new();
         crate::apply::apply(&mut switch, &ready.entries, &mut refused);
         assert!(!refused.has_errors(), "the entries were tried before");
+        switch
+    }
+
+    /// The program of a switch as controllers know it; `None` if it waits for one.
+    pub fn pipeline(&self, at: usize) -> Option<Pipeline> {
+        self.switches[&at].pipeline.clone()
+    }
+
+    /// A switch of the network that is to run a program, without entries.
+    pub fn switch_for(&self, at: usize, seed: u64, program: Arc<ir::Program>) -> Result<Switch, v1model::LoadError> {
+        let ready = &self.switches[&at];
+        let config = Config { seed: seed.wrapping_mul(1_000_003).wrapping_add(at as u64), ..ready.config.clone() };
+        let mut switch = Switch::new(program, config)?;
         // Frames wait in the switch for their links, where programs see how many do, and not behind it.
         for link in &self.topology.links {
             for end in link.ends.iter().filter(|end| end.node == Node::Switch(at)) {
@@ -79,7 +129,7 @@ impl Network {
                 }
             }
         }
-        switch
+        Ok(switch)
     }
 
     /// `4 hosts, 2 switches, 5 links`.
@@ -106,16 +156,30 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn switches(&mut self, topology: &Topology, executor: Executor, output: &Output) -> Result<Vec<Ready>, Failure> {
+    fn switches(
+        &mut self,
+        topology: &Topology,
+        endpoints: &[Option<Served>],
+        wanted: &Wanted<'_>,
+        output: &Output,
+    ) -> Result<BTreeMap<usize, Ready>, Failure> {
+        let executor = wanted.executor;
+        let only = wanted.live.and_then(|live| live.only);
         let computed = topology.switches.iter().any(|switch| switch.entries == Entries::ShortestPaths);
         let computed = if computed { lab::routes::shortest_paths(topology) } else { Vec::new() };
-        let mut ready = Vec::new();
+        let mut ready = BTreeMap::new();
         for (at, switch) in topology.switches.iter().enumerate() {
+            if only.is_some_and(|only| only != switch.name) {
+                continue;
+            }
+            let served = endpoints[at].is_some();
             let (path, span) = match &switch.program {
                 Program::Router => (PathBuf::from(ROUTER), switch.span),
                 Program::File(name, span) => (self.place(name), *span),
                 Program::Unsaid => match &self.args.program {
                     Some(path) => (path.clone(), switch.span),
+                    // Its controller sends one, as the tutorials' controllers do.
+                    None if served => (PathBuf::from(NOTHING), switch.span),
                     None => {
                         let message = format!("the topology does not say which program `{}` runs", switch.name);
                         self.finding(switch.span, message, "name one with --program");
@@ -123,10 +187,12 @@ impl Reader<'_> {
                     }
                 },
             };
-            self.load(&path, span, output);
+            self.load(&path, span, endpoints.iter().any(Option::is_some), output);
             let Some(Some(loaded)) = self.programs.get(&path) else { continue };
             let ports = topology.ports(at).into_iter().map(|(port, _)| PortId(port)).collect();
-            let config = Config { ports, cpu_port: switch.cpu_port.map(PortId), executor, ..Config::default() };
+            let cpu_port = switch.cpu_port.or(served.then_some(CPU_PORT)).map(PortId);
+            let config = Config { ports, cpu_port, executor, ..Config::default() };
+            let pipeline = loaded.pipeline.clone();
             let mut made = match Switch::new(Arc::clone(&loaded.program), config.clone()) {
                 Ok(made) => made,
                 Err(error) => {
@@ -161,7 +227,7 @@ impl Reader<'_> {
             output.diagnostics(&map, &diagnostics);
             self.wrong += diagnostics.error_count();
             if let (Some(entries), false) = (parsed, diagnostics.has_errors()) {
-                ready.push(Ready { program: Arc::clone(made.program()), config, entries });
+                ready.insert(at, Ready { program: Arc::clone(made.program()), config, entries, pipeline });
             }
         }
         Ok(ready)
@@ -179,13 +245,14 @@ impl Reader<'_> {
     }
 
     /// Reads a program, once.
-    fn load(&mut self, path: &Path, span: Span, output: &Output) {
+    fn load(&mut self, path: &Path, span: Span, is_served: bool, output: &Output) {
         if self.programs.contains_key(path) {
             return;
         }
-        let mut loader = match path == Path::new(ROUTER) {
-            true => Loader::builtin(ROUTER, lab::routes::ROUTER),
-            false => match Loader::open_path(path) {
+        let builtin = [(ROUTER, lab::routes::ROUTER), (NOTHING, NOTHING_P4)];
+        let mut loader = match builtin.iter().find(|(name, _)| path == Path::new(name)) {
+            Some((name, text)) => Loader::builtin(name, text),
+            None => match Loader::open_path(path) {
                 Ok(loader) => loader,
                 Err(failure) => {
                     self.refused(span, &failure);
@@ -197,8 +264,15 @@ impl Reader<'_> {
         let program = loader.ir();
         output.diagnostics(&loader.map, &loader.diagnostics);
         self.wrong += loader.diagnostics.error_count();
-        let loaded = program.filter(|_| !loader.diagnostics.has_errors());
-        let loaded = loaded.map(|program| Loaded { program: Arc::new(program), map: loader.map });
+        let program = program.filter(|_| !loader.diagnostics.has_errors()).map(Arc::new);
+        let pipeline = match &program {
+            Some(program) if is_served => match described(path, program) {
+                Ok(pipeline) => pipeline,
+                Err(failure) => return self.refused(span, &failure),
+            },
+            _ => None,
+        };
+        let loaded = program.map(|program| Loaded { program, pipeline, map: loader.map });
         self.programs.insert(path.to_owned(), loaded);
     }
 
@@ -218,5 +292,29 @@ impl Reader<'_> {
     }
 }
 
+/// A program as controllers know it; `None` for the one that waits for a controller's.
+fn described(path: &Path, program: &Arc<ir::Program>) -> Result<Option<Pipeline>, Failure> {
+    if path == Path::new(NOTHING) {
+        return Ok(None);
+    }
+    let (mut loader, source) = match path == Path::new(ROUTER) {
+        true => (Loader::builtin(ROUTER, lab::routes::ROUTER), lab::routes::ROUTER.as_bytes().to_vec()),
+        false => (Loader::open_path(path)?, std::fs::read(path)?),
+    };
+    let typed = loader.typed();
+    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &loader.map, &mut loader.diagnostics));
+    match info.filter(|_| !loader.diagnostics.has_errors()) {
+        Some(info) => Ok(Some(Pipeline::new(Arc::clone(program), info, source))),
+        None => Err(Failure::Input(format!(
+            "{} cannot be described to a controller; `triplane p4info` tells why",
+            path.display()
+        ))),
+    }
+}
+
 /// What the built-in router is called where programs have names.
 const ROUTER: &str = "builtin:router";
+
+/// What a switch runs that waits for its controller's program.
+const NOTHING: &str = "builtin:nothing";
+const NOTHING_P4: &str = include_str!("nothing.p4");

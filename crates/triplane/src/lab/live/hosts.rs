@@ -1,10 +1,19 @@
 //! Hosts: namespaces with one interface, and what they do when they start.
 
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
+use anyhow::Context;
 use lab::Host;
 use ports::namespace::{Namespace, NamespaceError};
+
+/// Of what a command says, so much is told, in bytes.
+const MAX_SAID: u64 = 2048;
 
 /// A host that stands.
 pub struct Standing {
@@ -37,32 +46,51 @@ impl Standing {
         Ok(())
     }
 
-    /// Runs the host's commands. Those that only say what the topology says too are left out. Returns what failed.
-    pub fn run_commands(&self, host: &Host) -> Vec<String> {
+    /// What /proc calls its namespace.
+    pub fn identity(&self) -> Option<OsString> {
+        self.namespace.enter(|| std::fs::read_link("/proc/thread-self/ns/net")).ok()?.ok().map(Into::into)
+    }
+
+    /// Runs the host's commands. Those that only say what the topology says too are left out. Returns what failed. When
+    /// `ended` says so, what runs is ended and what is left is left out. What they say goes to `log`, which what they
+    /// leave running may keep open.
+    pub fn run_commands(&self, host: &Host, log: &Path, ended: &dyn Fn() -> bool) -> Vec<String> {
         let known = |command: &&String| {
             let words: Vec<&str> = command.split_whitespace().collect();
             matches!(words[..], ["route", "add", "default", "gw", ..] | ["arp", "-i", _, "-s", ..])
         };
         let mut failed = Vec::new();
-        for command in host.commands.iter().filter(|command| !known(command)) {
-            let run = self.namespace.command("/bin/sh").and_then(|mut shell| {
-                shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-                let done = shell.output();
-                done.map_err(|source| NamespaceError::System {
-                    what: "starting /bin/sh".to_owned(),
-                    namespace: self.name.clone(),
-                    source,
-                })
-            });
-            match run {
-                Ok(done) if done.status.success() => {}
-                Ok(done) => {
-                    let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-                    failed.push(format!("{}: `{command}` failed: {said}", self.name));
-                }
+        for command in host.commands.iter().filter(|command| !known(command)).take_while(|_| !ended()) {
+            match self.run(command, log, ended) {
+                Ok(None) => {}
+                Ok(Some(said)) => failed.push(format!("{}: `{command}` failed: {said}", self.name)),
                 Err(error) => failed.push(format!("{}: `{command}` failed: {error}", self.name)),
             }
         }
         failed
+    }
+
+    /// Runs a command to its end, or to the moment in which it is not wanted any more. What it said, if it failed.
+    fn run(&self, command: &str, log: &Path, ended: &dyn Fn() -> bool) -> Result<Option<String>, anyhow::Error> {
+        let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        let mut shell = self.namespace.command("/bin/sh")?;
+        shell.args(["-c", command]).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let mut child = shell.spawn().context("cannot start /bin/sh")?;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if ended() {
+                // It may have ended by itself.
+                let _ = child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        if status.success() {
+            return Ok(None);
+        }
+        let mut said = Vec::new();
+        File::open(log)?.take(MAX_SAID).read_to_end(&mut said)?;
+        Ok(Some(String::from_utf8_lossy(&said).trim().to_owned()))
     }
 }

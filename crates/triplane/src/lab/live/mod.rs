@@ -2,83 +2,65 @@
 //!
 //! ```text
 //!  lab up ──starts──> holder: namespaces, links, a thread for each switch ──socket──< lab status, fail, link, pcap, …
-//!                       └ holds the hosts' namespaces open ──/proc/PID/fd──< lab exec, lab shell
+//!                       ├ holds the hosts' namespaces open ──/proc/PID/fd──< lab exec, lab shell
+//!                       └ with --isolate, instead of the threads: solo, a process for each switch
 //! ```
 //!
 //! Namespaces have no names and live as long as the holder, so that nothing is left behind when it ends, however it
 //! ends. Links are veth pairs; what they do to frames (rate, delay, loss, queue) happens here, where frames leave a
 //! switch and where they come from a host, by the same code that simulated links have.
 
+mod answering;
+mod cell;
+mod controlled;
 mod holder;
 mod hosts;
 mod protocol;
+mod residents;
 mod room;
+mod socket;
+mod solo;
+mod start;
 mod station;
+mod up;
 mod wires;
 
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use serde_json::Value;
 
-use super::args::{DownArgs, LinkArgs, LinkState, NameArgs, NodeArgs, PcapArgs, UpArgs};
-use super::network::Network;
+use super::args::{DownArgs, LinkArgs, LinkState, NameArgs, NodeArgs, PcapArgs};
 use super::report;
 use crate::output::{Failure, Output};
 use protocol::{Answer, Request};
 use room::Room;
 
 pub use holder::hold;
-
-/// `triplane lab up`: checks everything, starts the holder, and waits until the network stands.
-pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
-    // Everything wrong with the files is told here, before anything is made.
-    let network = Network::load(&args.topology, v1model::Executor::Interpreter, output)?;
-    let name = room::name(&args.topology.topology, args.name.as_deref())?;
-    if let Some(room) = Room::find(&name)? {
-        let pid = room.pid;
-        return Err(Failure::Usage(format!(
-            "the lab `{name}` is up already (process {pid}); end it with: triplane lab down {name}"
-        )));
-    }
-    let began = Instant::now();
-    let executable = std::env::current_exe().context("cannot find the own program")?;
-    let mut command = Command::new(executable);
-    command.args(["lab", "hold", "--name", &name]).arg(&args.topology.topology);
-    if let Some(program) = &args.topology.program {
-        command.arg("--program").arg(program);
-    }
-    if args.interpret {
-        command.arg("--interpret");
-    }
-    command.args(["--seed", &args.seed.to_string()]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let mut child = command.spawn().context("cannot start the process that holds the network")?;
-    let mut first = String::new();
-    let stdout = child.stdout.take().expect("it is piped");
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut first).context("cannot hear the holder")?;
-    if first.trim() != holder::READY {
-        let done = child.wait_with_output().context("cannot wait for the holder")?;
-        let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-        let said = said.strip_prefix("error: ").unwrap_or(&said).to_owned();
-        return Err(anyhow!("{}", if said.is_empty() { "the network did not start".to_owned() } else { said }).into());
-    }
-    let took = began.elapsed();
-    output.print(&format!("lab {name}: {} up in {:.2} s\n", network.describe(), took.as_secs_f64()))?;
-    let first = network.topology.hosts.first().map_or("h1", |host| host.name.as_str());
-    output.note(&format!("try: triplane lab exec {first} ip addr; triplane lab status; triplane lab down"));
-    Ok(())
-}
+pub use solo::solo;
+pub use up::up;
 
 /// `triplane lab down`: ends the network.
 pub fn down(args: &DownArgs, output: &Output) -> Result<(), Failure> {
-    let rooms = if args.all { Room::all()? } else { vec![Room::choose(args.lab.as_deref())?] };
-    for room in rooms {
-        room.end()?;
-        output.print(&format!("lab {}: down\n", room.name))?;
+    let names = match (args.all, &args.lab) {
+        (true, _) => Room::names(),
+        // One that crashed left a directory, perhaps programs on its hosts.
+        (false, Some(name)) if Room::names().contains(name) => vec![name.clone()],
+        (false, name) => vec![Room::choose(name.as_deref())?.name],
+    };
+    for name in names {
+        match Room::find(&name)? {
+            Some(room) => {
+                room.end()?;
+                output.print(&format!("lab {name}: down\n"))?;
+            }
+            None => {
+                Room::sweep(&name)?;
+                output.print(&format!("lab {name}: had crashed; what was left of it is gone\n"))?;
+            }
+        }
     }
     Ok(())
 }
@@ -90,11 +72,16 @@ pub fn exec(lab: &NameArgs, host: &str, command: &[String]) -> Result<(), Failur
         let hosts: Vec<&str> = room.hosts.keys().map(String::as_str).collect();
         return Err(Failure::Usage(format!("there is no host `{host}`; there are {}", hosts.join(", "))));
     };
-    ports::namespace::join(room.pid, *descriptor).map_err(anyhow::Error::from)?;
+    ports::namespace::join(room.holder.pid, *descriptor).map_err(anyhow::Error::from)?;
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
     let words = if command.is_empty() { vec![shell] } else { command.to_vec() };
     let prompt = format!("{host}@{}$ ", room.name);
-    let error = Command::new(&words[0]).args(&words[1..]).env("PS1", prompt).env("TRIPLANE_HOST", host).exec();
+    let error = Command::new(&words[0])
+        .args(&words[1..])
+        .env("PS1", prompt)
+        .env("TRIPLANE_HOST", host)
+        .env(residents::VARIABLE, room.token())
+        .exec();
     Err(anyhow::Error::from(error).context(format!("cannot run `{}`", words[0])).into())
 }
 

@@ -27,6 +27,25 @@ pub enum Request {
         /// Whether it goes up.
         up: bool,
     },
+    /// What a port of a switch was told; said to the process of that switch.
+    Port {
+        /// The port.
+        port: u32,
+        /// Whether its link is up.
+        up: bool,
+    },
+    /// How long the host at a port needs for each frame; said to the process of the port's switch.
+    Slow {
+        /// The port.
+        port: u32,
+        /// Nanoseconds; 0 for no time.
+        by_ns: u64,
+    },
+    /// What passes a port; said to the process of its switch.
+    CapturePort {
+        /// The port.
+        port: u32,
+    },
     /// What passes a switch's port, `s1:2`; the answer is followed by a capture file without end.
     Capture {
         /// The port.
@@ -34,6 +53,13 @@ pub enum Request {
     },
     /// The end.
     Down,
+}
+
+impl Request {
+    /// The line.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("requests can be written") + "\n"
+    }
 }
 
 /// What the holder says to it.

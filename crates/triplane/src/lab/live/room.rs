@@ -1,37 +1,116 @@
 //! Where a running network is found: a directory for each, with its process, its hosts and its socket.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, Request};
+use super::residents;
 use crate::output::Failure;
 
 /// How long a network may take to end before its process is killed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(8);
 
-/// A running network, as its directory tells.
+/// A network, as its directory tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Room {
     /// The network's name.
     pub name: String,
     /// The process that holds it.
-    pub pid: u32,
-    /// When that process began (proc(5), field 22 of stat), so that another of the same number is not taken for it.
-    pub began: u64,
+    #[serde(flatten)]
+    pub holder: Process,
+    /// Whether it stands; it is still being made if not.
+    pub stands: bool,
     /// The descriptors of the hosts' namespaces in that process.
     pub hosts: BTreeMap<String, RawFd>,
+    /// The processes of switches that have one of their own.
+    pub switches: BTreeMap<String, Process>,
 }
+
+/// A process, and not another that came to have its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it began (proc(5), field 22 of stat).
+    pub began: u64,
+}
+
+impl Process {
+    /// The process that has this number now.
+    fn of(pid: u32) -> Process {
+        Process { pid, began: began(pid).unwrap_or(0) }
+    }
+
+    /// Whether it still runs.
+    fn is_there(self) -> bool {
+        began(self.pid) == Some(self.began)
+    }
+
+    fn signal(self, signal: &str) -> Result<(), Failure> {
+        if self.is_there() {
+            let status = Command::new("kill").args([signal, &self.pid.to_string()]).stderr(Stdio::null()).status();
+            status.with_context(|| format!("cannot end process {}", self.pid))?;
+        }
+        Ok(())
+    }
+}
+
+/// When a process began; `None` if there is none of this number.
+fn began(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may have spaces and parentheses; fields count from behind it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    // One that has ended and waits to be reaped has no namespaces any more.
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// What a network that is being made, or stands, tells of itself.
+pub struct Roster(Mutex<Room>);
+
+impl Roster {
+    /// Tells everyone that the network stands.
+    pub fn open(&self, hosts: BTreeMap<String, RawFd>) -> Result<(), Failure> {
+        self.change(|room| (room.stands, room.hosts) = (true, hosts))
+    }
+
+    /// Notes the process of a switch.
+    pub fn enter(&self, switch: &str, pid: u32) -> Result<(), Failure> {
+        self.change(|room| {
+            room.switches.insert(switch.to_owned(), Process::of(pid));
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Room)) -> Result<(), Failure> {
+        let mut room = self.0.lock().expect("nobody panics with it");
+        change(&mut room);
+        room.write()
+    }
+}
+
+/// Where networks of this user are found, if it is somewhere else than usual.
+const DIRECTORY: &str = "TRIPLANE_LAB_DIR";
 
 /// The directory of all networks of this user.
 fn directory() -> PathBuf {
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        return PathBuf::from(directory);
+    }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
     // Who owns the own process is who runs it.
     let user = std::fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
@@ -57,17 +136,6 @@ pub fn name(topology: &Path, asked: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-/// When a process began; `None` if there is none of this number.
-fn began(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // One that has ended and waits to be reaped has no namespaces any more.
-    std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
-    // The name may have spaces and parentheses; fields count from behind it.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace();
-    fields.nth(19)?.parse().ok()
-}
-
 impl Room {
     /// The directory of a network.
     fn path(name: &str) -> PathBuf {
@@ -79,38 +147,62 @@ impl Room {
         Self::path(name).join("socket")
     }
 
-    /// Makes the directory of a network that this process holds. What a crashed one of the same name left there is
-    /// removed.
-    pub fn prepare(name: &str) -> Result<(), Failure> {
+    /// The socket of the process of a switch, by its place in the topology.
+    pub fn switch_socket(name: &str, switch: usize) -> PathBuf {
+        Self::path(name).join(format!("{switch}.socket"))
+    }
+
+    /// Where what a host's commands or the process of a switch say is written.
+    pub fn log(name: &str, node: &str) -> PathBuf {
+        Self::path(name).join(format!("{node}.log"))
+    }
+
+    /// Makes the directory of a network that this process holds, and says in it that it does. What a crashed one of the
+    /// same name left is removed.
+    pub fn prepare(name: &str) -> Result<Roster, Failure> {
         let all = directory();
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&all)
-            .with_context(|| format!("cannot make {}", all.display()))?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&all);
+        made.with_context(|| format!("cannot make {}", all.display()))?;
         let owner = std::fs::metadata(&all).map(|metadata| metadata.uid()).ok();
         let user = std::fs::metadata("/proc/self").map(|metadata| metadata.uid()).ok();
         if owner != user {
             return Err(anyhow!("{} belongs to someone else", all.display()).into());
         }
-        let path = Self::path(name);
-        if Self::find(name)?.is_none() && path.exists() {
-            std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        // Of two that come at the same time one has to wait, and sees the other's room.
+        let lock = all.join(".lock");
+        let locked = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+        let _locked = locked.with_context(|| format!("cannot lock {}", lock.display()))?;
+        if let Some(room) = Self::find(name)? {
+            return Err(room.is_up_already());
         }
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(())
+        Self::sweep(name)?;
+        let path = Self::path(name);
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| format!("cannot make {}", path.display()))?;
+        let holder = Process::of(std::process::id());
+        let room =
+            Room { name: name.to_owned(), holder, stands: false, hosts: BTreeMap::new(), switches: BTreeMap::new() };
+        room.write().inspect_err(|_| Self::close(name))?;
+        Ok(Roster(Mutex::new(room)))
     }
 
-    /// Tells everyone that the network stands.
-    pub fn open(name: &str, hosts: BTreeMap<String, RawFd>) -> Result<(), Failure> {
-        let pid = std::process::id();
-        let room = Room { name: name.to_owned(), pid, began: began(pid).unwrap_or(0), hosts };
-        let path = Self::path(name).join("lab.json");
-        let text = serde_json::to_string_pretty(&room).context("cannot describe the lab")?;
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    /// What tells that a network of this name cannot be started.
+    pub fn is_up_already(&self) -> Failure {
+        let Room { name, holder, .. } = self;
+        let how = if self.stands { "is up already" } else { "is being started already" };
+        Failure::Usage(format!(
+            "the lab `{name}` {how} (process {}); end it with: triplane lab down {name}",
+            holder.pid
+        ))
+    }
+
+    /// Writes what it tells, as a whole or not at all.
+    fn write(&self) -> Result<(), Failure> {
+        let path = Self::path(&self.name).join("lab.json");
+        let half = path.with_extension("half");
+        let text = serde_json::to_string_pretty(self).context("cannot describe the lab")?;
+        let written = std::fs::write(&half, text).and_then(|()| std::fs::rename(&half, &path));
+        written.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(())
     }
 
@@ -120,21 +212,48 @@ impl Room {
         let _ = std::fs::remove_dir_all(Self::path(name));
     }
 
-    /// The running network of this name.
+    /// Ends and removes what is left of a network that was not ended properly; says whether there was anything.
+    pub fn sweep(name: &str) -> Result<bool, Failure> {
+        let path = Self::path(name);
+        if !path.exists() {
+            return Ok(false);
+        }
+        if let Some(room) = Self::read(name) {
+            for switch in room.switches.values() {
+                switch.signal("-KILL")?;
+            }
+            residents::end_of_gone(&room.token());
+        }
+        std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        Ok(true)
+    }
+
+    /// What tells programs of this network from those of any other, also of an earlier one of the same name.
+    pub fn token(&self) -> String {
+        format!("{}/{}.{}", self.name, self.holder.pid, self.holder.began)
+    }
+
+    fn read(name: &str) -> Option<Room> {
+        serde_json::from_str(&std::fs::read_to_string(Self::path(name).join("lab.json")).ok()?).ok()
+    }
+
+    /// The network of this name, if its process runs.
     pub fn find(name: &str) -> Result<Option<Room>, Failure> {
-        let path = Self::path(name).join("lab.json");
-        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-        let Ok(room) = serde_json::from_str::<Room>(&text) else { return Ok(None) };
-        Ok((began(room.pid) == Some(room.began)).then_some(room))
+        Ok(Self::read(name).filter(|room| room.holder.is_there()))
+    }
+
+    /// The names of all networks of this user, also of those that crashed.
+    pub fn names() -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(directory()) else { return Vec::new() };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
     }
 
     /// All running networks of this user.
     pub fn all() -> Result<Vec<Room>, Failure> {
-        let Ok(entries) = std::fs::read_dir(directory()) else { return Ok(Vec::new()) };
-        let mut names: Vec<String> =
-            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        names.iter().filter_map(|name| Self::find(name).transpose()).collect()
+        Self::names().iter().filter_map(|name| Self::find(name).transpose()).collect()
     }
 
     /// The network of this name, or the only one that runs.
@@ -159,31 +278,30 @@ impl Room {
     pub fn connect(&self, request: &Request) -> Result<UnixStream, Failure> {
         let path = Self::socket(&self.name);
         let mut stream = UnixStream::connect(&path).with_context(|| format!("cannot reach the lab `{}`", self.name))?;
-        let line = serde_json::to_string(request).context("cannot write the request")? + "\n";
-        stream.write_all(line.as_bytes()).context("cannot reach the lab")?;
+        stream.write_all(request.line().as_bytes()).context("cannot reach the lab")?;
         Ok(stream)
     }
 
     /// Ends the network, by asking its process, and by ending that if it does not answer.
     pub fn end(&self) -> Result<(), Failure> {
-        if let Ok(stream) = self.connect(&Request::Down) {
-            let mut answer = String::new();
-            let _ = stream.set_read_timeout(Some(PATIENCE));
-            let heard = std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut answer);
-            if heard.is_ok() {
-                Answer::read(&answer)?;
+        match self.connect(&Request::Down) {
+            Ok(stream) => {
+                let mut answer = String::new();
+                let _ = stream.set_read_timeout(Some(PATIENCE));
+                let heard = std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut answer);
+                if heard.is_ok() {
+                    Answer::read(&answer)?;
+                }
             }
+            // It is still being made, and does not listen yet.
+            Err(_) => self.holder.signal("-TERM")?,
         }
         let asked = Instant::now();
-        while began(self.pid) == Some(self.began) {
-            if asked.elapsed() > PATIENCE {
-                let kill = std::process::Command::new("kill").args(["-9", &self.pid.to_string()]).status();
-                kill.with_context(|| format!("cannot end process {}", self.pid))?;
-                break;
-            }
+        while self.holder.is_there() && asked.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
         }
-        Self::close(&self.name);
-        Ok(())
+        self.holder.signal("-KILL")?;
+        // Whatever it could not end itself.
+        Self::sweep(&self.name).map(drop)
     }
 }

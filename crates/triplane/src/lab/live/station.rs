@@ -4,10 +4,14 @@ use std::collections::BinaryHeap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use lab::sim::{Cable, LinkStats};
+use lab::sim::Cable;
 use ports::{Port, PortError, Received};
+use serde::{Deserialize, Serialize};
 use switch::{Device, Frame, PortId, Time};
 use v1model::Switch;
+
+use super::controlled::{Controlled, Door};
+use crate::forward::Control;
 
 /// Frames taken from one port before the next one has its turn.
 const BATCH: usize = 64;
@@ -27,6 +31,8 @@ pub enum Order {
     Fail(bool),
     /// The link at a port goes up or down.
     Link { port: u32, up: bool },
+    /// The host at a port needs so long for each frame from now on.
+    Slow { port: u32, by_ns: u64 },
     /// Hand what passes a port, with its time, to someone, until he is gone.
     Capture { port: u32, to: SyncSender<(u64, Vec<u8>)> },
     /// Say how it is.
@@ -36,20 +42,31 @@ pub enum Order {
 }
 
 /// How a switch is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
+    /// Whether it has crashed.
     pub failed: bool,
+    /// Why, if nobody asked for it; or why it does not do all that it should.
+    pub why: Option<String>,
+    /// The process it has for itself.
+    pub pid: Option<u32>,
     pub ports: Vec<PortStatus>,
     pub counters: Vec<(String, u64)>,
 }
 
 /// How a port is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PortStatus {
     pub port: u32,
     pub up: bool,
-    /// What the link did with what was sent here.
-    pub sent: LinkStats,
-    /// What the link did with what the host at the other end sent.
-    pub received: Option<LinkStats>,
+    /// Frames that the link took.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Frames that it did not carry to the other end.
+    pub dropped: u64,
+    /// Frames of the host at the other end that it did not carry here.
+    pub from_host_dropped: Option<u64>,
     pub failure: Option<String>,
 }
 
@@ -86,17 +103,24 @@ struct Lane {
     cable: Cable,
     on_the_way: BinaryHeap<OnTheWay>,
     number: u64,
+    /// How long the host at the other end needs for each frame, and until when it is busy.
+    service_ns: u64,
+    busy_until: u64,
 }
 
 impl Lane {
     fn new(cable: Cable) -> Lane {
-        Lane { cable, on_the_way: BinaryHeap::new(), number: 0 }
+        Lane { cable, on_the_way: BinaryHeap::new(), number: 0, service_ns: 0, busy_until: 0 }
     }
 
     fn put(&mut self, now: u64, data: Vec<u8>) {
-        let Lane { cable, on_the_way, number } = self;
-        cable.carry(now, data, |at, data| {
+        let Lane { cable, on_the_way, number, service_ns, busy_until } = self;
+        cable.carry(now, data, |mut at, data| {
             *number += 1;
+            if *service_ns > 0 {
+                *busy_until = at.max(*busy_until) + *service_ns;
+                at = *busy_until;
+            }
             on_the_way.push(OnTheWay { at, number: *number, data });
         });
     }
@@ -146,8 +170,12 @@ impl Place {
 /// A switch with its ports.
 pub struct Station {
     make: Make,
+    door: Option<Door>,
     /// `None` after a crash.
     switch: Option<Switch>,
+    controlled: Option<Controlled>,
+    /// Why controllers are not served.
+    unserved: Option<String>,
     places: Vec<Place>,
     orders: Receiver<Order>,
     start: Instant,
@@ -158,9 +186,37 @@ pub struct Station {
 
 impl Station {
     /// A switch that starts. `start` is when the network began.
-    pub fn new(make: Make, places: Vec<Place>, orders: Receiver<Order>, start: Instant) -> Station {
-        let switch = Some(make());
-        Station { make, switch, places, orders, start, batch: Vec::new(), input: Vec::new(), output: Vec::new() }
+    pub fn new(make: Make, door: Option<Door>, places: Vec<Place>, orders: Receiver<Order>, start: Instant) -> Station {
+        let mut station = Station {
+            make,
+            door,
+            switch: None,
+            controlled: None,
+            unserved: None,
+            places,
+            orders,
+            start,
+            batch: Vec::new(),
+            input: Vec::new(),
+            output: Vec::new(),
+        };
+        station.begin();
+        station
+    }
+
+    /// Starts the switch, as new.
+    fn begin(&mut self) {
+        let mut switch = (self.make)();
+        for place in &self.places {
+            switch.set_port_up(PortId(place.port), place.out.cable.is_up());
+        }
+        match self.door.as_ref().map(|door| door.open(&switch)).transpose() {
+            Ok(controlled) => (self.controlled, self.unserved) = (controlled, None),
+            Err(failure) => {
+                self.unserved = Some(format!("controllers are not served: {}", failure.sentence().unwrap_or_default()))
+            }
+        }
+        self.switch = Some(switch);
     }
 
     /// Forwards until it is told to stop, or nobody is left to tell it.
@@ -202,10 +258,19 @@ impl Station {
         }
         match &mut self.switch {
             Some(switch) => {
+                if let Some(controlled) = &mut self.controlled {
+                    controlled.poll(now, switch, &mut self.output);
+                }
                 switch.step(Time::from_ns(now), &mut self.input, &mut self.output);
-                drop(switch.take_notifications());
+                let told = switch.take_notifications();
+                if let Some(controlled) = self.controlled.as_ref().filter(|_| !told.is_empty()) {
+                    controlled.tell(switch.program(), told);
+                }
             }
-            None => self.input.clear(),
+            None => {
+                self.input.clear();
+                self.door.iter().for_each(Door::turn_away);
+            }
         }
         for frame in std::mem::take(&mut self.output) {
             if let Some(place) = self.places.iter_mut().find(|place| place.port == frame.port.0) {
@@ -229,6 +294,9 @@ impl Station {
 
     /// Waits until a frame comes, or one on the way is due.
     fn wait(&self) {
+        if self.controlled.as_ref().is_some_and(|controlled| controlled.turns.is_due()) {
+            return;
+        }
         let lanes = self.places.iter().flat_map(|place| [place.out.next(), place.back.as_ref().and_then(Lane::next)]);
         let event = self.switch.as_ref().and_then(Device::next_event).map(Time::as_ns);
         let next = lanes.flatten().chain(event).min();
@@ -239,7 +307,8 @@ impl Station {
             return;
         }
         let live = self.places.iter().filter(|place| place.failure.is_none());
-        let descriptors: Vec<_> = live.filter_map(|place| place.driver.poll_fd()).collect();
+        let bell = self.controlled.as_ref().and_then(|controlled| controlled.turns.poll_fd());
+        let descriptors: Vec<_> = live.filter_map(|place| place.driver.poll_fd()).chain(bell).collect();
         if ports::wait(&descriptors, due - SPIN / 2).is_err() {
             std::thread::sleep(due - SPIN / 2);
         }
@@ -250,15 +319,11 @@ impl Station {
             Order::Stop => {}
             Order::Fail(true) => {
                 self.switch = None;
+                self.controlled = None;
                 self.places.iter_mut().for_each(|place| place.out.on_the_way.clear());
             }
-            Order::Fail(false) => {
-                let mut switch = (self.make)();
-                for place in &self.places {
-                    switch.set_port_up(PortId(place.port), place.out.cable.is_up());
-                }
-                self.switch.get_or_insert(switch);
-            }
+            Order::Fail(false) if self.switch.is_some() => {}
+            Order::Fail(false) => self.begin(),
             Order::Link { port, up } => {
                 for place in self.places.iter_mut().filter(|place| place.port == port) {
                     place.out.set_up(up);
@@ -266,6 +331,11 @@ impl Station {
                 }
                 if let Some(switch) = &mut self.switch {
                     switch.set_port_up(PortId(port), up);
+                }
+            }
+            Order::Slow { port, by_ns } => {
+                for place in self.places.iter_mut().filter(|place| place.port == port) {
+                    place.out.service_ns = by_ns;
                 }
             }
             Order::Capture { port, to } => {
@@ -285,14 +355,22 @@ impl Station {
         let ports = self.places.iter().map(|place| PortStatus {
             port: place.port,
             up: place.out.cable.is_up(),
-            sent: place.out.cable.stats.clone(),
-            received: place.back.as_ref().map(|lane| lane.cable.stats.clone()),
+            sent: place.out.cable.stats.carried,
+            sent_bytes: place.out.cable.stats.carried_bytes,
+            dropped: place.out.cable.stats.dropped(),
+            from_host_dropped: place.back.as_ref().map(|lane| lane.cable.stats.dropped()),
             failure: place.failure.as_ref().map(ToString::to_string),
         });
         let counters = self.switch.iter().flat_map(|switch| {
             let counters = switch.registry().iter().filter(|(_, value)| *value > 0);
             counters.map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
         });
-        Status { failed: self.switch.is_none(), ports: ports.collect(), counters: counters.collect() }
+        Status {
+            failed: self.switch.is_none(),
+            why: self.unserved.clone(),
+            pid: None,
+            ports: ports.collect(),
+            counters: counters.collect(),
+        }
     }
 }

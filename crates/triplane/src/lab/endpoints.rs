@@ -1,0 +1,51 @@
+//! Where the switches of a live network serve P4Runtime.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use lab::{Endpoint, Topology};
+use source::{Diagnostic, Diagnostics};
+
+/// The port of the first switch, where the public tutorials' controllers look for it.
+pub const FIRST_PORT: u16 = 50051;
+
+/// Where a switch serves P4Runtime, and as which device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The address, on this machine as everyone sees it, and not within the network.
+    pub address: SocketAddr,
+    /// What controllers ask for.
+    pub device_id: u64,
+}
+
+/// Allots addresses: the switch at place `i` has the port `i` behind the first, and is device `i`. With `first` every
+/// switch has an address, else those of which the topology says so.
+pub fn allot(topology: &Topology, first: Option<SocketAddr>, diagnostics: &mut Diagnostics) -> Vec<Option<Served>> {
+    let base = first.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), FIRST_PORT));
+    let mut seen = BTreeMap::new();
+    let mut served = Vec::new();
+    for (at, switch) in topology.switches.iter().enumerate() {
+        let port = u16::try_from(at).ok().and_then(|at| base.port().checked_add(at));
+        let address = match (switch.p4runtime, first) {
+            (Some(Endpoint::At(address)), _) => Some(address),
+            (Some(Endpoint::Allotted), _) | (None, Some(_)) if port.is_none() => {
+                let message = format!("no port is left for P4Runtime on `{}`", switch.name);
+                let finding = Diagnostic::error("topology", switch.span, message);
+                diagnostics.push(finding.help(format!("begin at a lower one than {}", base.port())));
+                None
+            }
+            (Some(Endpoint::Allotted), _) | (None, Some(_)) => port.map(|port| SocketAddr::new(base.ip(), port)),
+            (None, None) => None,
+        };
+        if let Some(address) = address
+            && let Some(earlier) = seen.insert(address, switch)
+        {
+            let message = format!("`{}` and `{}` both serve P4Runtime at {address}", earlier.name, switch.name);
+            let finding = Diagnostic::error("topology", switch.span, message);
+            diagnostics.push(finding.also(earlier.span, "the other one"));
+        }
+        let device_id = switch.device_id.unwrap_or(at as u64);
+        served.push(address.map(|address| Served { address, device_id }));
+    }
+    served
+}

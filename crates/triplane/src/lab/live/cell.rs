@@ -1,0 +1,236 @@
+//! A switch in a process of its own, as the holder sees it: started, told, found to be gone, killed, started again.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use serde_json::Value;
+
+use super::super::args::HoldArgs;
+use super::controlled;
+use super::protocol::{Answer, Request};
+use super::room::Roster;
+use super::station::{Order, PortStatus, Status};
+use super::{solo, start};
+use crate::output::Failure;
+
+/// How often the process is looked after.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a process may take to begin: it compiles its program.
+const BEGIN: Duration = Duration::from_secs(60);
+
+/// How long a process may take to answer, or to end by itself.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A switch and its process.
+pub struct Cell {
+    /// The switch's name.
+    name: String,
+    args: Arc<HoldArgs>,
+    roster: Arc<Roster>,
+    socket: PathBuf,
+    log: PathBuf,
+    /// Where controllers connect.
+    listener: Option<TcpListener>,
+    process: Option<Process>,
+    /// Why there is no process, if nobody asked for that.
+    why: Option<String>,
+    /// What the ports were told, for the next process.
+    ports: BTreeMap<u32, Told>,
+}
+
+/// What a port was told.
+#[derive(Clone, Copy)]
+struct Told {
+    up: bool,
+    by_ns: u64,
+}
+
+struct Process {
+    child: Child,
+    /// The process ends when this is closed.
+    life: UnixStream,
+}
+
+impl Cell {
+    /// A switch that is not there yet.
+    pub fn new(
+        name: &str,
+        args: Arc<HoldArgs>,
+        roster: Arc<Roster>,
+        (socket, log): (PathBuf, PathBuf),
+        listener: Option<TcpListener>,
+        ports: impl Iterator<Item = u32>,
+    ) -> Cell {
+        let ports = ports.map(|port| (port, Told { up: true, by_ns: 0 })).collect();
+        Cell { name: name.to_owned(), args, roster, socket, log, listener, process: None, why: None, ports }
+    }
+
+    /// Starts the process, which then takes its time.
+    pub fn begin(&mut self) -> Result<(), Failure> {
+        // The last one's socket.
+        let _ = std::fs::remove_file(&self.socket);
+        let (life, its) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let stdin = match &self.listener {
+            Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?)),
+            None => Stdio::null(),
+        };
+        let log = File::create(&self.log).with_context(|| format!("cannot write {}", self.log.display()))?;
+        let mut command = start::process("solo", &self.args.name, Some(&self.name), &self.args.live);
+        command.stdin(stdin).stdout(OwnedFd::from(its)).stderr(log).process_group(0);
+        let child = command.spawn().with_context(|| format!("cannot start a process for `{}`", self.name))?;
+        self.roster.enter(&self.name, child.id())?;
+        self.process = Some(Process { child, life });
+        self.why = None;
+        Ok(())
+    }
+
+    /// Waits until the process runs its switch.
+    pub fn wait(&mut self) -> Result<(), Failure> {
+        let Some(process) = &mut self.process else { return Ok(()) };
+        let mut line = String::new();
+        process.life.set_read_timeout(Some(BEGIN)).context("cannot wait for a process")?;
+        let _ = BufReader::new((&process.life).take(64)).read_line(&mut line);
+        if line.trim() == solo::READY {
+            return Ok(());
+        }
+        self.kill();
+        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let said = said.trim().trim_start_matches("error: ");
+        Err(anyhow!("`{}` did not start{}{said}", self.name, if said.is_empty() { "" } else { ": " }).into())
+    }
+
+    /// Looks after the process until it is told to stop, or nobody is left to tell it.
+    pub fn run(mut self, orders: &Receiver<Order>) {
+        loop {
+            match orders.recv_timeout(LOOK) {
+                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return self.end(),
+                Ok(order) => self.obey(order),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some(process) = &mut self.process
+                && let Ok(Some(status)) = process.child.try_wait()
+            {
+                self.process = None;
+                self.why = Some(cause(status));
+            }
+            if let (None, Some(listener)) = (&self.process, &self.listener) {
+                controlled::turn_away(listener);
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Fail(true) => {
+                self.kill();
+                self.why = None;
+            }
+            Order::Fail(false) if self.process.is_some() => {}
+            Order::Fail(false) => self.again(),
+            Order::Link { port, up } => {
+                self.ports.entry(port).and_modify(|told| told.up = up);
+                // A process that is gone is told when it is there again.
+                let _ = self.ask(&Request::Port { port, up });
+            }
+            Order::Slow { port, by_ns } => {
+                self.ports.entry(port).and_modify(|told| told.by_ns = by_ns);
+                let _ = self.ask(&Request::Slow { port, by_ns });
+            }
+            Order::Status(to) => {
+                // Whoever asked may be gone.
+                let _ = to.send(self.status());
+            }
+            // Captures are the process's own.
+            Order::Capture { .. } | Order::Stop => {}
+        }
+    }
+
+    /// Starts the process anew; what its ports were told holds.
+    fn again(&mut self) {
+        if let Err(failure) = self.begin().and_then(|()| self.wait()) {
+            self.kill();
+            self.why = failure.sentence();
+            return;
+        }
+        for (port, told) in self.ports.clone() {
+            if !told.up {
+                let _ = self.ask(&Request::Port { port, up: false });
+            }
+            if told.by_ns > 0 {
+                let _ = self.ask(&Request::Slow { port, by_ns: told.by_ns });
+            }
+        }
+    }
+
+    fn status(&mut self) -> Status {
+        let pid = self.process.as_ref().map(|process| process.child.id());
+        let answer = pid.and_then(|_| self.ask(&Request::Status).ok());
+        if let Some(status) = answer.and_then(|answer| serde_json::from_value(answer).ok()) {
+            return Status { pid, ..status };
+        }
+        let ports = self.ports.iter().map(|(port, told)| PortStatus { port: *port, up: told.up, ..Default::default() });
+        let why = self.why.clone().or(pid.map(|_| "it does not answer".to_owned()));
+        Status { failed: true, why, pid, ports: ports.collect(), counters: Vec::new() }
+    }
+
+    fn ask(&self, request: &Request) -> Result<Value, Failure> {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = UnixStream::connect(&self.socket)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(request.line().as_bytes())?;
+            let mut answer = String::new();
+            BufReader::new(stream).read_line(&mut answer)?;
+            Ok(answer)
+        };
+        Answer::read(&ask()?)
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // It may have ended by itself.
+            let _ = process.child.kill();
+            let _ = process.child.wait();
+        }
+    }
+
+    /// Ends the process: by itself when its life is closed, else by force.
+    fn end(mut self) {
+        let Some(Process { mut child, life }) = self.process.take() else { return };
+        drop(life);
+        let asked = Instant::now();
+        while asked.elapsed() < PATIENCE {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a process came to its end.
+fn cause(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("its process was ended by signal {signal}"),
+        (None, code) => format!("its process ended with code {}", code.unwrap_or(0)),
+    }
+}

@@ -1,0 +1,96 @@
+//! The P4Runtime server of a switch in a live network.
+//!
+//! The socket was opened before the process went into the network's namespace, so controllers reach it where everything
+//! else of the machine is. It outlives the switch: while that is down, whoever connects is turned away.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use anyhow::Context;
+use ir::Program;
+use p4runtime::{Listening, Server, Settings, Teller};
+use switch::{Frame, Notification, Time};
+use v1model::Switch;
+
+use super::super::endpoints::Served;
+use super::super::network::Network;
+use crate::control::Turns;
+use crate::forward::Control;
+use crate::output::Failure;
+
+/// Where controllers of a switch connect.
+pub struct Door {
+    listener: TcpListener,
+    network: Arc<Network>,
+    at: usize,
+    seed: u64,
+    served: Served,
+}
+
+/// The server of a switch that runs; its clients are cut off when this is dropped.
+pub struct Controlled {
+    _listening: Listening,
+    teller: Teller,
+    pub turns: Turns,
+}
+
+/// Takes the address of a server, in the namespace in which this is called.
+pub fn bind(served: &Served) -> Result<TcpListener, Failure> {
+    let address = served.address;
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot serve P4Runtime at {address}; begin somewhere else: --p4runtime 127.0.0.1:50100, for example")
+    })?;
+    listener.set_nonblocking(true).context("cannot set a socket up")?;
+    Ok(listener)
+}
+
+impl Door {
+    /// The door of the switch at a place of the network.
+    pub fn new(listener: TcpListener, network: Arc<Network>, at: usize, seed: u64, served: Served) -> Door {
+        Door { listener, network, at, seed, served }
+    }
+
+    /// Serves controllers of a switch that starts.
+    pub fn open(&self, switch: &Switch) -> Result<Controlled, Failure> {
+        let (network, at, seed) = (Arc::clone(&self.network), self.at, self.seed);
+        let builder = Arc::new(move |program| network.switch_for(at, seed, program));
+        let (way, turns) = crate::control::turns(builder)?;
+        let config = switch.config();
+        let settings = Settings {
+            device_id: self.served.device_id,
+            ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
+        };
+        let server = match self.network.pipeline(at) {
+            Some(pipeline) => Server::new(settings).with_pipeline(pipeline, switch),
+            None => Server::new(settings),
+        };
+        let listener = self.listener.try_clone().context("cannot share a socket")?;
+        let listening = p4runtime::listen_on(server, way.handle, way.notified, listener);
+        let listening = listening.map_err(anyhow::Error::from)?;
+        Ok(Controlled { _listening: listening, teller: way.teller, turns })
+    }
+
+    /// Turns whoever waits away: the switch is down.
+    pub fn turn_away(&self) {
+        turn_away(&self.listener);
+    }
+}
+
+/// Closes every connection that waits to be taken.
+pub fn turn_away(listener: &TcpListener) {
+    while let Ok((connection, _)) = listener.accept() {
+        drop(connection);
+    }
+}
+
+impl Controlled {
+    /// Lets controllers change the switch.
+    pub fn poll(&mut self, now: u64, switch: &mut Switch, output: &mut Vec<Frame>) {
+        self.turns.poll(Time::from_ns(now), switch, output);
+    }
+
+    /// Passes on what the switch told.
+    pub fn tell(&self, program: &Arc<Program>, told: Vec<Notification>) {
+        self.teller.tell(program, told);
+    }
+}

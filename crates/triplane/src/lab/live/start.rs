@@ -1,0 +1,40 @@
+//! Starting the processes of a network: this program again, with other words.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use super::super::args::LiveArgs;
+
+/// This program. The link leads to it even when the file has been replaced since.
+const OWN: &str = "/proc/self/exe";
+
+/// A command that runs `triplane lab` with one of its hidden subcommands, for a network or one switch of it.
+pub fn process(subcommand: &str, name: &str, switch: Option<&str>, args: &LiveArgs) -> Command {
+    let mut command = Command::new(OWN);
+    command.arg0("triplane").args(["lab", subcommand, "--name", name]);
+    if let Some(switch) = switch {
+        command.args(["--switch", switch]);
+    }
+    command.args(words(args));
+    command
+}
+
+fn words(args: &LiveArgs) -> Vec<OsString> {
+    let LiveArgs { topology, seed, interpret, isolate, p4runtime } = args;
+    let mut words: Vec<OsString> = vec!["--seed".into(), seed.to_string().into()];
+    if let Some(program) = &topology.program {
+        words.extend(["--program".into(), program.into()]);
+    }
+    if *interpret {
+        words.push("--interpret".into());
+    }
+    if *isolate {
+        words.push("--isolate".into());
+    }
+    if let Some(address) = p4runtime {
+        words.extend(["--p4runtime".into(), address.to_string().into()]);
+    }
+    words.extend(["--".into(), (&topology.topology).into()]);
+    words
+}

@@ -1,0 +1,107 @@
+//! Starting a network: everything is checked, the holder is started, and then it is waited for.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use v1model::Executor;
+
+use super::super::args::UpArgs;
+use super::super::network::{Live, Network, Wanted};
+use super::room::{self, Room};
+use super::{holder, start};
+use crate::output::{Failure, Output};
+
+/// How often it is looked whether somebody pressed Ctrl-C.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long the holder may take to undo what it began.
+const UNDO: Duration = Duration::from_secs(10);
+
+/// `triplane lab up`: checks everything, starts the holder, and waits until the network stands.
+pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
+    let live = &args.live;
+    // Everything wrong with the files is told here, before anything is made.
+    let wanted = Wanted { executor: Executor::Interpreter, live: Some(Live { p4runtime: live.p4runtime, only: None }) };
+    let network = Network::load_for(&live.topology, &wanted, output)?;
+    let name = room::name(&live.topology.topology, args.name.as_deref())?;
+    if let Some(room) = Room::find(&name)? {
+        return Err(room.is_up_already());
+    }
+    let began = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
+    }
+    let mut command = start::process("hold", &name, None, live);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().context("cannot start the process that holds the network")?;
+    let said = last_line(&mut child, &stop, output);
+    if said.as_deref() != Some(holder::READY) {
+        return Err(undone(child, said.is_none(), output));
+    }
+    let took = began.elapsed();
+    output.print(&format!("lab {name}: {} up in {:.2} s\n", network.describe(), took.as_secs_f64()))?;
+    for (switch, served) in network.topology.switches.iter().zip(&network.endpoints) {
+        if let Some(served) = served {
+            output
+                .print(&format!("{}: P4Runtime on {}, device {}\n", switch.name, served.address, served.device_id))?;
+        }
+    }
+    let first = network.topology.hosts.first().map_or("h1", |host| host.name.as_str());
+    output.note(&format!("try: triplane lab exec {first} ip addr; triplane lab status; triplane lab down"));
+    Ok(())
+}
+
+/// The last line that the holder says while it starts; empty if it ends without a word. Its notes are passed on. `None`
+/// if somebody pressed Ctrl-C before.
+fn last_line(child: &mut Child, stop: &AtomicBool, output: &Output) -> Option<String> {
+    let stdout = child.stdout.take()?;
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        // Nobody may be waiting any more.
+        while lines.next().is_some_and(|line| sender.send(line.clone()).is_ok() && line.starts_with(holder::NOTE)) {}
+    });
+    loop {
+        match lines.recv_timeout(LOOK) {
+            Ok(line) => match line.strip_prefix(holder::NOTE) {
+                Some(note) => output.note(note),
+                None => return Some(line),
+            },
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Some(String::new()),
+        }
+    }
+}
+
+/// Why there is no network; what was begun has been undone when this returns.
+fn undone(mut child: Child, stopped: bool, output: &Output) -> Failure {
+    if stopped {
+        let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        let asked = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && asked.elapsed() < UNDO {
+            std::thread::sleep(LOOK);
+        }
+        // With the process all that it made is gone.
+        let _ = child.kill();
+        let _ = child.wait();
+        output.note("stopped; nothing is left of it");
+        return Failure::Environment(anyhow!("the network was not started"));
+    }
+    match child.wait_with_output() {
+        Ok(done) => {
+            let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            let said = said.strip_prefix("error: ").unwrap_or(&said).to_owned();
+            anyhow!("{}", if said.is_empty() { "the network did not start".to_owned() } else { said }).into()
+        }
+        Err(error) => anyhow::Error::from(error).context("cannot wait for the holder").into(),
+    }
+}
