@@ -2,166 +2,64 @@
 
 use std::marker::PhantomData;
 
-use engine::{Now, Objects, Requested};
-use ir::{LocId, SlotId};
+use engine::{Colour, Now, Objects};
+use ir::SlotId;
 
 use crate::calls::Host;
-use crate::compiled::{Compiled, Outcome, outcome};
-use crate::layout::{SlotLayout, word};
-use crate::packet::{Packet, copy_words_at, out, zero_words_at};
-use crate::scout::BATCH;
+use crate::compiled::{Compiled, Loop, Outcome, outcome};
+use crate::layout::word;
+use crate::lent::Lent;
+use crate::packet::{Packet, out};
+use crate::scout::{self, BATCH, row};
 
-/// A packet of a batch, before and after code runs on it.
+/// Packets that a fresh unit runs on one after the other.
 ///
-/// It is made anew for each packet, so it is a few addresses and no more.
+/// They are [put in](Batch::push), then [run](Batch::run). Where packets are in the end, and the unit's results, can be
+/// asked for by their numbers in the batch.
 #[derive(Debug)]
-pub struct Turn<'a> {
-    slots: &'a [SlotLayout],
-    /// The packet's frame, whose layout `slots` is of.
-    frame: *mut u64,
-    packet: *mut Packet,
-    /// The buffer that the packet lies in.
-    base: *mut u8,
-    len: usize,
-    _borrowed: PhantomData<&'a mut Packet>,
+pub struct Batch<'a> {
+    compiled: &'a Compiled,
+    unit: usize,
+    packet: &'a mut Packet,
+    /// The memory of the batch, which is the packet's otherwise: see [`crate::scout`].
+    rows: Vec<u64>,
+    /// How many packets there are, and how many of them have run.
+    count: usize,
+    done: usize,
+    /// Whether the packet that ran last is whole in the frame.
+    stopped: bool,
+    _buffers: PhantomData<&'a mut [u8]>,
 }
 
-impl Turn<'_> {
-    /// A control word.
-    #[inline(always)]
-    fn control(&self, at: usize) -> u64 {
-        debug_assert!(at < word::COUNT);
-        // SAFETY: frames begin with control words, and nothing else uses this one as long as the turn lasts.
-        unsafe { self.frame.add(at).read() }
-    }
-
-    /// The low 64 bits of a slot.
-    #[inline]
-    pub fn slot_word(&self, slot: SlotId) -> u64 {
-        let layout = &self.slots[slot.as_u32() as usize];
-        // SAFETY: every slot has at least one word of the frame.
-        unsafe { self.frame.add(layout.word as usize).read() }
-    }
-
-    /// Sets a slot of up to 64 bits to a number, cut to the slot's width.
-    #[inline]
-    pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
-        let layout = &self.slots[slot.as_u32() as usize];
-        // SAFETY: every slot has at least one word of the frame.
-        unsafe { self.frame.add(layout.word as usize).write(value & layout.mask) };
-    }
-
-    /// Whether anything was asked for.
-    #[inline]
-    pub fn has_requests(&self) -> bool {
-        self.control(word::ASKED) != 0
-    }
-
-    /// Takes what was asked for.
-    pub fn take_requests(&mut self) -> Vec<(Requested, LocId)> {
-        // SAFETY: see `control`; the packet is valid and not in use otherwise.
-        unsafe {
-            self.frame.add(word::ASKED).write(0);
-            std::mem::take(&mut (*self.packet).requests)
-        }
-    }
-
-    /// The parser's error.
-    #[inline]
-    pub fn parser_error(&self) -> u32 {
-        self.control(word::ERROR) as u32
-    }
-
-    /// Where in its buffer the packet that leaves begins; `None` if it is not there.
-    #[inline]
-    pub fn output_start(&self) -> Option<usize> {
-        match self.control(word::OUT) {
-            out::EMITTED | out::REPLACED => None,
-            at => Some((at - self.base as u64) as usize),
-        }
-    }
-
-    /// The packet that leaves, in a buffer of its own, if it did not find room in its own.
-    pub fn replaced(&self) -> Option<Vec<u8>> {
-        // SAFETY: the packet is valid, and nothing but this turn uses it.
-        let packet = unsafe { &*self.packet };
-        match self.control(word::OUT) {
-            out::REPLACED => Some(packet.replaced.clone()),
-            out::EMITTED => {
-                // SAFETY: the buffer is borrowed as long as the turn lasts, and no code runs on it.
-                let buffer = unsafe { std::slice::from_raw_parts(self.base, self.len) };
-                let length = self.control(word::LENGTH) as usize;
-                let payload = (self.control(word::CURSOR) as usize).div_ceil(8);
-                let mut whole = packet.emitted.as_bytes().to_vec();
-                whole.extend_from_slice(&buffer[buffer.len() - length + payload..]);
-                Some(whole)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Packets of a batch in turn: what all of them share.
-struct Lane<'a> {
-    slots: &'a [SlotLayout],
-    packet: *mut Packet,
-    frame: *mut u64,
-    /// Where in a buffer the packet begins.
-    start: usize,
-    /// The words that `begin` sets slots among, and their copies of all packets of a chunk, if those are held.
-    inputs: *mut u64,
-    input_words: usize,
-    held: Option<*mut u64>,
-    /// Whether a packet leaves more traces in the frame than words tell of.
-    traces: bool,
-}
-
-impl<'a> Lane<'a> {
-    #[inline(always)]
-    fn set(&self, at: usize, value: u64) {
-        debug_assert!(at < word::COUNT);
-        // SAFETY: frames begin with control words, and no reference to the frame is in use while a lane is.
-        unsafe { self.frame.add(at).write(value) };
-    }
-
-    /// Puts a packet in place. Returns its turn.
-    #[inline(always)]
-    fn place(&self, buffer: &mut [u8]) -> Turn<'a> {
-        let (base, len) = (buffer.as_mut_ptr(), buffer.len());
-        let length = len.checked_sub(self.start).expect("packets begin within their buffers");
-        self.set(word::PACKET, base as u64 + self.start as u64);
-        self.set(word::LENGTH, length as u64);
-        Turn { slots: self.slots, frame: self.frame, packet: self.packet, base, len, _borrowed: PhantomData }
-    }
-
-    /// Forgets what the packet before left behind.
-    #[inline(always)]
-    fn clear(&self) {
-        // SAFETY: as in `set`; the packet is valid, and nothing else of it is in use between two packets.
-        unsafe {
-            if self.traces || self.frame.add(word::ASKED).read() != 0 || (*self.packet).emitted.len_bits() > 0 {
-                (*self.packet).clear_traces();
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn zero_inputs(&self) {
-        // SAFETY: the words are some of the frame's; see `set`.
-        unsafe { zero_words_at(self.inputs, self.input_words) };
-    }
+/// What a call of [`Batch::run`] came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The packets that came to their end.
+    pub done: std::ops::Range<usize>,
+    /// Whether the batch stopped at the packet behind them: there is more to do for it.
+    pub stopped: bool,
 }
 
 impl Compiled {
-    /// Runs a fresh unit on packets one after the other, which lie `start` bytes into their buffers. `begin` sets slots
-    /// before, `end` looks at what came of it; both get the number of the packet. `packet` lends its frame.
-    ///
-    /// Up to 32 packets are looked at before the first of them runs, so that their lookups share the wait for memory:
-    /// `begin` may be called for all of them before `end` is called for the first. Each is called once a packet and in
-    /// order.
+    /// A batch without packets for a fresh unit. `packet` lends its frame; whatever it was is gone afterwards.
     ///
     /// # Panics
-    /// If there is no such unit, it is not fresh, `packet` is another program's, or `start` is beyond a buffer.
+    /// If there is no such unit, it is not fresh or has no results, or `packet` is another program's.
+    pub fn batch<'a>(&'a self, unit: usize, packet: &'a mut Packet) -> Batch<'a> {
+        assert!(std::sync::Arc::ptr_eq(self.shape(), packet.shape()), "the packet was made by this program");
+        let notes = &self.batches(unit).expect("a fresh unit with results runs on batches").notes;
+        packet.restart(Vec::new(), 0);
+        let mut rows = std::mem::take(&mut packet.rows);
+        rows.resize(notes.words, 0);
+        Batch { compiled: self, unit, packet, rows, count: 0, done: 0, stopped: false, _buffers: PhantomData }
+    }
+
+    /// Runs a fresh unit on packets one after the other, which lie `start` bytes into their buffers. `given` are slots that
+    /// have the same value for all. `end` gets the number of each packet, in order, and what came of it; of packets that
+    /// there is more to do for it gets the whole. `packet` lends its frame.
+    ///
+    /// # Panics
+    /// If there is no such unit, it is not fresh or has no results, `packet` is another program's, or `start` is beyond a buffer.
     #[allow(clippy::too_many_arguments, reason = "a packet's way in one call")]
     pub fn run_batch<B: AsMut<[u8]>>(
         &self,
@@ -171,83 +69,261 @@ impl Compiled {
         now: Now,
         buffers: &mut [B],
         start: usize,
-        mut begin: impl FnMut(usize, &mut Turn<'_>),
-        mut end: impl FnMut(usize, &mut Turn<'_>, Outcome),
+        given: &[(SlotId, u64)],
+        mut end: impl FnMut(usize, Ended<'_>, Option<&mut Lent<'_>>),
     ) {
-        assert!(self.is_fresh(unit), "packets of a batch begin with a fresh unit");
-        assert!(std::sync::Arc::ptr_eq(self.shape(), packet.shape()), "the packet was made by this program");
-        objects.advance_clock(now.ns);
-        packet.restart(Vec::new(), 0);
-        let shape = &**self.shape();
-        let code = self.code(unit);
-        let scout = self.scout(unit);
-        let stride = scout.map_or(0, |(_, notes)| notes.stride);
-        packet.notes.resize(stride * BATCH, 0);
-        let (inputs_begin, inputs_end) = shape.layout.inputs;
-        let input_words = (inputs_end - inputs_begin) as usize;
-        let holds = scout.is_some_and(|(_, notes)| notes.takes_inputs);
-        packet.held.resize(if holds { input_words * BATCH } else { 0 }, 0);
-        let traces = !packet.colours.is_empty() || !shape.kept_headers.is_empty();
-        let packet: *mut Packet = packet;
-        // SAFETY: `packet` was a reference a moment ago. What the host lends is used by code while it runs, what a turn
-        // shows by `begin` and `end` before and after, and everything else for the length of a statement.
-        let mut host = unsafe { Host::new(shape, packet, std::ptr::null_mut(), objects, now.ns) };
-        let host: *mut Host<'_> = &raw mut host;
-        // SAFETY: as above; all of these are parts of the frame, and vectors that are not resized below.
-        let (frame, inputs, no_notes, notes_at, held) = unsafe {
-            let frame = (*packet).frame.as_mut_ptr();
-            let notes = (*packet).notes.as_mut_ptr();
-            let held = holds.then(|| (*packet).held.as_mut_ptr());
-            (frame, frame.add(inputs_begin as usize), frame.add(shape.layout.no_notes as usize), notes, held)
-        };
-        let slots = &shape.layout.slots[..];
-        let lane = Lane { slots, packet, frame, start, inputs, input_words, held, traces };
-        lane.set(word::HOST, host as u64);
-        let (first_note, note_step) = if scout.is_some() { (notes_at, stride) } else { (no_notes, 0) };
         let mut first = 0;
         for buffers in buffers.chunks_mut(BATCH) {
-            if let Some((scout, notes)) = scout {
-                for (number, buffer) in buffers.iter_mut().enumerate() {
-                    let mut turn = lane.place(buffer.as_mut());
-                    if let Some(held) = lane.held {
-                        lane.zero_inputs();
-                        begin(first + number, &mut turn);
-                        // SAFETY: `held` has the words of a whole batch; see `Lane::set`.
-                        unsafe { copy_words_at(inputs, held.add(number * input_words), input_words) };
-                    }
-                    // SAFETY: as in `Compiled::run_at`; a scout writes to its notes alone, of which there are `stride`.
-                    unsafe { scout(frame, notes_at.add(number * stride)) };
-                }
-                // SAFETY: see `host`; the notes are those of this many packets.
-                let (words, objects) =
-                    unsafe { (std::slice::from_raw_parts_mut(notes_at, buffers.len() * stride), &*(*host).objects) };
-                crate::scout::ask(notes, words, objects);
+            let mut batch = self.batch(unit, packet);
+            for (slot, value) in given {
+                batch.set_slot_to(*slot, *value);
             }
-            for (number, buffer) in buffers.iter_mut().enumerate() {
-                let mut turn = lane.place(buffer.as_mut());
-                lane.set(word::OUT, out::EMITTED);
-                lane.set(word::NOTES, first_note.wrapping_add(number * note_step) as u64);
-                lane.clear();
-                match lane.held {
-                    // SAFETY: see above.
-                    Some(held) => unsafe { copy_words_at(held.add(number * input_words), inputs, input_words) },
-                    None => {
-                        lane.zero_inputs();
-                        begin(first + number, &mut turn);
-                    }
-                }
-                // SAFETY: see `host`; no code runs now.
-                unsafe { (*host).buffer = turn.base };
-                // SAFETY: as in `Compiled::run_at`; the packet is the buffer from `start` on, borrowed exclusively.
-                let ending = unsafe { code(frame) };
-                // SAFETY: frames begin with control words.
-                let outcome = outcome(unsafe { &*frame.cast() }, ending);
-                end(first + number, &mut turn, outcome);
+            let count = buffers.len();
+            for buffer in buffers {
+                batch.push(buffer.as_mut(), start);
             }
-            first += buffers.len();
+            batch.look_ahead(objects, now);
+            while batch.done < count {
+                let Progress { done, stopped } = batch.advance(objects, now);
+                for number in done.clone() {
+                    end(first + number, batch.ended(number), None);
+                }
+                if stopped {
+                    let (ended, mut whole) = batch.both(done.end);
+                    end(first + done.end, ended, Some(&mut whole));
+                }
+            }
+            first += count;
         }
-        // Nothing of the buffers stays in reach.
-        // SAFETY: see `host`.
-        unsafe { &mut *packet }.take_data();
+    }
+}
+
+impl<'a> Batch<'a> {
+    fn code(&self) -> &'a Loop {
+        self.compiled.batches(self.unit).expect("the unit runs on batches")
+    }
+
+    /// Sets a slot of up to 64 bits to a number, cut to the slot's width, for all packets: one of those that the plan says
+    /// are given.
+    ///
+    /// # Panics
+    /// If the batch has begun to run.
+    #[inline]
+    pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
+        assert_eq!(self.done, 0, "slots are set before packets run");
+        self.packet.set_slot_to(slot, value);
+    }
+
+    /// Adds the packet that begins `start` bytes into `buffer` and ends with it; what lies before is room for headers.
+    /// Returns its number.
+    ///
+    /// # Panics
+    /// If there are 32 packets, the batch has begun to run, or `start` is beyond the buffer.
+    #[inline]
+    pub fn push(&mut self, buffer: &'a mut [u8], start: usize) -> usize {
+        assert!(self.count < BATCH && self.done == 0, "a batch has room until it runs");
+        let length = buffer.len().checked_sub(start).expect("packets begin within their buffers");
+        let base = buffer.as_mut_ptr();
+        let size = self.code().notes.row;
+        let row = &mut self.rows[self.count * size..][..row::RESULTS];
+        row[row::PACKET] = base as u64 + start as u64;
+        row[row::LENGTH] = length as u64;
+        row[row::BUFFER] = base as u64;
+        self.count += 1;
+        self.count - 1
+    }
+
+    /// How many packets there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Runs packets in order until all are done, or one has to be looked at whole: by [`Batch::stopped`], before the next
+    /// call goes on behind it.
+    pub fn run(&mut self, objects: &mut Objects, now: Now) -> Progress {
+        // Whoever had the objects since may have changed tables, so what was noted may be gone.
+        self.look_ahead(objects, now);
+        self.advance(objects, now)
+    }
+
+    /// The addresses that code takes: of the frame, and of the memory of the batch.
+    fn memory(&mut self) -> (*mut u64, *mut u64) {
+        (self.packet.frame.as_mut_ptr(), self.rows.as_mut_ptr())
+    }
+
+    /// Asks tables for what packets will look up that have not run yet.
+    fn look_ahead(&mut self, objects: &mut Objects, now: Now) {
+        let Loop { scout, notes, .. } = self.code();
+        let Some(scout) = scout else { return };
+        if self.done == self.count {
+            return;
+        }
+        if self.done == 0 {
+            self.host(objects, now, |frame, memory, count| {
+                // SAFETY: the code was generated for a validated program and memory of this layout, where the rows of so
+                // many packets say where they lie. It reads these, the frame and what the host lends, and writes to the
+                // memory alone; all of it is borrowed exclusively meanwhile.
+                unsafe { scout(frame, memory, count * 8) };
+            });
+        }
+        scout::ask(notes, &mut self.rows, self.done, self.count, objects);
+    }
+
+    /// Has code run while everything is lent to it.
+    #[inline(always)]
+    fn host<R>(&mut self, objects: &mut Objects, now: Now, work: impl FnOnce(*mut u64, *mut u64, usize) -> R) -> R {
+        objects.advance_clock(now.ns);
+        let packet: *mut Packet = self.packet;
+        // SAFETY: the packet is borrowed exclusively, and nothing else of it but frame and rows is used while code runs.
+        let mut host = unsafe { Host::new(self.compiled.shape(), packet, objects, now.ns) };
+        let (frame, memory) = self.memory();
+        // SAFETY: frames begin with control words.
+        unsafe { frame.add(word::HOST).write(&raw mut host as u64) };
+        work(frame, memory, self.count)
+    }
+
+    /// Runs packets with what is noted, which holds since nobody else had the objects.
+    fn advance(&mut self, objects: &mut Objects, now: Now) -> Progress {
+        let code = self.code().code;
+        if std::mem::take(&mut self.stopped) {
+            self.clear();
+        } else if self.done == 0 {
+            let given = self.packet.given_words();
+            self.packet.given.clear();
+            self.packet.given.extend_from_slice(&self.packet.frame[given]);
+        }
+        let first = self.done;
+        // Colours belong to one packet.
+        let step = if self.packet.colours.is_empty() { BATCH } else { 1 };
+        while self.done < self.count && !self.stopped {
+            let (from, to) = (self.done, self.count.min(self.done + step));
+            // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
+            // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is borrowed
+            // exclusively meanwhile. There is one packet at least.
+            let at = self.host(objects, now, |frame, memory, _| unsafe { code(frame, memory, from * 8, to * 8) }) / 8;
+            self.stopped = at < to;
+            self.done = at + usize::from(self.stopped);
+            if !self.packet.colours.is_empty() && !self.stopped {
+                self.packet.colours.fill(Colour::Green);
+            }
+        }
+        self.packet.primed = self.stopped;
+        Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
+    }
+
+    /// Forgets what the packet left behind that stopped the batch.
+    #[cold]
+    fn clear(&mut self) {
+        self.packet.clear_traces();
+        let given = self.packet.given_words();
+        self.packet.frame[given].copy_from_slice(&self.packet.given);
+    }
+
+    /// What came of a packet that has run.
+    ///
+    /// # Panics
+    /// If there is no such packet.
+    #[inline(always)]
+    pub fn ended(&self, number: usize) -> Ended<'_> {
+        let size = self.code().notes.row;
+        let blame = self.packet.frame[word::BLAME] as u32;
+        Ended::new(&self.rows[number * size..][..size], blame)
+    }
+
+    /// The packet that the batch stopped at.
+    ///
+    /// # Panics
+    /// If the batch did not stop.
+    pub fn stopped(&mut self) -> Lent<'_> {
+        assert!(self.stopped, "the batch stopped at a packet");
+        self.both(self.done - 1).1
+    }
+
+    /// What came of the packet that the batch stopped at, and all of it.
+    fn both(&mut self, number: usize) -> (Ended<'_>, Lent<'_>) {
+        let size = self.code().notes.row;
+        let blame = self.packet.frame[word::BLAME] as u32;
+        let ended = Ended::new(&self.rows[number * size..][..size], blame);
+        let start = (ended.row[row::PACKET] - ended.row[row::BUFFER]) as usize;
+        let whole = Lent {
+            compiled: self.compiled,
+            packet: self.packet,
+            base: ended.row[row::BUFFER] as *mut u8,
+            len: start + ended.length(),
+            start,
+            primed: true,
+            stays: true,
+            _buffer: PhantomData,
+        };
+        (ended, whole)
+    }
+}
+
+impl Drop for Batch<'_> {
+    /// Nothing of the buffers stays in reach.
+    #[inline]
+    fn drop(&mut self) {
+        self.packet.take_data();
+        self.packet.clear_traces();
+        self.packet.rows = std::mem::take(&mut self.rows);
+    }
+}
+
+/// What came of a packet of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended<'b> {
+    row: &'b [u64; row::RESULTS],
+    results: &'b [u64],
+    blame: u32,
+}
+
+impl<'b> Ended<'b> {
+    #[inline(always)]
+    fn new(row: &'b [u64], blame: u32) -> Ended<'b> {
+        let (row, results) = row.split_first_chunk().expect("a row has these words");
+        Ended { row, results, blame }
+    }
+
+    /// How the unit ended.
+    #[inline(always)]
+    pub fn outcome(&self) -> Outcome {
+        let ending = self.row[row::ENDING];
+        outcome(ending & 0xff, (ending >> 8) as usize, self.blame)
+    }
+
+    /// The low 64 bits of a result, by the place of its slot in the unit's list.
+    ///
+    /// # Panics
+    /// If there is no such result.
+    #[inline(always)]
+    pub fn result(&self, result: usize) -> u64 {
+        self.results[result]
+    }
+
+    /// The parser's error, an index into [`ir::Program::errors`].
+    #[inline(always)]
+    pub fn parser_error(&self) -> u32 {
+        self.row[row::ERROR] as u32
+    }
+
+    /// How many bytes the packet had when it came in.
+    #[inline(always)]
+    pub fn length(&self) -> usize {
+        self.row[row::LENGTH] as usize
+    }
+
+    /// Where in its buffer the packet begins that leaves; `None` if it is not there.
+    #[inline(always)]
+    pub fn output_start(&self) -> Option<usize> {
+        match self.row[row::OUT] {
+            out::EMITTED | out::REPLACED => None,
+            at => Some((at - self.row[row::BUFFER]) as usize),
+        }
     }
 }

@@ -11,7 +11,6 @@ use ir::{
 
 use crate::layout::{Layout, word};
 use crate::packet::{Packet, Shape, out};
-use crate::scout;
 
 /// What a run lends to the functions here.
 pub(crate) struct Host<'a> {
@@ -23,8 +22,6 @@ pub(crate) struct Host<'a> {
     pub colours: *mut Vec<Colour>,
     pub emitted: *mut BitString,
     pub replaced: *mut Vec<u8>,
-    /// The first byte of the buffer that the packet is in.
-    pub buffer: *mut u8,
     pub now_ns: u64,
     pub covered: *mut BitString,
     /// Memory for headers on their way from one place to another.
@@ -32,18 +29,12 @@ pub(crate) struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// The host of runs on a packet, whose buffer begins at `buffer`.
+    /// The host of runs on a packet.
     ///
     /// # Safety
     /// `packet` is valid, and nothing else of it but its frame is in use while code runs.
     #[inline]
-    pub unsafe fn new(
-        shape: &'a Shape,
-        packet: *mut Packet,
-        buffer: *mut u8,
-        objects: &'a mut Objects,
-        now_ns: u64,
-    ) -> Host<'a> {
+    pub unsafe fn new(shape: &'a Shape, packet: *mut Packet, objects: &'a mut Objects, now_ns: u64) -> Host<'a> {
         // SAFETY: by the caller's promise `packet` is valid; no reference is made.
         unsafe {
             Host {
@@ -54,7 +45,6 @@ impl<'a> Host<'a> {
                 colours: &raw mut (*packet).colours,
                 emitted: &raw mut (*packet).emitted,
                 replaced: &raw mut (*packet).replaced,
-                buffer,
                 now_ns,
                 covered: &raw mut (*packet).covered,
                 moved: &raw mut (*packet).moved,
@@ -160,12 +150,11 @@ mod functions {
         }
 
         /// Counts what a note says was found. Returns the address of the record of what is to run.
-        fn apply_noted(frame: *mut u64, table: u64, note: *const u64) -> u64 {
+        fn apply_noted(frame: *mut u64, table: u64, found: u64) -> u64 {
             let host = unsafe { host(frame) };
             let bytes = unsafe { frame.add(word::LENGTH).read() };
             let id = TableId::from_u32(table as u32);
-            let found = unsafe { note.add(scout::FOUND).read() } as u32;
-            let (record, colour) = host.objects.apply_found(id, found, bytes, host.now_ns);
+            let (record, colour) = host.objects.apply_found(id, found as u32, bytes, host.now_ns);
             if let Some((meter, colour)) = colour {
                 unsafe { (&mut *host.colours)[meter.as_u32() as usize] = colour };
             }
@@ -330,8 +319,9 @@ mod functions {
             }
         }
 
-        /// Puts `count` runs (address and length) of bytes in front of the payload.
-        fn assemble(frame: *mut u64, runs: *const [u64; 2], count: u64, payload: u64) {
+        /// Puts `count` runs (address and length) of bytes in front of the payload. Returns how the outgoing packet is
+        /// made: see [`out`].
+        fn assemble(frame: *mut u64, runs: *const [u64; 2], count: u64, payload: u64, buffer: u64) -> u64 {
             let host = unsafe { host(frame) };
             let runs = unsafe { std::slice::from_raw_parts(runs, count as usize) };
             let end = unsafe { frame.add(word::PACKET).read() + frame.add(word::LENGTH).read() };
@@ -347,9 +337,8 @@ mod functions {
             }
             // In front of the payload there may be room, and runs that all move one way do not run into each other.
             let total: u64 = moving.iter().map(|[_, length]| length).sum();
-            if total <= stay - host.buffer as u64 && unsafe { slide(moving, stay - total, host.buffer as u64..end) } {
-                unsafe { frame.add(word::OUT).write(stay - total) };
-                return;
+            if total <= stay - buffer && unsafe { slide(moving, stay - total, buffer..end) } {
+                return stay - total;
             }
             let (moved, replaced) = unsafe { (&mut *host.moved, &mut *host.replaced) };
             moved.clear();
@@ -357,17 +346,17 @@ mod functions {
                 let run = unsafe { std::slice::from_raw_parts(*at as *const u8, *length as usize) };
                 moved.extend_from_slice(run);
             }
-            let room = stay - host.buffer as u64;
+            let room = stay - buffer;
             if moved.len() as u64 <= room {
                 let start = stay - moved.len() as u64;
                 unsafe { std::ptr::copy_nonoverlapping(moved.as_ptr(), start as *mut u8, moved.len()) };
-                unsafe { frame.add(word::OUT).write(start) };
+                start
             } else {
                 let rest = unsafe { std::slice::from_raw_parts(stay as *const u8, (end - stay) as usize) };
                 replaced.clear();
                 replaced.extend_from_slice(moved);
                 replaced.extend_from_slice(rest);
-                unsafe { frame.add(word::OUT).write(out::REPLACED) };
+                out::REPLACED
             }
         }
 

@@ -41,8 +41,19 @@ pub enum Outcome {
 }
 
 pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
-/// A scout, which gets the frame and the packet's notes.
-pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut u64) -> u64;
+/// A unit as a loop, which gets the frame, the memory of a batch, and eight times the numbers of the first packet and of the
+/// one behind the last.
+pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut u64, usize, usize) -> usize;
+/// A scout, which gets the frame, the memory of a batch, and eight times the number of its packets.
+pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut u64, usize) -> u64;
+
+/// What runs a fresh unit on batches.
+pub(crate) struct Loop {
+    pub code: BatchCode,
+    /// There is none where no table is noted.
+    pub scout: Option<ScoutCode>,
+    pub notes: Notes,
+}
 
 /// More IR than this is not compiled.
 const MAX_NODES: usize = 400_000;
@@ -50,8 +61,8 @@ const MAX_NODES: usize = 400_000;
 /// A program in machine code.
 pub struct Compiled {
     units: Vec<Code>,
-    /// The scouts of units that apply tables.
-    scouts: Vec<Option<(ScoutCode, Notes)>>,
+    /// The loops of units that run on batches.
+    loops: Vec<Option<Loop>>,
     /// Whether each is fresh.
     fresh: Vec<bool>,
     shape: Arc<Shape>,
@@ -116,11 +127,10 @@ fn declare(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, Unsu
     Ok(ids)
 }
 
-/// The slots that a fresh unit takes from the frame: what the architecture sees, and what field lists keep.
-fn inputs(program: &Program, plan: &Plan) -> Vec<SlotId> {
+/// The slots that field lists keep.
+fn kept(program: &Program) -> Vec<SlotId> {
     let kept = program.field_lists.values().flatten();
-    let kept = kept.filter_map(|kept| if let Kept::Slot(slot) = kept { Some(*slot) } else { None });
-    plan.visible.iter().flatten().copied().chain(kept).collect()
+    kept.filter_map(|kept| if let Kept::Slot(slot) = kept { Some(*slot) } else { None }).collect()
 }
 
 /// A measure of how much code a program will become.
@@ -155,49 +165,54 @@ impl Compiled {
         if nodes(program) > MAX_NODES || actions as u64 >= RECORD_NO_ACTION {
             return Err(Unsupported::TooLarge);
         }
-        let inputs = inputs(program, plan);
-        let layout = Layout::new(program, &inputs)?;
-        let facts = Facts::new(program, &layout, plan, &inputs);
+        let is_word = |slot: &SlotId| program.slots[*slot].width <= 64;
+        assert!(plan.given.iter().all(is_word), "slots that are given have up to 64 bits");
+        let layout = Layout::new(program, &plan.given, &kept(program))?;
+        let facts = Facts::new(program, &layout, plan);
         let mut module = module(speed)?;
-        let (mut units, mut scouts) = (Vec::new(), Vec::new());
+        let (mut units, mut loops) = (Vec::new(), Vec::new());
         // From here on an error must free the code that is there already.
         let result = (|| {
             let ids = declare(&mut module)?;
             let mut names = Vec::new();
             let mut context = module.make_context();
             let mut builder = FunctionBuilderContext::new();
+            let alone = Notes::default();
             for (index, unit) in plan.units.iter().enumerate() {
                 let state = State::new(program, &facts, plan, index);
-                // Who measures tables wants each lookup where it belongs.
-                let notes = match probe {
-                    None => Notes::new(program, &layout, &inputs, unit),
-                    Some(_) => Notes::default(),
-                };
-                let id = function(&mut module, &mut context, format!("unit{index}"), 1)?;
-                let b = FunctionBuilder::new(&mut context.func, &mut builder);
-                let emit = Emit::new(b, program, &layout, &facts, &state, &mut module, &ids);
-                emit.with_probe(probe).with_notes(&notes).unit(index, &unit.steps);
-                define(&mut module, id, &mut context)?;
-                let mut scout = None;
-                if !notes.tables.is_empty() {
-                    let id = function(&mut module, &mut context, format!("scout{index}"), 2)?;
+                let mut make = |name: &str, params: usize, notes: &Notes, generate: &dyn Fn(Emit<'_, '_>)| {
+                    let id = function(&mut module, &mut context, format!("{name}{index}"), params)?;
                     let b = FunctionBuilder::new(&mut context.func, &mut builder);
-                    let emit = Emit::new(b, program, &layout, &facts, &state, &mut module, &ids);
-                    emit.scout(&notes, &unit.steps);
+                    let emit = Emit::new(b, program, &layout, &facts, &state, notes, &mut module, &ids);
+                    generate(emit);
                     define(&mut module, id, &mut context)?;
-                    scout = Some((id, notes));
+                    Ok::<FuncId, Unsupported>(id)
+                };
+                let id = make("unit", 1, &alone, &|emit| emit.with_probe(probe).unit(index, &unit.steps))?;
+                let mut batched = None;
+                if unit.fresh && unit.results.is_some() {
+                    // Who measures tables wants each lookup where it belongs.
+                    let notes = Notes::new(program, &layout, unit, probe.is_none());
+                    let id = make("batch", 4, &notes, &|emit| emit.with_probe(probe).batch(index, &unit.steps))?;
+                    let mut scout = None;
+                    if !notes.tables.is_empty() {
+                        scout = Some(make("scout", 3, &notes, &|emit| emit.scout(&unit.steps))?);
+                    }
+                    batched = Some((id, scout, notes));
                 }
-                names.push((id, scout));
+                names.push((id, batched));
             }
             module.finalize_definitions().map_err(machine)?;
-            for (id, scout) in names {
-                let address = module.get_finalized_function(id);
-                // SAFETY: the address is that of a function with this signature, which `define` has just made.
-                units.push(unsafe { std::mem::transmute::<*const u8, Code>(address) });
-                scouts.push(scout.map(|(id, notes)| {
-                    let address = module.get_finalized_function(id);
+            for (id, batched) in names {
+                let address = |id| module.get_finalized_function(id);
+                // SAFETY: the address is that of a function with this signature, which `make` has just made.
+                units.push(unsafe { std::mem::transmute::<*const u8, Code>(address(id)) });
+                loops.push(batched.map(|(id, scout, notes)| Loop {
                     // SAFETY: as above.
-                    (unsafe { std::mem::transmute::<*const u8, ScoutCode>(address) }, notes)
+                    code: unsafe { std::mem::transmute::<*const u8, BatchCode>(address(id)) },
+                    // SAFETY: as above.
+                    scout: scout.map(|id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) }),
+                    notes,
                 }));
             }
             Ok(())
@@ -209,7 +224,7 @@ impl Compiled {
             layout,
         });
         let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
-        let compiled = Compiled { units, scouts, fresh, shape, module: Some(module) };
+        let compiled = Compiled { units, loops, fresh, shape, module: Some(module) };
         result.map(|()| compiled)
     }
 
@@ -232,7 +247,7 @@ impl Compiled {
     pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> Outcome {
         objects.advance_clock(now.ns);
         assert!(Arc::ptr_eq(&self.shape, packet.shape()), "the packet was made by this program");
-        assert!(packet.primed || self.fresh[unit], "a fresh unit comes first");
+        assert!(packet.primed || self.is_fresh(unit), "a fresh unit comes first");
         packet.primed = true;
         let base = packet.data.as_mut_ptr();
         // SAFETY: the packet is its data from `start` on, which is borrowed exclusively here.
@@ -254,15 +269,15 @@ impl Compiled {
         now: Now,
     ) -> Outcome {
         // SAFETY: the packet is borrowed exclusively, and nothing of it but the frame is used below.
-        let mut host = unsafe { Host::new(&self.shape, packet, base, objects, now.ns) };
+        let mut host = unsafe { Host::new(&self.shape, packet, objects, now.ns) };
         let frame = &mut packet.frame;
         frame[word::HOST] = &raw mut host as u64;
-        frame[word::NOTES] = frame.as_ptr() as u64 + u64::from(self.shape.layout.no_notes) * 8;
+        frame[word::BUFFER] = base as u64;
         // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame, to
         // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
         // and are borrowed exclusively here, by what the caller promises.
         let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
-        outcome(frame.first_chunk().expect("frames begin with control words"), ending)
+        outcome(ending, frame[word::STEP] as usize, frame[word::BLAME] as u32)
     }
 
     pub(crate) fn shape(&self) -> &Arc<Shape> {
@@ -273,30 +288,25 @@ impl Compiled {
         self.fresh[unit]
     }
 
-    pub(crate) fn code(&self, unit: usize) -> Code {
-        self.units[unit]
-    }
-
-    pub(crate) fn scout(&self, unit: usize) -> Option<&(ScoutCode, Notes)> {
-        self.scouts[unit].as_ref()
+    /// What runs a unit on batches, if that can be.
+    pub(crate) fn batches(&self, unit: usize) -> Option<&Loop> {
+        self.loops[unit].as_ref()
     }
 }
 
-/// How a unit ended, by its result and what it left in the frame.
+/// How a unit ended: by a number, at a step, and with something to blame.
 #[inline(always)]
-pub(crate) fn outcome(frame: &[u64; word::COUNT], ending: u64) -> Outcome {
+pub(crate) fn outcome(ending: u64, step: usize, blame: u32) -> Outcome {
     match ending {
         code::RETURN => Outcome::Done(Ending::Return),
-        code::STOPPED => Outcome::Stopped(frame[word::STEP] as usize),
-        _ => rare_outcome(frame, ending),
+        code::STOPPED => Outcome::Stopped(step),
+        _ => rare_outcome(ending, step, blame),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn rare_outcome(frame: &[u64; word::COUNT], ending: u64) -> Outcome {
-    let step = frame[word::STEP] as usize;
-    let blame = frame[word::BLAME] as u32;
+fn rare_outcome(ending: u64, step: usize, blame: u32) -> Outcome {
     match ending {
         code::EXIT => Outcome::Done(Ending::Exit),
         code::REJECT => Outcome::Done(Ending::Reject),

@@ -3,7 +3,7 @@
 //! A *frame* is one block of memory for each packet in the pipeline, cut into 64-bit words:
 //!
 //! ```text
-//! control words | validity masks | places | widths of variable fields | slots | homes of headers | zeros | sink | no notes
+//! control words | validity masks | places | widths of variable fields | slots | homes of headers | zeros | sink
 //! ```
 //!
 //! A header's *place* is the address of its bytes: inside the packet once it is extracted, its *home* in the frame
@@ -37,8 +37,8 @@ pub(crate) mod word {
     pub const MEASURED: usize = 8;
     /// How many requests are waiting.
     pub const ASKED: usize = 9;
-    /// Address of the packet's notes: see [`crate::scout`].
-    pub const NOTES: usize = 10;
+    /// Address of the first byte of the buffer that the packet is in.
+    pub const BUFFER: usize = 10;
     /// How many there are.
     pub const COUNT: usize = 11;
 }
@@ -121,8 +121,6 @@ pub(crate) struct SlotLayout {
     pub word: u32,
     /// Width in bits.
     pub width: u32,
-    /// The bits that the first word can have set.
-    pub mask: u64,
     placed: bool,
 }
 
@@ -134,13 +132,14 @@ pub(crate) struct Layout {
     /// Word index of the first validity mask, and how many there are.
     pub masks: (u32, u32),
     pub slots: Vec<SlotLayout>,
-    /// The words of the slots that a fresh unit takes from the frame: from, to.
+    /// The words of the slots that a fresh unit takes from the frame, from, to: those that the architecture sets, and
+    /// behind them those that field lists keep.
     pub inputs: (u32, u32),
+    /// How many of them the architecture sets.
+    pub given: u32,
     /// Byte offset of the zeros and of the sink; both are as large as the largest home.
     pub zeros: u32,
     pub sink: u32,
-    /// Word index of notes that say nothing, for packets that nobody scouted.
-    pub no_notes: u32,
     /// Words of a frame.
     pub words: usize,
     /// Whether a parser's cursor is always on a byte.
@@ -148,8 +147,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// `inputs` are the slots that lie next to each other.
-    pub fn new(program: &Program, inputs: &[SlotId]) -> Result<Layout, Unsupported> {
+    /// `given` are the slots that the architecture sets, `kept` those that field lists keep.
+    pub fn new(program: &Program, given: &[SlotId], kept: &[SlotId]) -> Result<Layout, Unsupported> {
         let types: Vec<TypeLayout> = program.header_types.values().map(TypeLayout::new).collect();
         let mut computed = vec![false; program.stacks.len()];
         let mut note = |header: &HeaderRef| {
@@ -197,24 +196,22 @@ impl Layout {
             headers.push(HeaderLayout { home: 0, place: places + at, width, valid });
         }
         let mut slots = vec![SlotLayout::default(); program.slots.len()];
-        let mut place = |slot: SlotId| {
-            let at = slot.as_u32() as usize;
-            let width = program.slots[slot].width;
-            if !slots[at].placed {
-                // A slot of no bits has a word too, so that who sets it need not ask.
-                let word = take(width.div_ceil(64).max(1));
-                let mask = 1u64.checked_shl(width).map_or(u64::MAX, |bit| bit - 1);
-                slots[at] = SlotLayout { word, width, mask, placed: true };
+        // Gives slots places, one behind the other. Returns the word behind the last.
+        let mut place = |group: &[SlotId]| {
+            for slot in group {
+                let (at, width) = (slot.as_u32() as usize, program.slots[*slot].width);
+                if !slots[at].placed {
+                    // A slot of no bits has a word too, so that who sets it need not ask.
+                    let word = take(width.div_ceil(64).max(1));
+                    slots[at] = SlotLayout { word, width, placed: true };
+                }
             }
+            take(0)
         };
-        let begin = inputs.iter().fold(None, |first, slot| {
-            place(*slot);
-            first.or(Some(*slot))
-        });
-        program.slots.keys().for_each(&mut place);
-        let begin = begin.map_or(0, |slot| slots[slot.as_u32() as usize].word);
-        let end = inputs.iter().map(|slot| slots[slot.as_u32() as usize]);
-        let end = end.map(|slot| slot.word + slot.width.div_ceil(64).max(1)).max().unwrap_or(begin);
+        let begin = place(&[]);
+        let given = place(given) - begin;
+        let inputs = (begin, place(kept));
+        place(&program.slots.keys().collect::<Vec<_>>());
         let mut bytes = next as usize * 8;
         let mut largest_home = 8;
         for (id, header) in &program.headers {
@@ -229,21 +226,8 @@ impl Layout {
         let zeros = bytes as u32;
         let sink = zeros + largest_home;
         bytes += 2 * largest_home as usize;
-        let no_notes = (bytes / 8) as u32;
-        bytes += crate::scout::MAX_STRIDE * 8;
         let byte_cursor = program.bodies.values().all(|body| walk::keeps_to_bytes(program, &types, body));
-        Ok(Layout {
-            types,
-            headers,
-            masks,
-            slots,
-            inputs: (begin, end),
-            zeros,
-            sink,
-            no_notes,
-            words: bytes / 8,
-            byte_cursor,
-        })
+        Ok(Layout { types, headers, masks, slots, inputs, given, zeros, sink, words: bytes / 8, byte_cursor })
     }
 
     pub fn header(&self, header: HeaderId) -> &HeaderLayout {

@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use engine::{BitString, Now, Objects};
-use ir::SlotId;
+use engine::{BitString, Now, Objects, Requested};
+use ir::{LocId, SlotId};
 
 use crate::compiled::{Compiled, Outcome};
 use crate::layout::word;
@@ -12,15 +12,17 @@ use crate::packet::{Packet, out};
 /// A packet that lies in somebody else's memory for the time of a few runs.
 #[derive(Debug)]
 pub struct Lent<'a> {
-    compiled: &'a Compiled,
-    packet: &'a mut Packet,
+    pub(crate) compiled: &'a Compiled,
+    pub(crate) packet: &'a mut Packet,
     /// The first byte of the buffer; the packet ends where the buffer does.
-    base: *mut u8,
-    len: usize,
-    start: usize,
+    pub(crate) base: *mut u8,
+    pub(crate) len: usize,
+    pub(crate) start: usize,
     /// Whether a fresh unit has run.
-    primed: bool,
-    _buffer: PhantomData<&'a mut [u8]>,
+    pub(crate) primed: bool,
+    /// Whether somebody else takes care that nothing of the buffer stays in reach.
+    pub(crate) stays: bool,
+    pub(crate) _buffer: PhantomData<&'a mut [u8]>,
 }
 
 impl Compiled {
@@ -43,7 +45,7 @@ impl Compiled {
         let (base, len) = (buffer.as_mut_ptr(), buffer.len());
         packet.frame[word::PACKET] = base as u64 + start as u64;
         packet.frame[word::LENGTH] = length as u64;
-        work(&mut Lent { compiled: self, packet, base, len, start, primed: false, _buffer: PhantomData })
+        work(&mut Lent { compiled: self, packet, base, len, start, primed: false, stays: false, _buffer: PhantomData })
     }
 }
 
@@ -51,7 +53,9 @@ impl Drop for Lent<'_> {
     /// Nothing of the buffer stays in reach.
     #[inline]
     fn drop(&mut self) {
-        self.packet.take_data();
+        if !self.stays {
+            self.packet.take_data();
+        }
     }
 }
 
@@ -117,6 +121,11 @@ impl Lent<'_> {
         self.packet.has_requests()
     }
 
+    /// Takes what was asked for.
+    pub fn take_requests(&mut self) -> Vec<(Requested, LocId)> {
+        self.packet.take_requests()
+    }
+
     /// Where in its buffer the packet that leaves begins; `None` if it is not there.
     #[inline]
     pub fn output_start(&self) -> Option<usize> {
@@ -158,8 +167,8 @@ impl Packet {
             replaced: self.replaced.clone(),
             covered: BitString::new(),
             moved: Vec::new(),
-            notes: Vec::new(),
-            held: Vec::new(),
+            rows: Vec::new(),
+            given: Vec::new(),
             primed: self.primed,
         };
         let new_data = copy.data.as_mut_ptr() as u64;

@@ -13,14 +13,17 @@
 //! An architecture runs some bodies one after the other and does things of its own in between. It says which in a
 //! [`Plan`]: each [`Unit`] is a list of [`Step`]s that become one function, in which slots and the places of headers are
 //! values in registers. Between units everything that a later unit or the architecture looks at is in the packet's
-//! frame. A unit that is *fresh* is the first to see a packet and takes everything but the plan's visible slots to be 0,
+//! frame. A unit that is *fresh* is the first to see a packet and takes everything but the plan's given slots to be 0,
 //! without reading it.
 //!
 //! # Batches
 //!
-//! [`Compiled::run_batch`] runs many packets in one call. Up to 32 of them are scouted before the first one runs: a
-//! second function for each fresh unit notes which keys they will look up, tables are asked for all of these at once, and
-//! packets whose key is the noted one find their record without a call. Nothing but time tells the difference.
+//! A [`Batch`] is up to 32 packets that a fresh unit runs on in one call: a second function of the unit is a loop over
+//! them. They are scouted before the first one runs: a third function notes which keys they will look up, tables are
+//! asked for all of these at once, and packets whose key is the noted one find their record without a call. Of a packet
+//! that comes to its end nothing is kept but where it lies and the unit's results; one for which there is more to do stops
+//! the loop, with all of its state in the frame. Nothing but time tells the difference. [`Compiled::run_batch`] is for
+//! those who have nothing else to do meanwhile.
 //!
 //! # What can go wrong
 //!
@@ -41,7 +44,7 @@ mod probe;
 mod scout;
 mod walk;
 
-pub use batch::Turn;
+pub use batch::{Batch, Ended, Progress};
 pub use compiled::{Compiled, Outcome, Speed};
 pub use lent::Lent;
 pub use packet::{Packet, Preserved};
@@ -68,12 +71,17 @@ pub enum Step {
     Run(BodyId),
     /// Writes the parser's error to a slot.
     ErrorTo(SlotId),
+    /// Writes the packet's length in bytes to a slot, cut to its width.
+    LengthTo(SlotId),
     /// Notes how many bytes the valid headers have, for [`Packet::measured_bytes`].
     Measure,
     /// Ends the unit if a slot has this value.
     StopIf(SlotId, u64),
     /// Ends the unit unless a slot has this value.
     StopUnless(SlotId, u64),
+    /// Ends the unit if a slot has this value, of a packet that whoever runs the unit is done with then: in a batch
+    /// nothing of it is kept but the unit's results.
+    DropIf(SlotId, u64),
     /// Copies a slot to another (the first), zero-extended or cut to its width.
     Copy(SlotId, SlotId),
     /// Sets a slot to a number, cut to its width.
@@ -91,6 +99,8 @@ pub struct Unit {
     pub fresh: bool,
     /// The units that can follow on the same packet, by their place in the plan.
     pub next: Vec<usize>,
+    /// The slots that a batch keeps of each packet, the low 64 bits of them; `None` if the unit never runs on a batch.
+    pub results: Option<Vec<SlotId>>,
 }
 
 /// How an architecture runs a program.
@@ -100,6 +110,8 @@ pub struct Plan {
     pub units: Vec<Unit>,
     /// The slots that the architecture writes before units and reads after them; `None` for all there are.
     pub visible: Option<Vec<SlotId>>,
+    /// The slots of up to 64 bits that it sets before a fresh unit, which takes all others to be 0.
+    pub given: Vec<SlotId>,
 }
 
 /// How code ends, as a number.

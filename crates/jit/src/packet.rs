@@ -44,9 +44,10 @@ pub struct Packet {
     /// What a hash covers, and headers on their way: kept for their memory.
     pub(crate) covered: BitString,
     pub(crate) moved: Vec<u8>,
-    /// The notes of a batch, and what the architecture has set for its packets.
-    pub(crate) notes: Vec<u64>,
-    pub(crate) held: Vec<u64>,
+    /// The rows and keys of a batch: see [`crate::scout`].
+    pub(crate) rows: Vec<u64>,
+    /// What the architecture has set for its packets.
+    pub(crate) given: Vec<u64>,
     /// Whether all of the frame belongs to this packet, so that any unit may run: not before a fresh unit has run after
     /// [`Packet::restart`], and not when the data is gone.
     pub(crate) primed: bool,
@@ -56,31 +57,9 @@ pub struct Packet {
 /// written over in part.
 #[inline]
 pub(crate) fn zero_words(words: &mut [u64]) {
-    // SAFETY: the words are those of the slice.
-    unsafe { zero_words_at(words.as_mut_ptr(), words.len()) };
-}
-
-/// As [`zero_words`].
-///
-/// # Safety
-/// `words` is the address of so many words, which nothing else refers to.
-#[inline]
-pub(crate) unsafe fn zero_words_at(words: *mut u64, count: usize) {
-    for index in 0..count {
-        // SAFETY: the caller's promise; volatile keeps the stores from being joined.
-        unsafe { words.add(index).write_volatile(0) };
-    }
-}
-
-/// Copies words one by one, for the same reason.
-///
-/// # Safety
-/// Both are addresses of so many words, and nothing else refers to `to`.
-#[inline]
-pub(crate) unsafe fn copy_words_at(from: *const u64, to: *mut u64, count: usize) {
-    for index in 0..count {
-        // SAFETY: the caller's promise; volatile keeps the stores from being joined.
-        unsafe { to.add(index).write_volatile(from.add(index).read()) };
+    for word in words {
+        // SAFETY: the word is borrowed exclusively; volatile keeps the stores from being joined.
+        unsafe { std::ptr::from_mut(word).write_volatile(0) };
     }
 }
 
@@ -109,8 +88,8 @@ impl Packet {
             replaced: Vec::new(),
             covered: BitString::new(),
             moved: Vec::new(),
-            notes: Vec::new(),
-            held: Vec::new(),
+            rows: Vec::new(),
+            given: Vec::new(),
             primed: false,
         };
         packet.restart_all(data, 0);
@@ -212,6 +191,12 @@ impl Packet {
                 self.frame[at as usize] = 0;
             }
         }
+    }
+
+    /// The words of the slots that the architecture sets before a fresh unit.
+    pub(crate) fn given_words(&self) -> std::ops::Range<usize> {
+        let layout = &self.shape.layout;
+        layout.inputs.0 as usize..(layout.inputs.0 + layout.given) as usize
     }
 
     /// The value of a slot.

@@ -1,22 +1,25 @@
-//! What the packets of a batch will ask tables for, found out before any of them runs.
+//! What a batch keeps of its packets, and what they will ask tables for, found out before any of them runs.
 //!
 //! A lookup in a large table waits for memory, and one packet after the other waits alone. So a fresh unit that applies
-//! tables has a second function, its *scout*: the same parser and controls up to the last table, without anything that
-//! could be noticed. It writes the keys that it comes to into the packet's *notes*. When all packets of a batch have been
-//! scouted, each table is asked for all of its keys at once, and the notes get the records of what was found. The packet
-//! itself then compares its key with the noted one, and looks up for itself only if they differ.
+//! tables has a *scout*: the same parser and controls up to the last table, without anything that could be noticed. It
+//! writes the keys that it comes to into the memory of the batch. When all packets have been scouted, each table is asked
+//! for all of its keys at once, and the packets' rows get the records of what was found. The packet itself then compares
+//! its key with the noted one, and looks up for itself only if they differ.
 //!
 //! So a scout may guess: it takes actions to do nothing and checksums to be right, and a wrong guess costs time only.
+//! Where it cannot be wrong about a key, the packet need not compare: see [`Notes::is_sure`].
 //!
 //! ```text
-//! notes of a packet, for each noted table:   record's address | what was found | words of the key
+//! rows, one a packet:     where it lies | how it ended | results | for each noted table: record's address (, what was found)
+//! for each noted table:   the keys of all packets | a bit for each packet that came to the table
 //! ```
 //!
-//! The address is 0 where nothing is known, and 1 while the table has yet to be asked.
+//! A record's address is 0 where nothing is known.
 
 use engine::Objects;
 use engine::tables::MISS;
-use ir::{BodyKind, MatchKind, Program, TableId};
+use ir::{BodyKind, Expr, HeaderId, HeaderRef, MatchKind, Op, Place, Program, SlotId, TableId};
+use std::collections::BTreeSet;
 
 use crate::layout::{Layout, Valid};
 use crate::walk::{self, Use};
@@ -29,68 +32,98 @@ const MAX_WORDS: usize = 6;
 /// How many packets are scouted before the first of them runs.
 pub(crate) const BATCH: usize = 32;
 
-/// Words of the notes of a packet are at most so many.
-pub(crate) const MAX_STRIDE: usize = MAX_NOTED * (KEY + MAX_WORDS);
-
-/// Words of a note before the key.
-pub(crate) const RECORD: usize = 0;
-pub(crate) const FOUND: usize = 1;
-pub(crate) const KEY: usize = 2;
+/// Words of a packet's row.
+pub(crate) mod row {
+    /// Address of the packet's first byte.
+    pub const PACKET: usize = 0;
+    /// Length of the packet in bytes.
+    pub const LENGTH: usize = 1;
+    /// Address of the first byte of its buffer.
+    pub const BUFFER: usize = 2;
+    /// How the outgoing packet is made: see [`crate::packet::out`].
+    pub const OUT: usize = 3;
+    /// How the unit ended, and from bit 8 on the step that it ended with.
+    pub const ENDING: usize = 4;
+    /// The parser error.
+    pub const ERROR: usize = 5;
+    /// The first of the results.
+    pub const RESULTS: usize = 6;
+}
 
 /// A table in the notes of a unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noted {
     pub table: TableId,
-    /// Word index of its note.
-    pub at: usize,
     /// Words of its key.
     pub words: usize,
-    /// Whether hits are counted, so that code has to tell of them.
-    pub counts: bool,
+    /// The word of a row that has the record's address.
+    pub record: usize,
+    /// The word that has what was found, if hits are counted, so that code has to tell of them.
+    pub found: Option<usize>,
+    /// Where the keys of all packets begin, and the word of bits for those that came to the table.
+    pub keys: usize,
+    pub reached: usize,
+    /// Whether a packet that comes to the table has the key that was noted.
+    pub sure: bool,
 }
 
-/// The notes of a unit's packets.
+/// What a unit's batches keep of their packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
     pub tables: Vec<Noted>,
-    /// Words of one packet's notes.
-    pub stride: usize,
-    /// Whether keys have parts that the architecture sets, or a parser selects on what it sets.
-    pub takes_inputs: bool,
+    pub results: Vec<SlotId>,
+    /// Words of a packet's row, and of the memory of a batch.
+    pub row: usize,
+    pub words: usize,
     /// How many of the unit's steps there is something to note in.
     pub steps: usize,
 }
 
 impl Notes {
-    /// What can be noted of a unit.
-    pub fn new(program: &Program, layout: &Layout, inputs: &[ir::SlotId], unit: &Unit) -> Notes {
-        let mut notes = Notes::default();
-        if !unit.fresh || !layout.byte_cursor {
-            return notes;
+    /// What can be noted of a unit; nothing of tables unless it is `ahead` of the packets.
+    pub fn new(program: &Program, layout: &Layout, unit: &Unit, ahead: bool) -> Notes {
+        let mut notes = Notes { results: unit.results.clone().unwrap_or_default(), ..Notes::default() };
+        if ahead && layout.byte_cursor {
+            notes.tables(program, layout, unit);
         }
-        for (index, step) in unit.steps.iter().enumerate() {
-            let Step::Run(body) = step else { continue };
-            let mut in_registers = true;
-            let parses = program.bodies[*body].kind == BodyKind::Parser;
-            walk::body(program, &program.bodies[*body], &mut |used| match used {
-                Use::Apply(table) => notes.add(program, inputs, table, index),
-                Use::Header(header) | Use::HeaderWrite(header) | Use::Validity(header) | Use::Extract(header) => {
-                    let bit = |header| matches!(layout.header(header).valid, Valid::Bit { .. });
-                    in_registers &= walk::meant(program, header).into_iter().all(bit);
-                }
-                // A parser that does not know where a packet came in would go another way.
-                Use::Read(slot) => notes.takes_inputs |= parses && inputs.contains(&slot),
-                Use::Write(_) => {}
-            });
-            if !in_registers {
-                // Where such headers lie is in the frame, which a scout leaves alone.
-                return Notes::default();
-            }
+        notes.row = row::RESULTS + notes.results.len();
+        for noted in &mut notes.tables {
+            noted.record = notes.row;
+            noted.found = noted.found.map(|_| notes.row + 1);
+            notes.row += 1 + usize::from(noted.found.is_some());
+        }
+        notes.words = notes.row * BATCH;
+        for noted in &mut notes.tables {
+            (noted.keys, noted.reached) = (notes.words, notes.words + noted.words * BATCH);
+            notes.words = noted.reached + 1;
         }
         notes
     }
 
-    fn add(&mut self, program: &Program, inputs: &[ir::SlotId], id: TableId, step: usize) {
+    fn tables(&mut self, program: &Program, layout: &Layout, unit: &Unit) {
+        let mut applied = Vec::new();
+        for (index, step) in unit.steps.iter().enumerate() {
+            let Step::Run(body) = step else { continue };
+            let mut in_registers = true;
+            walk::body(program, &program.bodies[*body], &mut |used| match used {
+                Use::Apply(table) => applied.push((table, index)),
+                Use::Header(header) | Use::HeaderWrite(header, _) | Use::Validity(header) | Use::Extract(header) => {
+                    let bit = |header| matches!(layout.header(header).valid, Valid::Bit { .. });
+                    in_registers &= walk::meant(program, header).into_iter().all(bit);
+                }
+                Use::Read(_) | Use::Write(_) => {}
+            });
+            if !in_registers {
+                // Where such headers lie is in the frame, which a scout leaves alone.
+                return;
+            }
+        }
+        for (table, step) in applied {
+            self.add(program, unit, table, step);
+        }
+    }
+
+    fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize) {
         let table = &program.tables[id];
         let words = Objects::key_words(table).words;
         let selects = table.keys.iter().any(|key| key.kind == MatchKind::Selector);
@@ -103,12 +136,48 @@ impl Notes {
             return;
         }
         let counts = table.counter.is_some() || table.meter.is_some() || table.idle_timeout;
-        self.tables.push(Noted { table: id, at: self.stride, words, counts });
-        self.stride += KEY + words;
+        let found = counts.then_some(0);
+        let sure = Self::is_sure(program, unit, id, step);
+        self.tables.push(Noted { table: id, words, record: 0, found, keys: 0, reached: 0, sure });
         self.steps = step + 1;
-        for key in &table.keys {
-            walk::slots_of(&key.expr, &mut |slot| self.takes_inputs |= inputs.contains(&slot));
+    }
+
+    /// Whether a packet that comes to a table has the key that its scout noted, if that came there as well. It may come
+    /// there another way, but the key is made of what is the same on all ways: fields that nothing in the program writes,
+    /// of headers that the parser found, whom the scout follows exactly, and slots that nothing writes before.
+    fn is_sure(program: &Program, unit: &Unit, id: TableId, step: usize) -> bool {
+        let mut written = Written::default();
+        for body in program.bodies.values() {
+            walk::body(program, body, &mut |used| {
+                if let Use::HeaderWrite(header, field) = used {
+                    written.fields.extend(walk::meant(program, header).into_iter().map(|header| (header, field)));
+                }
+            });
         }
+        let mut parsed = false;
+        for step in &unit.steps[..=step] {
+            match step {
+                Step::Run(body) => {
+                    let parses = program.bodies[*body].kind == BodyKind::Parser;
+                    let mut instrs = program.bodies[*body].blocks.values().flat_map(|block| &block.instrs);
+                    if parses && (parsed || !instrs.all(|instr| is_followed(program, &instr.op))) {
+                        return false;
+                    }
+                    // No parser may come behind what is not followed.
+                    parsed = true;
+                    walk::whole_body(program, *body, &mut |used| {
+                        if let Use::Write(slot) = used {
+                            written.slots.insert(slot);
+                        }
+                    });
+                }
+                Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Copy(slot, _) | Step::Set(slot, _) => {
+                    written.slots.insert(*slot);
+                }
+                Step::Measure | Step::StopIf(..) | Step::StopUnless(..) | Step::DropIf(..) | Step::StopIfAsked => {}
+            }
+        }
+        program.tables[id].keys.iter().all(|key| written.leaves(&key.expr))
     }
 
     /// The note of a table.
@@ -117,52 +186,102 @@ impl Notes {
     }
 }
 
-/// Puts the keys for a table one after the other, and says whose they are and how many. `N` is the number of words, 0 for
-/// any.
-#[inline(always)]
-fn collect<const N: usize>(
-    noted: &Noted,
-    stride: usize,
-    words: &[u64],
-    keys: &mut [u64; BATCH * MAX_WORDS],
-    who: &mut [u8; BATCH],
-) -> usize {
-    let size = if N == 0 { noted.words } else { N };
-    let mut count = 0;
-    for (number, packet) in words.chunks_exact(stride).enumerate() {
-        let note = &packet[noted.at..][..KEY + size];
-        // Written in any case, and over again if nobody asks.
-        keys[count * size..][..size].copy_from_slice(&note[KEY..]);
-        who[count] = number as u8;
-        count += usize::from(note[RECORD] != 0);
+/// Whether a scout does what an instruction of a parser does.
+fn is_followed(program: &Program, op: &Op) -> bool {
+    match op {
+        Op::Assign(Place::Slot(slot), _) | Op::Lookahead { dst: Place::Slot(slot), .. } => {
+            crate::emit::is_variable(program, *slot)
+        }
+        Op::Extract(HeaderRef::Header(_), None) | Op::Advance(_) | Op::Verify(..) | Op::Log(..) => true,
+        _ => false,
     }
-    count
 }
 
-/// Asks each table for the keys in the notes of some packets.
-pub(crate) fn ask(notes: &Notes, words: &mut [u64], objects: &Objects) {
-    let mut keys = [0; BATCH * MAX_WORDS];
-    let mut found = [MISS; BATCH];
-    let mut who = [0u8; BATCH];
+/// What is written: slots, and fields of headers (`None` for all of a header).
+#[derive(Default)]
+struct Written {
+    slots: BTreeSet<SlotId>,
+    fields: BTreeSet<(HeaderId, Option<u32>)>,
+}
+
+impl Written {
+    /// Whether the value of an expression does not depend on any of it.
+    fn leaves(&self, value: &Expr) -> bool {
+        let all = |parts: &[&Expr]| parts.iter().all(|part| self.leaves(part));
+        match value {
+            Expr::Const(_) | Expr::PacketLength => true,
+            Expr::Slot(slot) => !self.slots.contains(slot),
+            Expr::Field(HeaderRef::Header(header), field) => {
+                !self.fields.contains(&(*header, Some(*field))) && !self.fields.contains(&(*header, None))
+            }
+            Expr::Unary(_, a) | Expr::Slice(a, ..) | Expr::ZeroExtend(a, _) | Expr::SignExtend(a, _) => all(&[a]),
+            Expr::Binary(_, a, b) | Expr::Concat(a, b) => all(&[a, b]),
+            Expr::Choose(a, b, c) => all(&[a, b, c]),
+            Expr::Field(..) | Expr::Valid(_) | Expr::VarbitWidth(..) | Expr::VarbitEq(_) => false,
+        }
+    }
+}
+
+/// Asks each table for the keys of the packets from one number to another, and writes what comes of it to their rows.
+pub(crate) fn ask(notes: &Notes, memory: &mut [u64], from: usize, to: usize, objects: &Objects) {
+    let wanted = (u64::MAX << from) & (u64::MAX >> (64 - to));
     for noted in &notes.tables {
-        let count = match noted.words {
-            1 => collect::<1>(noted, notes.stride, words, &mut keys, &mut who),
-            2 => collect::<2>(noted, notes.stride, words, &mut keys, &mut who),
-            _ => collect::<0>(noted, notes.stride, words, &mut keys, &mut who),
-        };
-        if count == 0 {
+        let reached = memory[noted.reached] & wanted;
+        let mut found = [MISS; BATCH];
+        if reached == wanted {
+            let keys = &memory[noted.keys + from * noted.words..noted.keys + to * noted.words];
+            let found = &mut found[..to - from];
+            let answered = objects.find_batch(noted.table, keys, found);
+            let rows = memory[from * notes.row..to * notes.row].chunks_exact_mut(notes.row);
+            give(noted, rows, answered.then_some(found), objects);
             continue;
+        }
+        // Those that did not come to the table know nothing.
+        for row in memory[from * notes.row..to * notes.row].chunks_exact_mut(notes.row) {
+            row[noted.record] = 0;
+        }
+        let (mut keys, mut who, mut count) = ([0; BATCH * MAX_WORDS], [0u8; BATCH], 0);
+        let mut left = reached;
+        while left != 0 {
+            let number = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let key = &memory[noted.keys + number * noted.words..][..noted.words];
+            keys[count * noted.words..][..noted.words].copy_from_slice(key);
+            who[count] = number as u8;
+            count += 1;
         }
         let found = &mut found[..count];
-        let answered = objects.find_batch(noted.table, &keys[..count * noted.words], found);
-        if !answered {
-            who[..count].iter().for_each(|number| words[usize::from(*number) * notes.stride + noted.at + RECORD] = 0);
-            continue;
+        if count > 0 && objects.find_batch(noted.table, &keys[..count * noted.words], found) {
+            objects.records(noted.table, found, |at, record| {
+                let row = &mut memory[usize::from(who[at]) * notes.row..][..notes.row];
+                note(noted, row, found[at], record);
+            });
         }
-        objects.records(noted.table, found, |at, record| {
-            let note = &mut words[usize::from(who[at]) * notes.stride + noted.at..];
-            note[RECORD] = record.as_ptr() as u64;
-            note[FOUND] = u64::from(found[at]);
-        });
+    }
+}
+
+/// Writes what was found to the rows of packets.
+#[inline(always)]
+fn give<'r>(
+    noted: &Noted,
+    mut rows: impl Iterator<Item = &'r mut [u64]>,
+    found: Option<&mut [u32]>,
+    objects: &Objects,
+) {
+    match found {
+        Some(found) => objects.records(noted.table, found, |at, record| {
+            if let Some(row) = rows.next() {
+                note(noted, row, found[at], record);
+            }
+        }),
+        None => rows.for_each(|row| row[noted.record] = 0),
+    }
+}
+
+#[inline(always)]
+fn note(noted: &Noted, row: &mut [u64], found: u32, record: &[u64]) {
+    row[noted.record] = record.as_ptr() as u64;
+    if let Some(at) = noted.found {
+        row[at] = u64::from(found);
     }
 }

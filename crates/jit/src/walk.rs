@@ -16,23 +16,14 @@ pub(crate) enum Use<'a> {
     Write(SlotId),
     /// A header's validity, fields or width are read.
     Header(&'a HeaderRef),
-    /// A header's fields or width are written.
-    HeaderWrite(&'a HeaderRef),
+    /// A field of a header is written, or with `None` all of it.
+    HeaderWrite(&'a HeaderRef, Option<u32>),
     /// A header's validity is written.
     Validity(&'a HeaderRef),
     /// A header is extracted.
     Extract(&'a HeaderRef),
     /// A table is applied.
     Apply(TableId),
-}
-
-/// Every slot that an expression reads.
-pub(crate) fn slots_of(value: &Expr, visit: &mut dyn FnMut(SlotId)) {
-    expr(value, &mut |used| {
-        if let Use::Read(slot) = used {
-            visit(slot);
-        }
-    });
 }
 
 type Visit<'v, 'a> = &'v mut dyn FnMut(Use<'a>);
@@ -70,9 +61,9 @@ fn index<'a>(header: &'a HeaderRef, visit: Visit<'_, 'a>) {
 fn place<'a>(place: &'a Place, visit: Visit<'_, 'a>) {
     match place {
         Place::Slot(slot) => visit(Use::Write(*slot)),
-        Place::Field(header, _) => {
+        Place::Field(header, field) => {
             index(header, visit);
-            visit(Use::HeaderWrite(header));
+            visit(Use::HeaderWrite(header, Some(*field)));
         }
     }
 }
@@ -87,14 +78,14 @@ fn op<'a>(program: &'a Program, op_: &'a Op, visit: Visit<'_, 'a>) {
             index(to, visit);
             index(from, visit);
             visit(Use::Header(from));
-            visit(Use::HeaderWrite(to));
+            visit(Use::HeaderWrite(to, None));
             visit(Use::Validity(to));
         }
         Op::CopyVarbit(to, _, from, _) => {
             index(to, visit);
             index(from, visit);
             visit(Use::Header(from));
-            visit(Use::HeaderWrite(to));
+            visit(Use::HeaderWrite(to, None));
         }
         Op::SetValid(header) | Op::SetInvalid(header) => {
             index(header, visit);
@@ -223,7 +214,7 @@ fn mentions(program: &Program, id: BodyId, is_meant: impl Fn(Use<'_>) -> bool) -
 pub(crate) fn headers<'a>(program: &'a Program, visit: &mut dyn FnMut(&'a HeaderRef)) {
     for one in program.bodies.values() {
         body(program, one, &mut |used| match used {
-            Use::Header(header) | Use::HeaderWrite(header) | Use::Validity(header) | Use::Extract(header) => {
+            Use::Header(header) | Use::HeaderWrite(header, _) | Use::Validity(header) | Use::Extract(header) => {
                 visit(header)
             }
             Use::Read(_) | Use::Write(_) | Use::Apply(_) => {}

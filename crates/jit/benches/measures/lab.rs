@@ -67,23 +67,26 @@ pub fn plan(program: &Program) -> Plan {
         "egress_global_timestamp",
         "parser_error",
     ];
-    let mut steps = vec![body("parser")];
+    let mut steps: Vec<Step> = slot("packet_length").map(Step::LengthTo).into_iter().collect();
+    steps.push(body("parser"));
     steps.extend(slot("parser_error").map(Step::ErrorTo));
     steps.extend([body("verify_checksum"), body("ingress"), Step::StopIfAsked]);
     steps.extend(slot("mcast_grp").map(|group| Step::StopUnless(group, 0)));
     steps.extend([
-        Step::StopIf(needed("egress_spec"), u64::from(NOWHERE)),
+        Step::DropIf(needed("egress_spec"), u64::from(NOWHERE)),
         Step::Copy(needed("egress_port"), needed("egress_spec")),
         Step::Set(needed("egress_spec"), 0),
         body("egress"),
         Step::StopIfAsked,
-        Step::StopIf(needed("egress_spec"), u64::from(NOWHERE)),
+        Step::DropIf(needed("egress_spec"), u64::from(NOWHERE)),
         body("compute_checksum"),
         body("deparser"),
     ]);
+    let results = Some(vec![needed("egress_port")]);
     Plan {
-        units: vec![Unit { steps, fresh: true, next: Vec::new() }],
+        units: vec![Unit { steps, fresh: true, next: Vec::new(), results }],
         visible: Some(visible.into_iter().filter_map(slot).collect()),
+        given: ["ingress_port", "ingress_global_timestamp"].into_iter().filter_map(slot).collect(),
     }
 }
 
@@ -289,40 +292,23 @@ struct Runner<'a> {
     compiled: &'a Compiled,
     packet: jit::Packet,
     room: usize,
-    ingress_port: u64,
-    slots: [ir::SlotId; 3],
+    given: [(ir::SlotId, u64); 1],
 }
 
 impl<'a> Runner<'a> {
     fn new(compiled: &'a Compiled, room: usize, ingress_port: u64) -> Self {
-        let slot = |name: &str| {
-            let found = compiled.program().slot_named(&format!("standard_metadata.{name}"));
-            found.expect("a v1model program")
-        };
-        let slots = ["ingress_port", "packet_length", "egress_port"].map(slot);
-        Runner { compiled, packet: compiled.packet(Vec::new()), room, ingress_port, slots }
+        let slot = compiled.program().slot_named("standard_metadata.ingress_port").expect("a v1model program");
+        Runner { compiled, packet: compiled.packet(Vec::new()), room, given: [(slot, ingress_port)] }
     }
 
     fn run(&mut self, objects: &mut Objects, batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]) {
-        let [port, length, out] = self.slots;
-        let (ingress_port, bytes) = (self.ingress_port, (batch[0].len() - self.room) as u64);
-        self.compiled.run_batch(
-            0,
-            &mut self.packet,
-            objects,
-            Now { ns: 0 },
-            batch,
-            self.room,
-            |_, turn| {
-                turn.set_slot_to(port, ingress_port);
-                turn.set_slot_to(length, bytes);
-            },
-            |number, turn, outcome| {
-                sent[number] = match (outcome, turn.output_start()) {
-                    (Outcome::Done(_), Some(start)) => (start, turn.slot_word(out) as u16),
-                    _ => (0, NOWHERE),
-                };
-            },
-        );
+        let now = Now { ns: 0 };
+        let end = |number: usize, ended: jit::Ended<'_>, _: Option<&mut jit::Lent<'_>>| {
+            sent[number] = match (ended.outcome(), ended.output_start()) {
+                (Outcome::Done(_), Some(start)) => (start, ended.result(0) as u16),
+                _ => (0, NOWHERE),
+            };
+        };
+        self.compiled.run_batch(0, &mut self.packet, objects, now, batch, self.room, &self.given, end);
     }
 }

@@ -14,6 +14,7 @@ use ir::{BodyId, HeaderRef, LocId, Op};
 use super::Emit;
 use super::value::Word;
 use crate::layout::word;
+use crate::scout::row;
 
 /// The runs of a body that emits.
 #[derive(Clone, Copy)]
@@ -120,13 +121,31 @@ impl Emit<'_, '_> {
         self.branch(in_place, stays, moves);
         self.b.switch_to_block(stays);
         let first = self.b.use_var(runs.first);
-        self.frame_store(word::OUT as u32, first);
+        self.set_out(first);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(moves);
         self.break_run(runs);
         let count = self.b.use_var(runs.count);
-        self.call("assemble", &[self.frame, runs.list, count, payload]);
+        let buffer = self.buffer();
+        let out = self.call("assemble", &[self.frame, runs.list, count, payload, buffer]).expect("it has a result");
+        self.set_out(out);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(on);
+    }
+
+    /// Where the buffer begins that the packet lies in.
+    fn buffer(&mut self) -> Value {
+        match self.lane {
+            Some(lane) => self.row_load(lane, row::BUFFER),
+            None => self.frame_load(word::BUFFER as u32),
+        }
+    }
+
+    /// Says how the outgoing packet is made.
+    fn set_out(&mut self, out: Value) {
+        match self.lane {
+            Some(lane) => self.b.def_var(lane.out, out),
+            None => self.frame_store(word::OUT as u32, out),
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Slots, places of headers, validity masks and the cursor are Cranelift variables while a unit runs: they are loaded at
 //! its entry and stored at its exit as far as anyone else looks at them. [`State`] decides which those are.
 
+mod batch;
 mod body;
 mod checksum;
 mod deparse;
@@ -27,7 +28,7 @@ use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 use ir::{HeaderId, Program, SlotId};
 
-pub(crate) use state::{Facts, State};
+pub(crate) use state::{Facts, State, is_variable};
 
 use crate::layout::{Layout, word};
 use crate::scout::Notes;
@@ -46,6 +47,9 @@ struct Flags {
     record: MemFlagsData,
 }
 
+/// The functions of [`crate::calls`] that look at the packet's place or length in the frame.
+const LOOKS_AT_PACKET: [&str; 7] = ["apply", "apply_noted", "count", "meter", "extract", "look_ahead", "assemble"];
+
 /// Everything that is needed to generate the code of one unit.
 pub(crate) struct Emit<'a, 'f> {
     b: FunctionBuilder<'f>,
@@ -58,6 +62,7 @@ pub(crate) struct Emit<'a, 'f> {
     refs: HashMap<&'static str, FuncRef>,
     flags: Flags,
     frame: Value,
+    /// Where the packet lies, and how many bytes it has.
     packet: Value,
     length: Value,
     slots: HashMap<SlotId, Vec<Variable>>,
@@ -78,10 +83,12 @@ pub(crate) struct Emit<'a, 'f> {
     finish: Block,
     /// The step that is being generated.
     step: usize,
-    /// The notes of the unit's packets, if any are taken.
-    notes: Option<&'a Notes>,
-    /// Where a scout writes notes; `None` in the unit itself.
-    scouting: Option<Value>,
+    /// What batches keep of their packets; nothing of tables in code for packets that come alone.
+    notes: &'a Notes,
+    /// The batch, in code that runs a unit on one.
+    lane: Option<batch::Lane>,
+    /// The batch, in its scout.
+    scouting: Option<scout::Scouting>,
     /// Whom the code tells where it is.
     probed: Option<probe::Probed>,
 }
@@ -94,6 +101,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         layout: &'a Layout,
         facts: &'a Facts,
         state: &'a State,
+        notes: &'a Notes,
         module: &'a mut JITModule,
         ids: &'a HashMap<&'static str, FuncId>,
     ) -> Self {
@@ -115,8 +123,6 @@ impl<'a, 'f> Emit<'a, 'f> {
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
         let frame = b.block_params(entry)[0];
-        let packet = b.ins().load(types::I64, flags.frame, frame, word::PACKET as i32 * 8);
-        let length = b.ins().load(types::I64, flags.frame, frame, word::LENGTH as i32 * 8);
         let finish = b.create_block();
         let mut word = || b.declare_var(types::I64);
         let (cursor, error, ending) = (word(), word(), word());
@@ -131,8 +137,9 @@ impl<'a, 'f> Emit<'a, 'f> {
             refs: HashMap::new(),
             flags,
             frame,
-            packet,
-            length,
+            // Known when the packet is.
+            packet: frame,
+            length: frame,
             slots: HashMap::new(),
             places: HashMap::new(),
             widths: HashMap::new(),
@@ -146,22 +153,18 @@ impl<'a, 'f> Emit<'a, 'f> {
             held: None,
             finish,
             step: 0,
-            notes: None,
+            notes,
+            lane: None,
             scouting: None,
             probed: None,
         }
     }
 
-    /// Generates the whole function.
+    /// Generates the function that runs the unit on one packet.
     pub(crate) fn unit(mut self, number: usize, steps: &[Step]) {
-        self.probe(crate::Part::Before(number));
-        self.enter();
-        self.enter_sums(steps);
-        for (index, step) in steps.iter().enumerate() {
-            self.step = index;
-            self.one_step(step);
-        }
-        self.probe_rest();
+        self.packet = self.frame_load(word::PACKET as u32);
+        self.length = self.frame_load(word::LENGTH as u32);
+        self.steps(number, steps);
         self.store_step(steps.len());
         let finish = self.finish;
         self.b.ins().jump(finish, &[]);
@@ -172,16 +175,22 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.seal();
     }
 
+    /// Everything between a packet's arrival and the end of the unit.
+    fn steps(&mut self, number: usize, steps: &[Step]) {
+        self.probe(crate::Part::Before(number));
+        self.enter();
+        self.enter_sums(steps);
+        for (index, step) in steps.iter().enumerate() {
+            self.step = index;
+            self.one_step(step);
+        }
+        self.probe_rest();
+    }
+
     fn seal(mut self) {
         self.b.seal_all_blocks();
         let config = self.module.target_config();
         self.b.finalize(config);
-    }
-
-    /// Makes the unit use notes.
-    pub(crate) fn with_notes(mut self, notes: &'a Notes) -> Self {
-        self.notes = (!notes.tables.is_empty()).then_some(notes);
-        self
     }
 
     fn one_step(&mut self, step: &Step) {
@@ -196,13 +205,21 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let error = self.resize(&error, self.program.slots[*slot].width);
                 self.set_slot(*slot, &error);
             }
+            Step::LengthTo(slot) => {
+                let length = value::Num { width: 64, words: vec![value::Word::Value(self.length)] };
+                let length = self.resize(&length, self.program.slots[*slot].width);
+                self.set_slot(*slot, &length);
+            }
             Step::Measure => self.measure(),
-            Step::StopIf(slot, number) => {
+            Step::StopIf(slot, number) | Step::DropIf(slot, number) => {
                 self.probe_body(None);
                 let slot = self.slot(*slot);
                 let number = value::Num::number(*number, slot.width);
                 let equal = self.equal(&slot, &number);
-                self.stop_if(equal);
+                match (self.lane, step) {
+                    (Some(lane), Step::DropIf(..)) => self.drop_if(lane, equal),
+                    _ => self.stop_if(equal),
+                }
             }
             Step::StopUnless(slot, number) => {
                 self.probe_body(None);
@@ -249,7 +266,13 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
         let blame = self.number(u64::from(blame));
         self.b.ins().store(self.flags.frame, blame, self.frame, word::BLAME as i32 * 8);
-        self.store_step(self.step);
+        let ending = match self.lane {
+            Some(_) => ending | (self.step as u64) << 8,
+            None => {
+                self.store_step(self.step);
+                ending
+            }
+        };
         let ending = self.number(ending);
         self.b.def_var(self.ending, ending);
         let finish = self.finish;
@@ -267,6 +290,9 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     /// Calls a function of [`crate::calls`].
     fn call(&mut self, name: &'static str, args: &[Value]) -> Option<Value> {
+        if LOOKS_AT_PACKET.contains(&name) {
+            self.tell_packet();
+        }
         let function = match self.refs.get(name) {
             Some(function) => *function,
             None => {

@@ -2,38 +2,68 @@
 //!
 //! Nothing is stored but notes; frame, packet and objects stay as they are. See [`crate::scout`].
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_frontend::Variable;
 use ir::{BodyKind, HeaderRef, Op, Place, SlotId, TableId};
 
 use super::Emit;
 use super::body::Ways;
 use super::value::{Num, Word};
-use crate::scout::{KEY, Noted, Notes, RECORD};
+use crate::scout::{Noted, row};
 use crate::walk::{self, Use};
 use crate::{Step, code};
 
-impl<'a> Emit<'a, '_> {
-    /// Generates the scout of a unit that has something to note.
-    pub(crate) fn scout(mut self, notes: &'a Notes, steps: &[Step]) {
+/// Where a scout writes, and which packet it is at.
+#[derive(Clone)]
+pub(super) struct Scouting {
+    memory: Value,
+    /// Eight times the number of the packet in the batch, and the bit with that number.
+    at: Value,
+    bit: Value,
+    /// For each noted table, the bits of the packets that came to it.
+    reached: Vec<Variable>,
+}
+
+impl Emit<'_, '_> {
+    /// Generates the scout of a unit that has something to note: a function of the frame, the memory of the batch and
+    /// eight times the number of its packets, of which there is one at least.
+    pub(crate) fn scout(mut self, steps: &[Step]) {
         let entry = self.b.current_block().expect("a function begins with a block");
-        let at = self.b.block_params(entry)[1];
-        self.notes = Some(notes);
-        self.scouting = Some(at);
+        let (memory, end) = (self.b.block_params(entry)[1], self.b.block_params(entry)[2]);
         let zero = self.number(0);
-        for noted in &notes.tables {
-            self.store_note(noted, RECORD, zero);
-        }
+        let reached: Vec<Variable> = self.notes.tables.iter().map(|_| self.b.declare_var(types::I64)).collect();
+        reached.iter().for_each(|bits| self.b.def_var(*bits, zero));
+        let (head, done) = (self.b.create_block(), self.b.create_block());
+        let [row, at, bit] = [(); 3].map(|()| self.b.append_block_param(head, types::I64));
+        let one = self.number(1);
+        self.b.ins().jump(head, &[memory.into(), zero.into(), one.into()]);
+        self.b.switch_to_block(head);
+        self.packet = self.b.ins().load(types::I64, self.flags.record, row, row::PACKET as i32 * 8);
+        self.length = self.b.ins().load(types::I64, self.flags.record, row, row::LENGTH as i32 * 8);
+        self.scouting = Some(Scouting { memory, at, bit, reached: reached.clone() });
         self.enter();
-        for step in &steps[..notes.steps] {
+        for (index, step) in steps[..self.notes.steps].iter().enumerate() {
+            self.step = index;
             match step {
                 Step::Run(body) if self.leads_to_notes(*body) => self.top_body(*body),
-                Step::ErrorTo(_) | Step::Copy(..) | Step::Set(..) => self.one_step(step),
+                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Copy(..) | Step::Set(..) => self.one_step(step),
                 _ => {}
             }
         }
         let finish = self.finish;
         self.b.ins().jump(finish, &[]);
         self.b.switch_to_block(finish);
+        let next_row = self.b.ins().iadd_imm_s(row, self.notes.row as i64 * 8);
+        let next = self.b.ins().iadd_imm_s(at, 8);
+        let next_bit = self.b.ins().iadd(bit, bit);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
+        self.b.ins().brif(more, head, &[next_row.into(), next.into(), next_bit.into()], done, &[]);
+        self.b.switch_to_block(done);
+        for (noted, bits) in self.notes.tables.iter().zip(reached) {
+            let bits = self.b.use_var(bits);
+            self.b.ins().store(self.flags.record, bits, memory, noted.reached as i32 * 8);
+        }
         let ending = self.number(code::RETURN);
         self.b.ins().return_(&[ending]);
         self.seal();
@@ -52,13 +82,15 @@ impl<'a> Emit<'a, '_> {
     }
 
     /// The note of a table, if the unit has one.
-    pub(super) fn note_of(&self, table: TableId) -> Option<Noted> {
-        self.notes.and_then(|notes| notes.of(table))
+    fn note_of(&self, table: TableId) -> Option<Noted> {
+        self.notes.of(table)
     }
 
-    fn store_note(&mut self, noted: &Noted, word: usize, value: Value) {
-        let notes = self.scouting.expect("only scouts write notes");
-        self.b.ins().store(self.flags.record, value, notes, ((noted.at + word) * 8) as i32);
+    /// Where the word of a packet's key lies that `noted` tells of: an address and what lies behind it.
+    fn key_at(&mut self, memory: Value, at: Value, noted: &Noted, word: usize) -> (Value, i32) {
+        let words = self.number(noted.words as u64);
+        let offset = if noted.words == 1 { at } else { self.b.ins().imul(at, words) };
+        (self.b.ins().iadd(memory, offset), ((noted.keys + word) * 8) as i32)
     }
 
     /// An instruction, or nothing in its place if it could be noticed, or if what it gives is not known yet.
@@ -92,13 +124,18 @@ impl<'a> Emit<'a, '_> {
     }
 
     fn note_key(&mut self, id: TableId) {
-        let Some(noted) = self.note_of(id) else { return };
+        let Some(at) = self.notes.tables.iter().position(|noted| noted.table == id) else { return };
+        let noted = self.notes.tables[at];
+        let scouting = self.scouting.clone().expect("only scouts write notes");
         for (index, word) in self.key(id).into_iter().enumerate() {
             let word = self.value(word);
-            self.store_note(&noted, KEY + index, word);
+            let (address, offset) = self.key_at(scouting.memory, scouting.at, &noted, index);
+            self.b.ins().store(self.flags.record, word, address, offset);
         }
-        let asked = self.number(1);
-        self.store_note(&noted, RECORD, asked);
+        let reached = scouting.reached[at];
+        let before = self.b.use_var(reached);
+        let with = self.b.ins().bor(before, scouting.bit);
+        self.b.def_var(reached, with);
     }
 
     fn guess(&mut self, slot: Option<SlotId>, number: u64) {
@@ -110,41 +147,51 @@ impl<'a> Emit<'a, '_> {
         }
     }
 
-    /// The record of what a table runs for a key: the noted one if that is the key which was noted, else what a lookup
+    /// The record of what a table runs: the one in the packet's row if it is of the packet's key, else what a lookup
     /// gives. Ends the unit if the table does not answer yet.
-    pub(super) fn record(&mut self, id: TableId, key: Vec<Word>) -> Value {
-        let Some(noted) = self.note_of(id) else { return self.looked_up(id, key) };
-        let word = |e: &mut Self, at: Value, word: usize| {
-            e.b.ins().load(types::I64, e.flags.record, at, ((noted.at + word) * 8) as i32)
+    pub(super) fn record(&mut self, id: TableId) -> Value {
+        let (Some(lane), Some(noted)) = (self.lane, self.note_of(id)) else {
+            let key = self.key(id);
+            return self.looked_up(id, key);
         };
-        let notes = self.frame_load(crate::layout::word::NOTES as u32);
-        let record = word(self, notes, RECORD);
-        let mut differs = Word::Known(0);
-        for (index, part) in key.iter().enumerate() {
-            let noted = word(self, notes, KEY + index);
-            let other = self.w_xor(Word::Value(noted), *part);
-            differs = self.w_or(differs, other);
-        }
-        let (known, noted_key, other) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let record = self.row_load(lane, noted.record);
+        let (known, other, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let chosen = self.b.declare_var(types::I64);
-        let on = self.b.create_block();
-        self.b.ins().brif(record, noted_key, &[], other, &[]);
-        self.b.switch_to_block(noted_key);
-        self.branch(differs, other, known);
-        self.b.switch_to_block(known);
-        let record = match noted.counts {
-            true => {
-                let table = self.number(u64::from(id.as_u32()));
-                let at = self.number(noted.at as u64 * 8);
-                let note = self.b.ins().iadd(notes, at);
-                self.call("apply_noted", &[self.frame, table, note]).expect("it has a result")
+        let mut key = None;
+        if noted.sure {
+            self.b.ins().brif(record, known, &[], other, &[]);
+        } else {
+            let here = self.key(id);
+            let compare = self.b.create_block();
+            self.b.ins().brif(record, compare, &[], other, &[]);
+            self.b.switch_to_block(compare);
+            let mut differs = Word::Known(0);
+            for (index, part) in here.iter().enumerate() {
+                let (address, offset) = self.key_at(lane.memory, lane.at, &noted, index);
+                let noted = self.b.ins().load(types::I64, self.flags.record, address, offset);
+                let other = self.w_xor(Word::Value(noted), *part);
+                differs = self.w_or(differs, other);
             }
-            false => record,
+            self.branch(differs, other, known);
+            key = Some(here);
+        }
+        self.b.switch_to_block(known);
+        let record = match noted.found {
+            Some(found) => {
+                let table = self.number(u64::from(id.as_u32()));
+                let found = self.row_load(lane, found);
+                self.call("apply_noted", &[self.frame, table, found]).expect("it has a result")
+            }
+            None => record,
         };
         self.b.def_var(chosen, record);
         self.b.ins().jump(on, &[]);
         self.b.set_cold_block(other);
         self.b.switch_to_block(other);
+        let key = match key {
+            Some(key) => key,
+            None => self.key(id),
+        };
         let record = self.looked_up(id, key);
         self.b.def_var(chosen, record);
         self.b.ins().jump(on, &[]);

@@ -17,10 +17,14 @@ const MAX_VARIABLE_BITS: u32 = 256;
 /// What holds of the whole program.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// Slots that a fresh unit takes from the frame.
-    pub inputs: BTreeSet<SlotId>,
-    /// Headers that a fresh unit takes from the frame.
+    /// Slots that the architecture sets before a fresh unit.
+    given: BTreeSet<SlotId>,
+    /// Slots and headers that field lists keep: a fresh unit takes them from the frame, but for packets of a batch, which
+    /// nobody kept anything for.
+    kept_slots: BTreeSet<SlotId>,
     pub kept_headers: BTreeSet<HeaderId>,
+    /// Slots that the architecture looks at after a unit.
+    visible: BTreeSet<SlotId>,
     /// Whether everything can be seen between units.
     pub all_visible: bool,
     /// Headers whose home may hold something when a packet has left.
@@ -34,17 +38,18 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub fn new(program: &Program, layout: &Layout, plan: &Plan, inputs: &[SlotId]) -> Facts {
-        let mut kept_headers = BTreeSet::new();
+    pub fn new(program: &Program, layout: &Layout, plan: &Plan) -> Facts {
+        let (mut kept_headers, mut kept_slots) = (BTreeSet::new(), BTreeSet::new());
         for kept in program.field_lists.values().flatten() {
-            if let Kept::Header(header) = *kept {
-                kept_headers.insert(header);
+            match *kept {
+                Kept::Header(header) => _ = kept_headers.insert(header),
+                Kept::Slot(slot) => _ = kept_slots.insert(slot),
             }
         }
         let (mut written, mut in_parsers, mut extracted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for body in program.bodies.values() {
             walk::body(program, body, &mut |used| match used {
-                Use::HeaderWrite(header) => {
+                Use::HeaderWrite(header, _) => {
                     written.extend(walk::meant(program, header));
                     if body.kind == BodyKind::Parser {
                         in_parsers.extend(walk::meant(program, header));
@@ -58,7 +63,9 @@ impl Facts {
             written.extend(extracted.iter().copied());
         }
         Facts {
-            inputs: inputs.iter().copied().collect(),
+            given: plan.given.iter().copied().collect(),
+            visible: plan.visible.iter().flatten().copied().collect(),
+            kept_slots,
             kept_headers,
             all_visible: plan.visible.is_none(),
             written_early: in_parsers.intersection(&extracted).copied().collect(),
@@ -106,7 +113,7 @@ fn deparser(program: &Program, layout: &Layout) -> Option<BodyId> {
     }
     let mut simple = true;
     walk::whole_body(program, id, &mut |used| match used {
-        Use::HeaderWrite(_) | Use::Validity(_) | Use::Extract(_) => simple = false,
+        Use::HeaderWrite(..) | Use::Validity(_) | Use::Extract(_) => simple = false,
         _ => {}
     });
     for instr in body.blocks.values().flat_map(|block| &block.instrs) {
@@ -123,37 +130,75 @@ pub(crate) struct State {
     pub fresh: bool,
     pub slots: BTreeSet<SlotId>,
     pub headers: BTreeSet<HeaderId>,
+    /// The slots that are written.
+    written: BTreeSet<SlotId>,
+    /// Whether anything is asked for.
+    pub asks: bool,
     /// What others look at afterwards.
     seen_slots: BTreeSet<SlotId>,
     seen_headers: BTreeSet<HeaderId>,
 }
 
 /// What the steps of a unit mention.
-fn mentioned(program: &Program, steps: &[Step]) -> (BTreeSet<SlotId>, BTreeSet<HeaderId>) {
-    let (mut slots, mut headers) = (BTreeSet::new(), BTreeSet::new());
-    for step in steps {
-        match step {
-            Step::Run(body) => walk::whole_body(program, *body, &mut |used| match used {
-                Use::Read(slot) | Use::Write(slot) => _ = slots.insert(slot),
-                Use::Header(header) | Use::HeaderWrite(header) | Use::Validity(header) | Use::Extract(header) => {
-                    headers.extend(walk::meant(program, header));
+#[derive(Debug, Default)]
+struct Mentioned {
+    slots: BTreeSet<SlotId>,
+    written: BTreeSet<SlotId>,
+    headers: BTreeSet<HeaderId>,
+}
+
+impl Mentioned {
+    fn new(program: &Program, steps: &[Step]) -> Mentioned {
+        let mut mentioned = Mentioned::default();
+        let Mentioned { slots, written, headers } = &mut mentioned;
+        for step in steps {
+            match step {
+                Step::Run(body) => walk::whole_body(program, *body, &mut |used| match used {
+                    Use::Read(slot) => _ = slots.insert(slot),
+                    Use::Write(slot) => _ = written.insert(slot),
+                    Use::Header(header)
+                    | Use::HeaderWrite(header, _)
+                    | Use::Validity(header)
+                    | Use::Extract(header) => headers.extend(walk::meant(program, header)),
+                    Use::Apply(_) => {}
+                }),
+                Step::Copy(to, from) => {
+                    written.insert(*to);
+                    slots.insert(*from);
                 }
-                Use::Apply(_) => {}
-            }),
-            Step::Copy(to, from) => slots.extend([*to, *from]),
-            Step::ErrorTo(slot) | Step::StopIf(slot, _) | Step::StopUnless(slot, _) | Step::Set(slot, _) => {
-                slots.insert(*slot);
+                Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Set(slot, _) => _ = written.insert(*slot),
+                Step::StopIf(slot, _) | Step::StopUnless(slot, _) | Step::DropIf(slot, _) => _ = slots.insert(*slot),
+                Step::Measure | Step::StopIfAsked => {}
             }
-            Step::Measure | Step::StopIfAsked => {}
         }
+        slots.extend(written.iter().copied());
+        mentioned
     }
-    (slots, headers)
+}
+
+/// Whether the steps of a unit ask for anything.
+fn asks(program: &Program, steps: &[Step]) -> bool {
+    let asks = |id: BodyId| {
+        let mut instrs = program.bodies[id].blocks.values().flat_map(|block| &block.instrs);
+        instrs.any(|instr| matches!(instr.op, Op::Request(_)))
+    };
+    let bodies = steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
+    let mut bodies: Vec<BodyId> = bodies.collect();
+    for at in 0..bodies.len() {
+        walk::body(program, &program.bodies[bodies[at]], &mut |used| {
+            if let Use::Apply(table) = used {
+                bodies.extend(program.tables[table].actions.iter().map(|a| program.actions[a.action].body));
+            }
+        });
+    }
+    bodies.into_iter().any(asks)
 }
 
 impl State {
     pub fn new(program: &Program, facts: &Facts, plan: &Plan, unit: usize) -> State {
-        let (slots, headers) = mentioned(program, &plan.units[unit].steps);
-        let mut seen_slots = facts.inputs.clone();
+        let Mentioned { mut slots, written, headers } = Mentioned::new(program, &plan.units[unit].steps);
+        slots.extend(plan.units[unit].results.iter().flatten());
+        let mut seen_slots: BTreeSet<SlotId> = facts.visible.union(&facts.kept_slots).copied().collect();
         let mut seen_headers: BTreeSet<HeaderId> = facts.kept_headers.union(&facts.written).copied().collect();
         if facts.all_visible {
             seen_slots.extend(program.slots.keys());
@@ -166,12 +211,18 @@ impl State {
                 continue;
             }
             todo.extend(&plan.units[next].next);
-            let (slots, headers) = mentioned(program, &plan.units[next].steps);
-            seen_slots.extend(slots);
-            seen_headers.extend(headers);
+            let next = Mentioned::new(program, &plan.units[next].steps);
+            seen_slots.extend(next.slots);
+            seen_headers.extend(next.headers);
         }
-        State { fresh: plan.units[unit].fresh, slots, headers, seen_slots, seen_headers }
+        let asks = asks(program, &plan.units[unit].steps);
+        State { fresh: plan.units[unit].fresh, slots, headers, written, asks, seen_slots, seen_headers }
     }
+}
+
+/// Whether a slot is held in variables while a unit runs.
+pub(crate) fn is_variable(program: &Program, slot: SlotId) -> bool {
+    program.slots[slot].width <= MAX_VARIABLE_BITS
 }
 
 impl Emit<'_, '_> {
@@ -190,7 +241,17 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn is_variable(&self, slot: SlotId) -> bool {
-        self.program.slots[slot].width <= MAX_VARIABLE_BITS
+        is_variable(self.program, slot)
+    }
+
+    /// Whether a slot comes from the frame: there before the unit, and not as good as new.
+    fn is_taken(&self, slot: SlotId) -> bool {
+        !self.state.fresh || self.facts.given.contains(&slot) || !self.is_new() && self.facts.kept_slots.contains(&slot)
+    }
+
+    /// Whether nobody has kept anything for the packet.
+    fn is_new(&self) -> bool {
+        self.scouting.is_some() || self.lane.is_some()
     }
 
     /// Takes the state over from the frame, or begins a new one.
@@ -199,7 +260,7 @@ impl Emit<'_, '_> {
         let fresh = state.fresh;
         let zero = self.number(0);
         self.b.def_var(self.ending, zero);
-        let takes_headers = self.scouting.is_none() && (!fresh || !self.facts.kept_headers.is_empty());
+        let takes_headers = !fresh || !self.is_new() && !self.facts.kept_headers.is_empty();
         for index in 0..self.layout.masks.1 {
             let variable = self.b.declare_var(types::I64);
             self.masks.push(variable);
@@ -216,16 +277,14 @@ impl Emit<'_, '_> {
         };
         self.b.def_var(self.cursor, cursor);
         self.b.def_var(self.error, error);
-        let scouting = self.scouting.is_some();
-        let takes_inputs = !scouting || self.notes.is_some_and(|notes| notes.takes_inputs);
         for slot in &state.slots {
-            self.enter_slot(*slot, fresh && !(takes_inputs && self.facts.inputs.contains(slot)));
+            self.enter_slot(*slot, !self.is_taken(*slot));
         }
-        if fresh && !scouting {
+        if fresh && self.scouting.is_none() {
             self.clear_homes();
         }
         for header in &state.headers {
-            self.enter_header(*header, scouting || fresh && !self.facts.kept_headers.contains(header));
+            self.enter_header(*header, fresh && (self.is_new() || !self.facts.kept_headers.contains(header)));
         }
     }
 
@@ -256,7 +315,8 @@ impl Emit<'_, '_> {
 
     /// Zeros the homes that the packet before wrote to.
     fn clear_homes(&mut self) {
-        for header in self.facts.written.difference(&self.facts.kept_headers) {
+        let is_new = self.is_new();
+        for header in self.facts.written.iter().filter(|header| is_new || !self.facts.kept_headers.contains(header)) {
             let bytes = self.layout.ty(self.program, *header).home_bytes;
             let home = self.home(*header);
             if self.facts.written_early.contains(header) {
@@ -305,6 +365,16 @@ impl Emit<'_, '_> {
         }
     }
 
+    /// Leaves in the frame where the headers are whose homes the next packet may find written to.
+    pub(super) fn leave_written(&mut self) {
+        for header in &self.facts.written {
+            if let Some(place) = self.places.get(header).copied() {
+                let place = self.b.use_var(place);
+                self.frame_store(self.layout.header(*header).place, place);
+            }
+        }
+    }
+
     /// Leaves in the frame what others look at.
     pub(super) fn leave(&mut self) {
         let state = self.state;
@@ -321,13 +391,15 @@ impl Emit<'_, '_> {
         for slot in &state.seen_slots {
             let at = self.layout.slot(*slot);
             match self.slots.get(slot).cloned() {
+                // It is there already.
+                Some(_) if self.is_taken(*slot) && !state.written.contains(slot) => {}
                 Some(variables) => {
                     for (index, variable) in variables.into_iter().enumerate() {
                         let value = self.b.use_var(variable);
                         self.frame_store(at + index as u32, value);
                     }
                 }
-                None if state.fresh && !state.slots.contains(slot) && !self.facts.inputs.contains(slot) => {
+                None if !state.slots.contains(slot) && !self.is_taken(*slot) => {
                     let zero = self.number(0);
                     let words = words_of(self.program.slots[*slot].width) as u32;
                     (0..words).for_each(|index| self.frame_store(at + index, zero));
@@ -346,7 +418,10 @@ impl Emit<'_, '_> {
                         self.frame_store(layout.width.expect("it has a width"), value);
                     }
                 }
-                None if state.fresh && !state.headers.contains(header) && !self.facts.kept_headers.contains(header) => {
+                None if state.fresh
+                    && !state.headers.contains(header)
+                    && (self.is_new() || !self.facts.kept_headers.contains(header)) =>
+                {
                     let (home, zero) = (self.home(*header), self.number(0));
                     self.frame_store(layout.place, home);
                     layout.width.into_iter().for_each(|width| self.frame_store(width, zero));

@@ -49,8 +49,7 @@ impl Emit<'_, '_> {
         let table = &self.program.tables[id];
         self.probe_rest();
         let inner = self.probe_ways(ways);
-        let key = self.key(id);
-        let record = self.record(id, key);
+        let record = self.record(id);
         let head = Word::Value(self.b.ins().load(types::I64, self.flags.record, record, 0));
         let index = self.w_and(head, Word::Known(RECORD_ACTION));
         let done = self.b.create_block();

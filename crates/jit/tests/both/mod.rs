@@ -130,11 +130,11 @@ pub fn roles(program: &Program) -> Vec<BodyId> {
 pub fn plan(bodies: &[BodyId], fused: bool) -> Plan {
     let steps: Vec<Step> = bodies.iter().map(|body| Step::Run(*body)).collect();
     if fused {
-        return Plan { units: vec![Unit { steps, fresh: true, next: Vec::new() }], visible: None };
+        return Plan { units: vec![Unit { steps, fresh: true, ..Unit::default() }], ..Plan::default() };
     }
     let count = steps.len();
-    let units = steps.into_iter().map(|step| Unit { steps: vec![step], fresh: false, next: (0..count).collect() });
-    Plan { units: units.collect(), visible: None }
+    let unit = |step| Unit { steps: vec![step], next: (0..count).collect(), ..Unit::default() };
+    Plan { units: steps.into_iter().map(unit).collect(), ..Plan::default() }
 }
 
 /// What differs between the two packets and their objects.
@@ -275,14 +275,28 @@ pub fn run_batches(
     make: &mut dyn FnMut(&mut Dice) -> Vec<u8>,
 ) -> Option<String> {
     let bodies = roles(program);
-    let compiled = match Compiled::new(program, &plan(&bodies, true), Speed::Run) {
+    let mut dice = Dice(seed ^ 0xba7c4);
+    let mut plan = plan(&bodies, true);
+    // Some slots have values before, and some are looked at afterwards. A slot ends the packet's way, early on.
+    let slots: Vec<ir::SlotId> = program.slots.keys().collect();
+    let some = |dice: &mut Dice| -> Vec<ir::SlotId> {
+        let all = slots.iter().copied();
+        all.filter(|slot| program.slots[*slot].width <= 64 && dice.below(4) == 0).collect()
+    };
+    plan.given = some(&mut dice);
+    let results = some(&mut dice);
+    plan.units[0].results = Some(results.clone());
+    let length = some(&mut dice).first().copied();
+    plan.units[0].steps.splice(0..0, length.map(Step::LengthTo));
+    let drop = some(&mut dice).first().map(|slot| (*slot, dice.below(3)));
+    plan.units[0].steps.extend(drop.map(|(slot, value)| Step::DropIf(slot, value)));
+    let compiled = match Compiled::new(program, &plan, Speed::Run) {
         Ok(compiled) => compiled,
         Err(unsupported) => return Some(unsupported.to_string()),
     };
     let (mut one, mut other) = (Objects::new(program), Objects::new(program));
     fill(program, &mut one, seed);
     fill(program, &mut other, seed);
-    let mut dice = Dice(seed ^ 0xba7c4);
     let mut memory: Vec<guard::Guarded> = (0..50).map(|_| guard::Guarded::new(64 << 10)).collect();
     let mut state = PacketState::new(program, Vec::new());
     let mut packet = compiled.packet(Vec::new());
@@ -291,11 +305,19 @@ pub fn run_batches(
         let now = Now { ns: done as u64 * 100_000_000 };
         let count = 1 + dice.below(memory.len() as u64) as usize;
         let room = dice.below(3) as usize * 20;
+        let values: Vec<Bits> = plan.given.iter().map(|slot| dice.bits(program.slots[*slot].width)).collect();
+        let given: Vec<(ir::SlotId, u64)> = plan.given.iter().copied().zip(values.iter().map(Bits::low_u64)).collect();
         let mut expected = Vec::new();
         let mut buffers = Vec::new();
         for memory in &mut memory[..count] {
             let data = make(&mut dice);
             state.restart(program, data.clone());
+            for (slot, value) in plan.given.iter().zip(&values) {
+                state.set_slot(*slot, value.clone());
+            }
+            if let Some(slot) = length {
+                state.set_slot_to(slot, data.len() as u64);
+            }
             let mut ending = Ending::Return;
             for body in &bodies {
                 ending = Interpreter::run(program, &mut one, *body, &mut state, now, &mut ());
@@ -303,37 +325,40 @@ pub fn run_batches(
                     break;
                 }
             }
+            let failed = matches!(ending, Ending::AssertFailed(_) | Ending::OutOfFuel(_) | Ending::Pending(_));
+            let cut = |slot: ir::SlotId, value: u64| Bits::new(u128::from(value), program.slots[slot].width);
+            let dropped = !failed && drop.is_some_and(|(slot, value)| *state.slot(slot) == cut(slot, value));
+            let results: Vec<u64> = results.iter().map(|slot| state.slot(*slot).low_u64()).collect();
             let buffer = memory.place(room + data.len(), dice.below(4) > 0);
             buffer[..room].fill(0xee);
             buffer[room..].copy_from_slice(&data);
             buffers.push(buffer);
-            expected.push((data, ending, state.finish(), state.requests().to_vec()));
+            let ends = (ending, dropped, state.parser_error(), results);
+            expected.push((data, ends, state.finish(), state.requests().to_vec()));
         }
         let mut difference = None;
         let mut seen = Vec::new();
-        compiled.run_batch(
-            0,
-            &mut packet,
-            &mut other,
-            now,
-            &mut buffers,
-            room,
-            |_, _| {},
-            |number, turn, outcome| {
-                let requests = turn.take_requests();
-                seen.push((number, outcome, turn.output_start(), turn.replaced(), requests));
-            },
-        );
-        for (place, (number, outcome, start, replaced, requests)) in seen.into_iter().enumerate() {
-            let (data, ending, finished, asked) = &expected[number];
+        compiled.run_batch(0, &mut packet, &mut other, now, &mut buffers, room, &given, |number, ended, whole| {
+            let start = ended.output_start();
+            let results = (0..results.len()).map(|at| ended.result(at)).collect::<Vec<_>>();
+            let ends = (ended.outcome(), ended.parser_error(), results);
+            let (mut requests, mut replaced) = (Vec::new(), None);
+            if let Some(whole) = whole {
+                replaced = start.is_none().then(|| whole.output_copy());
+                requests = whole.take_requests();
+            }
+            seen.push((number, ends, start, replaced, requests));
+        });
+        for (place, (number, (outcome, error, results), start, replaced, requests)) in seen.into_iter().enumerate() {
+            let (data, (ending, dropped, expected_error, expected_results), finished, asked) = &expected[number];
             let whole = match (start, replaced) {
                 (Some(start), _) => buffers[number][start..].to_vec(),
                 (None, replaced) => replaced.unwrap_or_default(),
             };
             let (same, sends) = match outcome {
-                Outcome::Done(compiled) => (compiled == *ending, true),
+                Outcome::Done(compiled) => (compiled == *ending && !dropped, true),
                 Outcome::Failed(_, compiled) => (compiled == *ending, false),
-                Outcome::Stopped(_) => (false, false),
+                Outcome::Stopped(_) => (*dropped, false),
             };
             let what = if place != number {
                 format!("packet {number} came as number {place}")
@@ -343,6 +368,8 @@ pub fn run_batches(
                 format!("sends {finished:02x?}, compiled {whole:02x?}")
             } else if requests != *asked {
                 format!("asks for {asked:?}, compiled {requests:?}")
+            } else if (error, &results) != (*expected_error, expected_results) {
+                format!("results are {expected_error}, {expected_results:?}, compiled {error}, {results:?}")
             } else {
                 continue;
             };

@@ -202,7 +202,8 @@ impl Machine {
         let mut parse = vec![Step::Run(blocks.parser)];
         parse.extend(standard.parser_error.map(Step::ErrorTo));
         parse.push(Step::Measure);
-        let mut ingress = parse.clone();
+        let mut ingress: Vec<Step> = standard.packet_length.map(Step::LengthTo).into_iter().collect();
+        ingress.extend(parse.clone());
         ingress.extend([Step::Run(blocks.verify_checksum), Step::Run(blocks.ingress)]);
         let deparse = vec![Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)];
         let mut egress =
@@ -212,15 +213,18 @@ impl Machine {
         whole.extend(between(standard, drop_port));
         let egress_begins = can_be_whole(program, layout).then_some(whole.len());
         whole.extend(egress.clone());
-        let whole = Unit { steps: whole, fresh: true, next: vec![unit::EGRESS, unit::DEPARSE] };
+        let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), results: None };
+        let whole = unit(whole, true, &[unit::EGRESS, unit::DEPARSE]);
+        let given = [standard.ingress_global_timestamp, standard.instance_type];
         let mut plan = Plan {
             units: vec![
-                Unit { steps: ingress, fresh: true, next: vec![unit::EGRESS] },
-                Unit { steps: egress, fresh: false, next: vec![unit::DEPARSE, unit::EGRESS] },
-                Unit { steps: deparse, fresh: false, next: Vec::new() },
-                Unit { steps: parse, fresh: true, next: vec![unit::EGRESS] },
+                unit(ingress, true, &[unit::EGRESS]),
+                unit(egress, false, &[unit::DEPARSE, unit::EGRESS]),
+                unit(deparse, false, &[]),
+                unit(parse, true, &[unit::EGRESS]),
             ],
             visible: Some(standard.all()),
+            given: given.into_iter().flatten().chain([standard.ingress_port]).collect(),
         };
         plan.units.extend(egress_begins.map(|_| whole));
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);

@@ -1,0 +1,141 @@
+//! A unit as a loop over the packets of a batch.
+//!
+//! What is the same for all packets is set up once, and of a packet that comes to its end only its row is written:
+//! where it lies, how it ended, and the unit's results. What else a unit leaves in the frame is left there when
+//! somebody will look at it: the loop stops behind a packet that did not come to its end, that asked for something, or
+//! that leaves from elsewhere than its buffer, and can be entered again with the next one.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_frontend::Variable;
+
+use super::Emit;
+use super::value::Word;
+use crate::layout::word;
+use crate::packet::out;
+use crate::scout::row;
+use crate::{Step, code};
+
+/// The batch that code runs a unit on, and which packet it is at.
+#[derive(Clone, Copy)]
+pub(super) struct Lane {
+    /// The memory of the batch: see [`crate::scout`].
+    pub memory: Value,
+    /// Eight times the number of the packet in the batch.
+    pub at: Value,
+    /// The address of its row.
+    row: Value,
+    /// How the outgoing packet is made.
+    pub out: Variable,
+    /// Where the code goes with a packet that somebody has done with.
+    light: Block,
+}
+
+impl Emit<'_, '_> {
+    /// Generates the loop: a function of the frame, the memory of the batch and eight times the numbers of the first
+    /// packet and of the one behind the last, of which the first is smaller. It returns eight times the number of the
+    /// packet that it stopped at, or of the one behind the last.
+    pub(crate) fn batch(mut self, number: usize, steps: &[Step]) {
+        let entry = self.b.current_block().expect("a function begins with a block");
+        let [memory, from, to] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
+        let (head, light) = (self.b.create_block(), self.b.create_block());
+        let [row, at] = [(); 2].map(|()| self.b.append_block_param(head, types::I64));
+        let first = self.b.ins().imul_imm_s(from, self.notes.row as i64);
+        let first = self.b.ins().iadd(memory, first);
+        self.b.ins().jump(head, &[first.into(), from.into()]);
+        self.b.switch_to_block(head);
+        let lane = Lane { memory, at, row, out: self.b.declare_var(types::I64), light };
+        self.lane = Some(lane);
+        self.packet = self.row_load(lane, row::PACKET);
+        self.length = self.row_load(lane, row::LENGTH);
+        let nothing = self.number(out::EMITTED);
+        self.b.def_var(lane.out, nothing);
+        self.steps(number, steps);
+        self.done(lane, steps);
+        self.light(lane, (head, to));
+        let finish = self.finish;
+        self.b.switch_to_block(finish);
+        self.fill_row(lane);
+        self.leave();
+        let out = self.b.use_var(lane.out);
+        self.frame_store(word::OUT as u32, out);
+        self.tell_packet();
+        self.b.ins().return_(&[lane.at]);
+        self.b.set_cold_block(finish);
+        self.seal();
+    }
+
+    /// All steps are done. Whoever has to put the packet together needs all of it.
+    fn done(&mut self, lane: Lane, steps: &[Step]) {
+        let deparses = |step: &Step| matches!(step, Step::Run(body) if self.facts.deparser == Some(*body));
+        let finish = self.finish;
+        if !steps.iter().any(deparses) {
+            self.b.ins().jump(finish, &[]);
+            return;
+        }
+        let out = self.b.use_var(lane.out);
+        let replaced = self.w_cmp(IntCC::Equal, Word::Value(out), Word::Known(out::REPLACED));
+        self.branch(replaced, finish, lane.light);
+    }
+
+    /// Ends the packet's way at this step if a word is not 0.
+    pub(super) fn drop_if(&mut self, lane: Lane, condition: Word) {
+        let (stop, on) = (self.b.create_block(), self.b.create_block());
+        self.branch(condition, stop, on);
+        self.b.switch_to_block(stop);
+        let ending = self.number(code::STOPPED | (self.step as u64) << 8);
+        self.b.def_var(self.ending, ending);
+        self.b.ins().jump(lane.light, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    /// The packet's way has ended, and the next one's begins.
+    fn light(&mut self, lane: Lane, (head, to): (Block, Value)) {
+        self.b.switch_to_block(lane.light);
+        if self.state.asks {
+            let asked = self.frame_load(word::ASKED as u32);
+            let (finish, on) = (self.finish, self.b.create_block());
+            self.b.ins().brif(asked, finish, &[], on, &[]);
+            self.b.switch_to_block(on);
+        }
+        self.fill_row(lane);
+        self.leave_written();
+        let done = self.b.create_block();
+        let row = self.b.ins().iadd_imm_s(lane.row, self.notes.row as i64 * 8);
+        let next = self.b.ins().iadd_imm_s(lane.at, 8);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, to);
+        self.b.ins().brif(more, head, &[row.into(), next.into()], done, &[]);
+        self.b.switch_to_block(done);
+        self.b.ins().return_(&[to]);
+    }
+
+    /// Writes what is kept of every packet.
+    fn fill_row(&mut self, lane: Lane) {
+        let (out, ending, error) = (self.b.use_var(lane.out), self.b.use_var(self.ending), self.b.use_var(self.error));
+        for (word, value) in [(row::OUT, out), (row::ENDING, ending), (row::ERROR, error)] {
+            self.row_store(lane, word, value);
+        }
+        for index in 0..self.notes.results.len() {
+            let result = self.slot(self.notes.results[index]);
+            let result = if result.width == 0 { Word::Known(0) } else { result.low() };
+            let result = self.value(result);
+            self.row_store(lane, row::RESULTS + index, result);
+        }
+    }
+
+    pub(super) fn row_load(&mut self, lane: Lane, word: usize) -> Value {
+        self.b.ins().load(types::I64, self.flags.record, lane.row, word as i32 * 8)
+    }
+
+    fn row_store(&mut self, lane: Lane, word: usize, value: Value) {
+        self.b.ins().store(self.flags.record, value, lane.row, word as i32 * 8);
+    }
+
+    /// Puts into the frame where the packet lies, for those who look there.
+    pub(super) fn tell_packet(&mut self) {
+        if self.lane.is_some() {
+            self.frame_store(word::PACKET as u32, self.packet);
+            self.frame_store(word::LENGTH as u32, self.length);
+        }
+    }
+}
