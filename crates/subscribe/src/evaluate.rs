@@ -1,0 +1,116 @@
+//! What rules mean, said directly: the yardstick for everything that is faster.
+
+use crate::format::{FieldId, Format, HeaderId, Subject};
+use crate::layout::Key;
+use crate::rule::{Aggregate, Condition, Test};
+
+/// A message, with the state that its tests see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// By [`HeaderId`]: whether the header is valid.
+    pub valid: Vec<bool>,
+    /// By [`FieldId`]: the value; of no account where the field's header is not valid.
+    pub fields: Vec<u128>,
+    /// By [`CounterId`](crate::CounterId): the value before this message.
+    pub counters: Vec<u128>,
+    /// By slot: the value of its aggregate before this message, for this message's key.
+    pub slots: Vec<u128>,
+}
+
+impl Message {
+    /// A message of zeros, without a valid header.
+    pub fn empty(format: &Format) -> Message {
+        Message {
+            valid: vec![false; format.headers().len()],
+            fields: vec![0; format.fields().len()],
+            counters: vec![0; format.counters().len()],
+            slots: vec![0; usize::from(format.slots)],
+        }
+    }
+
+    /// Sets a field, and makes its header valid.
+    pub fn set(&mut self, format: &Format, field: FieldId, value: u128) {
+        self.fields[usize::from(field.0)] = value;
+        if let Some(header) = format.get(field).header {
+            self.valid[usize::from(header.0)] = true;
+        }
+    }
+
+    /// Whether a header is valid.
+    pub fn is_valid(&self, header: HeaderId) -> bool {
+        self.valid[usize::from(header.0)]
+    }
+
+    /// The value of a field, if its header is valid.
+    pub fn field(&self, format: &Format, field: FieldId) -> Option<u128> {
+        let header = format.get(field).header;
+        header.is_none_or(|header| self.is_valid(header)).then(|| self.fields[usize::from(field.0)])
+    }
+
+    /// Sets what stands in a column.
+    pub fn put(&mut self, key: Key, value: u128) {
+        match key {
+            Key::Valid(id) => self.valid[usize::from(id.0)] = value != 0,
+            Key::Field(id) => self.fields[usize::from(id.0)] = value,
+            Key::Counter(id) => self.counters[usize::from(id.0)] = value,
+            Key::Slot(slot) => self.slots[usize::from(slot)] = value,
+        }
+    }
+
+    /// What stands in a column.
+    pub fn column(&self, key: Key) -> u128 {
+        match key {
+            Key::Valid(id) => u128::from(self.is_valid(id)),
+            Key::Field(id) => self.fields[usize::from(id.0)],
+            Key::Counter(id) => self.counters[usize::from(id.0)],
+            Key::Slot(slot) => self.slots[usize::from(slot)],
+        }
+    }
+}
+
+/// A message as one rule sees it.
+pub(crate) struct View<'a> {
+    pub format: &'a Format,
+    pub message: &'a Message,
+    /// The rule's aggregates, and the slot of each.
+    pub aggregates: &'a [Aggregate],
+    pub slots: &'a [u16],
+}
+
+impl View<'_> {
+    /// The value that a test sees; `None` if a header is missing.
+    pub fn value(&self, subject: Subject) -> Option<u128> {
+        match subject {
+            Subject::Field(id) => self.message.field(self.format, id),
+            Subject::Counter(id) => Some(self.message.counters[usize::from(id.0)]),
+            Subject::Aggregate(at) => {
+                let mut fields = self.aggregates[usize::from(at)].fields();
+                let is_there = fields.all(|id| self.message.field(self.format, id).is_some());
+                is_there.then(|| self.message.slots[usize::from(self.slots[usize::from(at)])])
+            }
+        }
+    }
+
+    pub fn passes(&self, test: &Test) -> bool {
+        self.value(test.subject).is_some_and(|value| test.values.contains(value))
+    }
+
+    pub fn holds(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::Always => true,
+            Condition::Never => false,
+            Condition::Valid { header, .. } => self.message.is_valid(*header),
+            Condition::Test(test) => self.passes(test),
+            Condition::Not(inner) => !self.holds(inner),
+            Condition::All(list) => list.iter().all(|part| self.holds(part)),
+            Condition::Any(list) => list.iter().any(|part| self.holds(part)),
+        }
+    }
+}
+
+impl Aggregate {
+    /// Every field that must be there for the aggregate to be: what is computed of, and the key.
+    pub fn fields(&self) -> impl Iterator<Item = FieldId> + '_ {
+        self.field.iter().chain(&self.by).copied()
+    }
+}

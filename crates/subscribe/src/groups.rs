@@ -1,0 +1,76 @@
+//! Multicast groups: one for each set of ports that is used.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::tables::Group;
+
+/// Groups by their ports, counted by use.
+pub(crate) struct Groups {
+    by_ports: BTreeMap<Vec<u32>, (u32, usize)>,
+    free: BinaryHeap<Reverse<u32>>,
+    next: u32,
+    max: u32,
+}
+
+impl Groups {
+    pub fn new(max: u32) -> Groups {
+        Groups { by_ports: BTreeMap::new(), free: BinaryHeap::new(), next: 1, max }
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_ports.len()
+    }
+
+    pub fn max(&self) -> u32 {
+        self.max
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.by_ports.keys().map(|ports| ports.capacity() * 4 + 64).sum()
+    }
+
+    pub fn has(&self, ports: &[u32]) -> bool {
+        self.by_ports.contains_key(ports)
+    }
+
+    /// The group of these ports; one port or none has none.
+    pub fn find(&self, ports: &[u32]) -> Option<u32> {
+        self.by_ports.get(ports).map(|(id, _)| *id)
+    }
+
+    /// The group of these ports, used once more; a new one is told.
+    pub fn hold(&mut self, ports: &[u32], new: &mut Vec<Group>) -> Option<u32> {
+        if ports.len() < 2 {
+            return None;
+        }
+        if let Some((id, uses)) = self.by_ports.get_mut(ports) {
+            *uses += 1;
+            return Some(*id);
+        }
+        let id = self.free.pop().map_or(self.next, |Reverse(id)| id);
+        self.next = self.next.max(id + 1);
+        self.by_ports.insert(ports.to_vec(), (id, 1));
+        new.push(Group { id, ports: ports.to_vec() });
+        Some(id)
+    }
+
+    /// Takes back one use; a group without use is told.
+    pub fn release(&mut self, ports: &[u32], old: &mut Vec<u32>) {
+        let Some((id, uses)) = self.by_ports.get_mut(ports) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            old.push(*id);
+            self.free.push(Reverse(*id));
+            self.by_ports.remove(ports);
+        }
+    }
+
+    /// All groups, by number.
+    pub fn list(&self) -> Vec<Group> {
+        let mut list: Vec<Group> =
+            self.by_ports.iter().map(|(ports, (id, _))| Group { id: *id, ports: ports.clone() }).collect();
+        list.sort_unstable();
+        list
+    }
+}

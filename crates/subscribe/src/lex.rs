@@ -1,0 +1,316 @@
+//! Tokens of rule files.
+
+use source::{FileId, Span};
+
+use crate::value::Constant;
+
+/// The longest token, in bytes; a longer one is cut in messages and is no constant.
+const MAX_TOKEN: usize = 1 << 12;
+
+/// A token.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Token<'a> {
+    /// A name, with dots and indices: `add_order.stock`, `hdr.label[0].ttl`.
+    Word(&'a str),
+    /// A number, an address or text in quotes.
+    Constant(Constant),
+    /// A number with something behind it: `100ms`.
+    Odd(&'a str),
+    /// A sign, in its plainest spelling.
+    Sign(&'static str),
+    /// Something that begins no token; the reason.
+    Bad(&'static str),
+    /// The end of the file.
+    End,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct At<'a> {
+    pub token: Token<'a>,
+    pub span: Span,
+    /// Nothing but white space stands before it in its line.
+    pub begins_line: bool,
+}
+
+/// Signs as they are written and what they are; longer ones stand before their beginnings.
+const SIGNS: [(&str, &str); 37] = [
+    ("&&", "and"),
+    ("||", "or"),
+    ("==", "=="),
+    ("!=", "!="),
+    ("<=", "<="),
+    (">=", ">="),
+    ("<-", "<-"),
+    (":=", "<-"),
+    ("+=", "+="),
+    ("-=", "-="),
+    ("..", ".."),
+    ("∧", "and"),
+    ("∨", "or"),
+    ("¬", "not"),
+    ("≤", "<="),
+    ("≥", ">="),
+    ("≠", "!="),
+    ("∈", "in"),
+    ("←", "<-"),
+    ("!", "not"),
+    ("<", "<"),
+    (">", ">"),
+    ("(", "("),
+    (")", ")"),
+    ("{", "{"),
+    ("}", "}"),
+    ("[", "["),
+    ("]", "]"),
+    (",", ","),
+    (";", ";"),
+    (":", ":"),
+    ("/", "/"),
+    ("+", "+"),
+    ("-", "-"),
+    ("=", "="),
+    ("&", "&"),
+    ("|", "|"),
+];
+
+/// Reads tokens one by one.
+pub(crate) struct Lexer<'a> {
+    text: &'a str,
+    file: FileId,
+    at: usize,
+    begins_line: bool,
+}
+
+impl<'a> Lexer<'a> {
+    pub fn new(text: &'a str, file: FileId) -> Self {
+        Lexer { text, file, at: 0, begins_line: true }
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.file, start as u32, end as u32)
+    }
+
+    /// The text of a span of this file.
+    pub fn text_at(&self, span: Span) -> Option<&'a str> {
+        self.text.get(span.start as usize..span.end as usize)
+    }
+
+    /// The next token.
+    pub fn next(&mut self) -> At<'a> {
+        if let Some(open) = self.skip_blank() {
+            let span = self.span(open, open + 2);
+            return At { token: Token::Bad("this comment has no end: end it with `*/`"), span, begins_line: true };
+        }
+        let start = self.at;
+        let (token, length) = token(&self.text[start..]);
+        self.at += length;
+        let begins_line = std::mem::replace(&mut self.begins_line, false);
+        At { token, span: self.span(start, self.at), begins_line }
+    }
+
+    /// Steps over white space and comments; where a comment begins that does not end, all of the rest is one.
+    fn skip_blank(&mut self) -> Option<usize> {
+        loop {
+            let rest = &self.text[self.at..];
+            let trimmed = rest.trim_start();
+            let blank = &rest[..rest.len() - trimmed.len()];
+            self.begins_line |= blank.contains('\n');
+            self.at += blank.len();
+            let is_line_comment =
+                trimmed.starts_with("//") || (trimmed.starts_with('#') && !trimmed.starts_with("#include"));
+            if is_line_comment {
+                self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+            } else if let Some(body) = trimmed.strip_prefix("/*") {
+                let Some(length) = body.find("*/") else {
+                    return Some(std::mem::replace(&mut self.at, self.text.len()));
+                };
+                self.begins_line |= body[..length].contains('\n');
+                self.at += length + 4;
+            } else {
+                return None;
+            }
+        }
+    }
+}
+
+fn token(text: &str) -> (Token<'_>, usize) {
+    let Some(first) = text.chars().next() else { return (Token::End, 0) };
+    if first == '"' {
+        return quoted(text);
+    }
+    if (first.is_ascii_hexdigit() || first == ':')
+        && let Some((constant, length)) = address(text)
+    {
+        return (Token::Constant(constant), length);
+    }
+    if first.is_ascii_digit() {
+        return number(text);
+    }
+    if first.is_ascii_alphabetic() || first == '_' {
+        let length = word(text);
+        let word = &text[..length];
+        let token = match word {
+            "and" | "or" | "not" | "in" => Token::Sign(match word {
+                "and" => "and",
+                "or" => "or",
+                "not" => "not",
+                _ => "in",
+            }),
+            _ => Token::Word(word),
+        };
+        return (token, length);
+    }
+    if text.starts_with("#include") {
+        return (Token::Word("include"), "#include".len());
+    }
+    match SIGNS.iter().find(|(written, _)| text.starts_with(written)) {
+        Some((written, sign)) => (Token::Sign(sign), written.len()),
+        None => (Token::Bad("this means nothing here"), first.len_utf8()),
+    }
+}
+
+/// Text in double quotes, in one line; `\"` and `\\` stand for what is behind the backslash.
+fn quoted(text: &str) -> (Token<'_>, usize) {
+    let mut out = String::new();
+    let mut characters = text.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return (Token::Constant(Constant::Text(out)), at + 1),
+            '\n' => return (Token::Bad("this quote is not closed in its line"), at),
+            '\\' => match characters.next() {
+                Some((_, escaped @ ('"' | '\\'))) => out.push(escaped),
+                _ => return (Token::Bad(r#"a backslash stands before `"` or another one"#), at + 1),
+            },
+            _ => out.push(character),
+        }
+        if out.len() > MAX_TOKEN {
+            return (Token::Bad("this text is too long for any field"), at);
+        }
+    }
+    (Token::Bad("this quote is not closed"), text.len())
+}
+
+/// An Ethernet, IPv6 or IPv4 address, and its length.
+fn address(text: &str) -> Option<(Constant, usize)> {
+    let bytes = text.as_bytes();
+    let lead = bytes.iter().take(5).take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let run = |also: &[u8], most: usize| {
+        bytes.iter().take(most).take_while(|byte| byte.is_ascii_hexdigit() || also.contains(byte)).count()
+    };
+    let ends = |length: usize| !bytes.get(length).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    match bytes.get(lead)? {
+        b'.' if lead > 0 => {
+            let length = run(b".", 16);
+            let part = text[..length].trim_end_matches('.');
+            let address = part.parse::<std::net::Ipv4Addr>().ok()?;
+            ends(part.len()).then_some((Constant::Ipv4(address.to_bits()), part.len()))
+        }
+        b':' => {
+            let length = run(b":.", 46);
+            (2..=length).rev().filter(|length| ends(*length)).find_map(|length| {
+                let part = &text[..length];
+                let constant = match mac(part) {
+                    Some(address) => Constant::Mac(address),
+                    None => Constant::Ipv6(part.parse::<std::net::Ipv6Addr>().ok()?.to_bits()),
+                };
+                Some((constant, length))
+            })
+        }
+        _ => None,
+    }
+}
+
+fn mac(text: &str) -> Option<u64> {
+    let mut value = 0;
+    let mut groups = 0;
+    for group in text.split(':') {
+        groups += 1;
+        if group.len() != 2 || groups > 6 {
+            return None;
+        }
+        value = value << 8 | u64::from_str_radix(group, 16).ok()?;
+    }
+    (groups == 6).then_some(value)
+}
+
+fn number(text: &str) -> (Token<'_>, usize) {
+    let length = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    let word = &text[..length];
+    if length > MAX_TOKEN {
+        return (Token::Bad("this number is too long for any field"), length);
+    }
+    let digits: String = word.chars().filter(|c| *c != '_').collect();
+    let (radix, digits) = match digits.get(..2) {
+        Some("0x" | "0X") => (16, &digits[2..]),
+        Some("0b" | "0B") => (2, &digits[2..]),
+        _ => (10, &digits[..]),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return (Token::Odd(word), length);
+    }
+    match u128::from_str_radix(digits, radix) {
+        Ok(number) if radix == 10 => (Token::Constant(Constant::Number(number)), length),
+        Ok(number) => (Token::Constant(Constant::Bits(number)), length),
+        Err(_) => (Token::Bad("this number has more than 128 bits"), length),
+    }
+}
+
+/// The length of a name: words with dots between them and indices behind them.
+fn word(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut length = 0;
+    loop {
+        length += bytes[length..].iter().take_while(|byte| is_word(byte)).count();
+        if bytes.get(length) == Some(&b'[') {
+            let digits = bytes[length + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits > 0 && bytes.get(length + 1 + digits) == Some(&b']') {
+                length += digits + 2;
+            }
+        }
+        let dot = bytes.get(length) == Some(&b'.');
+        if !dot || !bytes.get(length + 1).is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
+            return length;
+        }
+        length += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signs(text: &str) -> String {
+        let mut lexer = Lexer::new(text, FileId(0));
+        let mut out = Vec::new();
+        loop {
+            out.push(match lexer.next().token {
+                Token::End => return out.join(" "),
+                Token::Word(word) => word.to_owned(),
+                Token::Constant(constant) => format!("{constant:?}"),
+                Token::Odd(odd) => format!("odd:{odd}"),
+                Token::Sign(sign) => sign.to_owned(),
+                Token::Bad(why) => format!("bad:{why}"),
+            });
+        }
+    }
+
+    #[test]
+    fn spellings_and_constants() {
+        assert_eq!(signs("a && b ∧ c and !d || ¬e ∨ f"), "a and b and c and not d or not e or f");
+        assert_eq!(signs("1 .. 0x1_0 0b11 5..9"), "Number(1) .. Bits(16) Bits(3) Number(5) .. Number(9)");
+        assert_eq!(signs("10.0.0.0/8:"), "Ipv4(167772160) / Number(8) :");
+        assert_eq!(signs("50:fwd"), "Number(50) : fwd");
+        assert_eq!(
+            signs("fe80::1:fwd ::/0"),
+            "Ipv6(338288524927261089654018896841347694593) : fwd Ipv6(0) / Number(0)"
+        );
+        assert_eq!(signs("00:00:00:00:01:02:"), "Mac(258) :");
+        assert_eq!(signs("a.b[2].c.isValid() BRK.B"), "a.b[2].c.isValid ( ) BRK.B");
+        assert_eq!(signs("# c\nx // d\n/* e\n */ y"), "x y");
+        assert_eq!(signs(r#""a\"b" 100ms 3x"#), r#"Text("a\"b") odd:100ms odd:3x"#);
+        assert!(signs("x /* y").contains("bad:this comment has no end"));
+        assert!(signs("\"x\ny\"").contains("bad:this quote is not closed in its line y"));
+    }
+}

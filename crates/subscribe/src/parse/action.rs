@@ -1,0 +1,229 @@
+//! Actions.
+
+use source::Diagnostic;
+
+use super::{Parsed, Parser};
+use crate::format::{CounterId, Kind, Subject};
+use crate::lex::Token;
+use crate::rule::{Action, Operand, Update, UpdateFunction};
+use crate::value::Constant;
+
+impl<'a> Parser<'a> {
+    /// Actions up to the end of the rule. What follows a `;` is another action if it can be one.
+    pub(super) fn actions(&mut self) -> Parsed<Vec<Action>> {
+        let mut actions = vec![self.action()?];
+        while self.accept(";") {
+            let word = match self.next.token {
+                Token::Word(word) => word,
+                _ => break,
+            };
+            let begins_test = word == "valid" || word.ends_with(".isValid");
+            let is_action = match self.peek_second() {
+                Token::Sign("<-" | "+=" | "-=") => true,
+                Token::Sign("(") => !begins_test && !crate::rule::Function::ALL.iter().any(|(name, _)| *name == word),
+                _ => matches!(word, "drop" | "to_controller"),
+            };
+            if !is_action {
+                break;
+            }
+            self.count(self.next.span)?;
+            actions.push(self.action()?);
+        }
+        Ok(actions)
+    }
+
+    fn action(&mut self) -> Parsed<Action> {
+        let Token::Word(word) = self.next.token else {
+            let error = self.unexpected("an action").help(self.known_actions());
+            return self.fail(error);
+        };
+        if matches!(self.peek_second(), Token::Sign("<-" | "+=" | "-=" | "=")) {
+            return self.update();
+        }
+        let span = self.take().span;
+        match word {
+            "fwd" => self.forward(),
+            "drop" | "to_controller" => {
+                // A parenthesis may begin the next rule.
+                if self.is("(") && *self.peek_second() == Token::Sign(")") {
+                    self.take();
+                    self.take();
+                }
+                Ok(if word == "drop" { Action::Drop } else { Action::ToController })
+            }
+            _ => {
+                let Some(id) = self.format.action_named(word) else {
+                    let error = Diagnostic::error("unknown-action", span, format!("there is no action `{word}`"));
+                    let own = self.format.actions().iter().map(|action| &*action.name);
+                    let near = source::names::nearest(word, ["fwd", "drop", "to_controller"].into_iter().chain(own));
+                    let error = error.help(self.known_actions());
+                    return self.fail(match near {
+                        Some(near) => error.label(format!("did you mean `{near}`?")),
+                        None => error,
+                    });
+                };
+                let arguments = self.arguments(id)?;
+                Ok(Action::Call(id, arguments))
+            }
+        }
+    }
+
+    fn known_actions(&self) -> String {
+        let own = self.format.actions().iter().map(|action| &*action.name);
+        let all = ["fwd", "drop", "to_controller"].into_iter().chain(own);
+        format!("the actions are {}, and updates of counters (`counter <- counter + 1`)", source::names::listed(all))
+    }
+
+    fn forward(&mut self) -> Parsed<Action> {
+        self.expect("(", "the ports come in parentheses: `fwd(1, 2)`")?;
+        let mut ports = Vec::new();
+        loop {
+            let max = self.format.max_port;
+            self.count(self.next.span)?;
+            match self.next.token {
+                Token::Constant(Constant::Number(port)) if port <= u128::from(max) => ports.push(port as u32),
+                Token::Constant(Constant::Number(port)) => {
+                    let message = format!("there is no port {port}");
+                    let error = Diagnostic::error("rule-type", self.next.span, message);
+                    return self.fail(error.help(format!("the ports are 0 to {max}")));
+                }
+                _ => {
+                    let error = self.unexpected("a port").help("ports are numbers: `fwd(1, 2)`");
+                    return self.fail(error);
+                }
+            }
+            self.take();
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.expect(")", "the ports are not closed")?;
+        ports.sort_unstable();
+        ports.dedup();
+        Ok(Action::Forward(ports))
+    }
+
+    fn arguments(&mut self, id: crate::format::ActionId) -> Parsed<Vec<u128>> {
+        let format = self.format;
+        let action = format.get_action(id);
+        let mut values = Vec::new();
+        if action.parameters.is_empty() && !(self.is("(") && *self.peek_second() == Token::Sign(")")) {
+            return Ok(values);
+        }
+        self.expect("(", "the arguments come in parentheses")?;
+        let start = self.end;
+        while !self.is(")") {
+            self.count(self.next.span)?;
+            let (constant, span) = self.constant("a value")?;
+            if let Some(parameter) = action.parameters.get(values.len()) {
+                match constant.value(Kind::Unsigned, parameter.width) {
+                    Ok(value) => values.push(value),
+                    Err(why) => {
+                        let message = format!("the argument for `{}` {why}", parameter.name);
+                        return self.fail(Diagnostic::error("rule-type", span, message));
+                    }
+                }
+            } else {
+                values.push(0);
+            }
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.expect(")", "the arguments are not closed")?;
+        if values.len() != action.parameters.len() {
+            let (has, takes) = (values.len(), action.parameters.len());
+            let message = format!("`{}` takes {takes} arguments, and there are {has}", action.name);
+            let names = source::names::listed(action.parameters.iter().map(|parameter| &*parameter.name));
+            let error = Diagnostic::error("rule-type", start.to(self.end), message);
+            return self.fail(error.help(format!("the parameters are {names}")));
+        }
+        Ok(values)
+    }
+
+    fn counter(&mut self) -> Parsed<CounterId> {
+        let Token::Word(name) = self.next.token else {
+            let error = self.unexpected("a counter");
+            return self.fail(error);
+        };
+        let span = self.take().span;
+        match self.named(name, span)? {
+            Subject::Counter(id) => Ok(id),
+            _ => {
+                let counters = source::names::listed(self.format.counters().iter().map(|counter| &*counter.name));
+                let error =
+                    Diagnostic::error("rule-type", span, format!("`{name}` is a field, and rules change no fields"));
+                self.fail(error.help(format!("rules may change counters: {counters}")))
+            }
+        }
+    }
+
+    fn update(&mut self) -> Parsed<Action> {
+        let counter = self.counter()?;
+        let sign = self.take();
+        let update = |function, operand| Ok(Action::Update(Update { counter, function, operand }));
+        match sign.token {
+            Token::Sign("+=") => return update(UpdateFunction::Add, self.operand(counter)?),
+            Token::Sign("-=") => return update(UpdateFunction::Subtract, self.operand(counter)?),
+            Token::Sign("=") => {
+                let error = Diagnostic::error("rule-syntax", sign.span, "counters are changed by `<-`");
+                return self.fail(error.help("write `counter <- counter + 1`, or `counter += 1`"));
+            }
+            _ => {}
+        }
+        if let Token::Word(word @ ("min" | "max")) = self.next.token
+            && *self.peek_second() == Token::Sign("(")
+        {
+            self.take();
+            self.take();
+            self.same(counter)?;
+            self.expect(",", "write `min(counter, field)`")?;
+            let operand = self.operand(counter)?;
+            self.expect(")", "the parenthesis is not closed")?;
+            return update(if word == "min" { UpdateFunction::Min } else { UpdateFunction::Max }, operand);
+        }
+        if let Token::Word(name) = self.next.token
+            && self.format.subject(name) == Ok(Subject::Counter(counter))
+        {
+            self.take();
+            let function = match self.next.token {
+                Token::Sign("+") => UpdateFunction::Add,
+                Token::Sign("-") => UpdateFunction::Subtract,
+                _ => {
+                    let error = self.unexpected("`+` or `-`");
+                    return self.fail(error);
+                }
+            };
+            self.take();
+            return update(function, self.operand(counter)?);
+        }
+        update(UpdateFunction::Set, self.operand(counter)?)
+    }
+
+    /// The counter that is updated, again.
+    fn same(&mut self, counter: CounterId) -> Parsed<()> {
+        let span = self.next.span;
+        match self.counter()? {
+            other if other == counter => Ok(()),
+            _ => {
+                let error = Diagnostic::error("rule-type", span, "an update uses the counter that it changes");
+                self.fail(error)
+            }
+        }
+    }
+
+    fn operand(&mut self, counter: CounterId) -> Parsed<Operand> {
+        if let Token::Word(name) = self.next.token {
+            let span = self.take().span;
+            return match self.named(name, span)? {
+                Subject::Field(id) => Ok(Operand::Field(id)),
+                _ => {
+                    let error = Diagnostic::error("rule-type", span, "a counter is updated by a number or a field");
+                    self.fail(error)
+                }
+            };
+        }
+        let (value, _) = self.value(Subject::Counter(counter))?;
+        Ok(Operand::Number(value))
+    }
+}

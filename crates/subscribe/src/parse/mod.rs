@@ -1,0 +1,313 @@
+//! Rule files: text to [`Rule`]s, names resolved, every mistake reported at its place.
+//!
+//! ```text
+//! file       = { "include" TEXT | rule }
+//! rule       = [ "rule" NAME ":" ] condition ":" action { ";" action } [ ";" ]
+//! condition  = all { "or" all }
+//! all        = not { "and" not }
+//! not        = { "not" } ( "(" condition ")" | "true" | "false" | validity | test )
+//! validity   = "valid" "(" HEADER ")" | HEADER ".isValid" "(" ")"
+//! test       = subject comparison | value ( "==" | … ) subject
+//! comparison = ( "==" | "!=" ) element | ( "<" | "<=" | ">" | ">=" ) value | [ "not" ] "in" ( element | set )
+//! set        = "{" element { "," element } "}"          (or in parentheses or brackets)
+//! element    = value | value ".." value | value "/" LENGTH
+//! subject    = FIELD | COUNTER | function "(" [ FIELD ] [ "by" FIELD { "," FIELD } ] [ "over" window ] ")"
+//! window     = NUMBER ( "us" | "ms" | "s" | "min" | "packets" )
+//! action     = "fwd" "(" PORT { "," PORT } ")" | "drop" | "to_controller" | ACTION "(" [ value { "," value } ] ")"
+//!            | COUNTER "<-" operand | COUNTER ( "+=" | "-=" ) operand
+//! ```
+//!
+//! `&&`, `∧`; `||`, `∨`; `!`, `¬`; `≤`, `≥`, `≠`, `∈`; `:=`, `←` are other spellings. `by` and `over` may also stand behind
+//! the parenthesis. Comments are `//`, `#` and `/* */`. Line ends mean nothing, but a reader that lost its way goes on at
+//! a line that looks like the beginning of a rule.
+
+mod action;
+mod condition;
+mod subject;
+mod value;
+
+use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+
+use crate::format::Format;
+use crate::lex::{At, Lexer, Token};
+use crate::rule::{Aggregate, Rule};
+
+/// How deep parentheses and `not`s may nest.
+pub const MAX_DEPTH: usize = 64;
+/// How many tests and values one rule may have.
+pub const MAX_PARTS: usize = 1 << 16;
+/// How many files may be read for one set of rules, and how many bytes.
+pub const MAX_FILES: usize = 1000;
+/// See [`MAX_FILES`].
+pub const MAX_BYTES: usize = 1 << 30;
+/// How deep files may include one another.
+const MAX_INCLUDES: usize = 16;
+
+/// Gives the files that rule files include.
+pub trait Loader {
+    /// The text of the file that the file named `from` calls `name`, and the name that messages call it by.
+    ///
+    /// # Errors
+    /// A clause that says why there is none: "cannot be read: …".
+    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String>;
+}
+
+/// No file includes another.
+pub struct NoIncludes;
+
+impl Loader for NoIncludes {
+    fn load(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
+        Err("cannot be included here".to_owned())
+    }
+}
+
+/// Reads the rules of a file and of those that it includes. Rules with a mistake are left out, and the mistake is pushed
+/// to `diagnostics`; the others come back in the order of the text.
+pub fn parse(
+    map: &mut SourceMap,
+    name: &str,
+    text: impl Into<std::sync::Arc<str>>,
+    format: &Format,
+    loader: &mut dyn Loader,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    let text = text.into();
+    if u32::try_from(text.len()).is_err() {
+        let error = Diagnostic::error("rule-file", Span::default(), format!("{name} is larger than 4 GB"));
+        diagnostics.push(error.help("give it as several files"));
+        return rules;
+    }
+    let mut budget = (MAX_FILES, MAX_BYTES.saturating_sub(text.len()));
+    let root = map.add(name, text);
+    // Files that wait to be read: where they are in the map, how deep, and by which files they were included.
+    let mut waiting = vec![(root, 0, Vec::<String>::new())];
+    while let Some((file, depth, path)) = waiting.pop() {
+        let text = map.file(file).text().clone();
+        let (mut found, includes) = Parser::new(&text, file, format, diagnostics).file();
+        rules.append(&mut found);
+        let from = map.file(file).name().to_owned();
+        let mut next = Vec::new();
+        for (wanted, span) in includes {
+            let refuse = |why: String| Diagnostic::error("include", span, why);
+            let path: Vec<String> = path.iter().cloned().chain([from.clone()]).collect();
+            let loaded = match depth >= MAX_INCLUDES || budget.0 == 0 {
+                true => Err("is included too deeply, or there are too many files".to_owned()),
+                false => loader.load(&wanted, &from),
+            };
+            match loaded {
+                Ok((name, _)) if path.contains(&name) => {
+                    diagnostics.push(refuse(format!("`{wanted}` includes itself")).label("here again"));
+                }
+                Ok((_, text)) if text.len() > budget.1 => {
+                    diagnostics.push(refuse(format!("`{wanted}` is too large: all files may have 1 GB")));
+                }
+                Ok((name, text)) => {
+                    budget = (budget.0 - 1, budget.1 - text.len());
+                    next.push((map.add(&name, text), depth + 1, path));
+                }
+                Err(why) => diagnostics.push(refuse(format!("`{wanted}` {why}"))),
+            }
+        }
+        waiting.extend(next.into_iter().rev());
+    }
+    rules
+}
+
+/// A mistake was reported.
+#[derive(Debug)]
+struct Reported;
+
+type Parsed<T> = Result<T, Reported>;
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    next: At<'a>,
+    after: Option<At<'a>>,
+    /// The end of the last token taken.
+    end: Span,
+    format: &'a Format,
+    diagnostics: &'a mut Diagnostics,
+    /// Of the rule being read.
+    rule: Option<(&'a str, Span)>,
+    aggregates: Vec<Aggregate>,
+    depth: usize,
+    parts: usize,
+    /// Whether the test being read has a range, and whether it has a prefix.
+    stretches: (bool, bool),
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, file: FileId, format: &'a Format, diagnostics: &'a mut Diagnostics) -> Self {
+        let mut lexer = Lexer::new(text, file);
+        let next = lexer.next();
+        Parser {
+            lexer,
+            next,
+            after: None,
+            end: Span::new(file, 0, 0),
+            format,
+            diagnostics,
+            rule: None,
+            aggregates: Vec::new(),
+            depth: 0,
+            parts: 0,
+            stretches: (false, false),
+        }
+    }
+
+    /// All rules of the file, and what it includes.
+    fn file(mut self) -> (Vec<Rule>, Vec<(String, Span)>) {
+        let (mut rules, mut includes) = (Vec::new(), Vec::new());
+        while self.next.token != Token::End && self.diagnostics.error_count() <= Diagnostics::MAX_KEPT {
+            if self.next.token == Token::Word("include") && matches!(self.peek_second(), Token::Constant(_)) {
+                self.take();
+                match self.take() {
+                    At { token: Token::Constant(crate::value::Constant::Text(name)), span, .. } => {
+                        includes.push((name, span));
+                    }
+                    At { span, .. } => {
+                        let error = Diagnostic::error("rule-syntax", span, "a file's name is expected");
+                        self.diagnostics.push(error.help("write `include \"other.rules\"`"));
+                    }
+                }
+                continue;
+            }
+            let start = self.next.span;
+            match self.one_rule() {
+                Ok(rule) => rules.push(rule),
+                Err(Reported) => self.recover(start),
+            }
+        }
+        (rules, includes)
+    }
+
+    fn one_rule(&mut self) -> Parsed<Rule> {
+        self.rule = None;
+        self.depth = 0;
+        self.parts = 0;
+        self.aggregates.clear();
+        let start = self.next.span;
+        let mut name = None;
+        if self.next.token == Token::Word("rule") && matches!(self.peek_second(), Token::Word(_)) {
+            self.take();
+            if let At { token: Token::Word(word), span, .. } = self.take() {
+                self.rule = Some((word, span));
+                name = Some(word.into());
+            }
+            self.expect(":", "a rule's name ends with `:`")?;
+        }
+        let condition = self.condition()?;
+        self.expect(":", "the actions come behind a `:`")?;
+        let actions = self.actions()?;
+        let aggregates = std::mem::take(&mut self.aggregates);
+        Ok(Rule { name, span: start.to(self.end), condition, actions, aggregates })
+    }
+
+    /// Goes to the next line that may begin a rule.
+    fn recover(&mut self, start: Span) {
+        loop {
+            let continues = match &self.next.token {
+                Token::End => return,
+                Token::Sign(sign) => !matches!(*sign, "(" | "not"),
+                Token::Constant(_) | Token::Odd(_) | Token::Bad(_) => true,
+                // Actions are indented below their rule by some.
+                Token::Word("fwd" | "drop" | "to_controller") => true,
+                Token::Word(_) => false,
+            };
+            // Something is taken of each rule, or this would go on forever.
+            if self.next.begins_line && !continues && self.next.span != start {
+                return;
+            }
+            self.take();
+        }
+    }
+
+    fn take(&mut self) -> At<'a> {
+        let next = match self.after.take() {
+            Some(after) => after,
+            None => self.lexer.next(),
+        };
+        self.end = self.next.span;
+        std::mem::replace(&mut self.next, next)
+    }
+
+    fn peek_second(&mut self) -> &Token<'a> {
+        if self.after.is_none() {
+            self.after = Some(self.lexer.next());
+        }
+        self.after.as_ref().map_or(&Token::End, |at| &at.token)
+    }
+
+    fn is(&self, sign: &'static str) -> bool {
+        self.next.token == Token::Sign(sign)
+    }
+
+    /// Takes this sign if it is next.
+    fn accept(&mut self, sign: &'static str) -> bool {
+        let is = self.is(sign);
+        if is {
+            self.take();
+        }
+        is
+    }
+
+    fn expect(&mut self, sign: &'static str, why: &str) -> Parsed<()> {
+        if self.accept(sign) {
+            return Ok(());
+        }
+        let mut error = self.unexpected(&format!("`{sign}`")).label(why);
+        error.help = error.help.or(match (sign, &self.next.token) {
+            (":", Token::Sign("=")) => Some("equality is written `==`".to_owned()),
+            (":", Token::Sign("&")) => Some("the conjunction is written `and` or `&&`".to_owned()),
+            (":", Token::Sign("|")) => Some("the disjunction is written `or` or `||`".to_owned()),
+            _ => None,
+        });
+        self.fail(error)
+    }
+
+    /// That something else was expected than what is next.
+    fn unexpected(&self, expected: &str) -> Diagnostic {
+        let message = match &self.next.token {
+            Token::Bad(why) => (*why).to_owned(),
+            other => format!("{expected} is expected here, not {}", describe(other)),
+        };
+        Diagnostic::error("rule-syntax", self.next.span, message)
+    }
+
+    /// Reports a mistake in the rule being read.
+    fn report(&mut self, error: Diagnostic) {
+        let error = match self.rule {
+            Some((name, span)) => error.also(span, format!("in rule `{name}`")),
+            None => error,
+        };
+        self.diagnostics.push(error);
+    }
+
+    fn fail<T>(&mut self, error: Diagnostic) -> Parsed<T> {
+        self.report(error);
+        Err(Reported)
+    }
+
+    /// Counts a part of the rule.
+    fn count(&mut self, span: Span) -> Parsed<()> {
+        self.parts += 1;
+        if self.parts > MAX_PARTS {
+            let error =
+                Diagnostic::error("rule-size", span, format!("a rule has at most {MAX_PARTS} tests and values"));
+            return self.fail(error.help("give it as several rules with the same actions: all that match act"));
+        }
+        Ok(())
+    }
+}
+
+/// How messages name a token.
+fn describe(token: &Token<'_>) -> String {
+    match token {
+        Token::Word(word) | Token::Odd(word) => format!("`{}`", word.chars().take(60).collect::<String>()),
+        Token::Constant(constant) => constant.describe().to_owned(),
+        Token::Sign(sign) => format!("`{sign}`"),
+        Token::Bad(why) => (*why).to_owned(),
+        Token::End => "the end of the file".to_owned(),
+    }
+}

@@ -1,0 +1,168 @@
+//! What tests are about: fields, counters, aggregates.
+
+use source::{Diagnostic, Span};
+
+use super::{Parsed, Parser};
+use crate::format::{FieldId, Kind, NoName, Subject, Window};
+use crate::lex::Token;
+use crate::rule::{Aggregate, Function};
+use crate::value::Constant;
+
+impl Parser<'_> {
+    pub(super) fn subject(&mut self) -> Parsed<Subject> {
+        let Token::Word(name) = self.next.token else {
+            let error = self.unexpected("a field");
+            return self.fail(error);
+        };
+        if *self.peek_second() == Token::Sign("(") {
+            return self.aggregate();
+        }
+        let span = self.take().span;
+        self.named(name, span)
+    }
+
+    /// The field or counter of this name.
+    pub(super) fn named(&mut self, name: &str, span: Span) -> Parsed<Subject> {
+        let format = self.format;
+        format.subject(name).or_else(|why| {
+            let shown: String = name.chars().take(60).collect();
+            let message = match why {
+                NoName::Unknown => format!("there is no field or counter `{shown}`"),
+                NoName::Ambiguous(one, other) => {
+                    format!("`{shown}` may be `{}` or `{}`", format.name(one), format.name(other))
+                }
+            };
+            let names = || {
+                let fields = format.fields().iter().map(|field| &*field.name);
+                fields.chain(format.counters().iter().map(|counter| &*counter.name))
+            };
+            let error = Diagnostic::error("unknown-field", span, message);
+            let error = error.help(format!("rules may test {}", source::names::listed(names())));
+            self.fail(match source::names::nearest(&shown, names()) {
+                Some(near) if why == NoName::Unknown => error.label(format!("did you mean `{near}`?")),
+                _ => error,
+            })
+        })
+    }
+
+    fn field(&mut self) -> Parsed<FieldId> {
+        let Token::Word(name) = self.next.token else {
+            let error = self.unexpected("a field");
+            return self.fail(error);
+        };
+        let span = self.take().span;
+        match self.named(name, span)? {
+            Subject::Field(id) => Ok(id),
+            _ => {
+                let error = Diagnostic::error("rule-type", span, format!("`{name}` is a counter, not a field"));
+                self.fail(error)
+            }
+        }
+    }
+
+    fn aggregate(&mut self) -> Parsed<Subject> {
+        let start = self.take();
+        let Token::Word(name) = start.token else { unreachable!("the caller saw a word") };
+        let Some((_, function)) = Function::ALL.into_iter().find(|(other, _)| *other == name) else {
+            let names = Function::ALL.into_iter().map(|(name, _)| name).chain(["valid"]);
+            let error = Diagnostic::error("rule-syntax", start.span, format!("there is no function `{name}`"));
+            return self.fail(error.help(format!("conditions may use {}", source::names::listed(names))));
+        };
+        self.take();
+        let is_clause =
+            matches!(self.next.token, Token::Word("by" | "over")) && *self.peek_second() != Token::Sign(")");
+        let field = if self.is(")") || is_clause { None } else { Some((self.next.span, self.field()?)) };
+        let (mut by, mut window) = (Vec::new(), None);
+        self.clauses(&mut by, &mut window)?;
+        self.expect(")", "the parenthesis is not closed")?;
+        self.clauses(&mut by, &mut window)?;
+        match field {
+            None if function != Function::Count => {
+                let error = Diagnostic::error("rule-type", start.span, format!("`{name}` of what"));
+                return self.fail(error.help(format!("write `{name}(field)`; only `count()` may do without")));
+            }
+            Some((span, id)) if function != Function::Count && self.format.get(id).kind != Kind::Unsigned => {
+                let message = format!("`{}` has no numbers to compute with", self.format.get(id).name);
+                return self.fail(Diagnostic::error("rule-type", span, message));
+            }
+            _ => {}
+        }
+        // What is counted does not depend on the field, but whether it is there does.
+        let field = field.map(|(_, id)| id);
+        let aggregate = Aggregate { function, field, by, window: window.unwrap_or(self.format.window) };
+        let at = self.aggregates.iter().position(|other| *other == aggregate).unwrap_or_else(|| {
+            self.aggregates.push(aggregate);
+            self.aggregates.len() - 1
+        });
+        if at >= usize::from(u16::MAX) {
+            let error = Diagnostic::error("rule-size", start.span, "a rule has too many aggregates");
+            return self.fail(error);
+        }
+        Ok(Subject::Aggregate(at as u16))
+    }
+
+    /// `by field, field` and `over window`, in any order, each once.
+    fn clauses(&mut self, by: &mut Vec<FieldId>, window: &mut Option<Window>) -> Parsed<()> {
+        loop {
+            self.count(self.next.span)?;
+            match self.next.token {
+                Token::Word("by") if by.is_empty() => {
+                    self.take();
+                    by.push(self.field()?);
+                    while self.accept(",") {
+                        self.count(self.next.span)?;
+                        by.push(self.field()?);
+                    }
+                    by.sort_unstable();
+                    by.dedup();
+                }
+                Token::Word("over") if window.is_none() => {
+                    self.take();
+                    *window = Some(self.window()?);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn window(&mut self) -> Parsed<Window> {
+        let start = self.next.span;
+        let parts = match self.next.token.clone() {
+            Token::Odd(text) => {
+                let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+                self.take();
+                text[..digits].parse::<u64>().ok().map(|number| (number, &text[digits..]))
+            }
+            Token::Constant(Constant::Number(number)) => {
+                self.take();
+                match (u64::try_from(number), &self.next.token) {
+                    (Ok(number), Token::Word(unit)) => {
+                        let unit = *unit;
+                        self.take();
+                        Some((number, unit))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let window = parts.and_then(|(number, unit)| {
+            let micros = |factor: u64| number.checked_mul(factor).map(Window::Micros);
+            match unit {
+                "us" | "µs" => micros(1),
+                "ms" => micros(1000),
+                "s" => micros(1_000_000),
+                "min" => micros(60_000_000),
+                "packets" | "packet" => Some(Window::Packets(number)),
+                _ => None,
+            }
+        });
+        match window {
+            Some(Window::Micros(0) | Window::Packets(0)) | None => {
+                let error = Diagnostic::error("rule-syntax", start.to(self.end), "this is no window");
+                self.fail(error.help("windows are written `100ms`, `5 s`, `10 min`, `1000 packets`"))
+            }
+            Some(window) => Ok(window),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Values behind a comparison.
+
+use source::{Diagnostic, Span};
+
+use super::{Parsed, Parser};
+use crate::format::{Kind, Subject, max_of};
+use crate::lex::Token;
+use crate::ranges::Ranges;
+use crate::value::{Constant, expected};
+
+impl Parser<'_> {
+    pub(super) fn kind(&self, subject: Subject) -> (Kind, u32) {
+        match subject {
+            Subject::Field(id) => (self.format.get(id).kind, self.format.get(id).width),
+            _ => (Kind::Unsigned, self.format.width(subject)),
+        }
+    }
+
+    /// A constant; words are text.
+    pub(super) fn constant(&mut self, what: &str) -> Parsed<(Constant, Span)> {
+        match self.next.token.clone() {
+            Token::Constant(constant) => Ok((constant, self.take().span)),
+            Token::Word(word) => Ok((Constant::Text(word.to_owned()), self.take().span)),
+            Token::Odd(_) => {
+                let error =
+                    self.unexpected(what).help("numbers are written `42`, `0x2a`, `0b101010`; put text in quotes");
+                self.fail(error)
+            }
+            Token::Sign("-") => {
+                let error = self.unexpected(what).help("fields hold no numbers below 0");
+                self.fail(error)
+            }
+            _ => {
+                let error = self.unexpected(what);
+                self.fail(error)
+            }
+        }
+    }
+
+    /// The value that a constant is for a subject.
+    pub(super) fn fitting(&mut self, subject: Subject, constant: &Constant, span: Span) -> Parsed<u128> {
+        let (kind, width) = self.kind(subject);
+        constant.value(kind, width).or_else(|why| {
+            let is_name = matches!(constant, Constant::Text(name) if self.format.subject(name).is_ok());
+            let what: String = self.lexer.text_at(span).unwrap_or("this").chars().take(60).collect();
+            let mut error = Diagnostic::error("rule-type", span, format!("`{what}` {why}"));
+            if is_name && !matches!(kind, Kind::Text(_)) {
+                error = error.help("a field is compared with constants, not with other fields");
+            }
+            self.fail(error)
+        })
+    }
+
+    pub(super) fn value(&mut self, subject: Subject) -> Parsed<(u128, Span)> {
+        let (kind, width) = self.kind(subject);
+        let (constant, span) = self.constant(&expected(kind, width))?;
+        Ok((self.fitting(subject, &constant, span)?, span))
+    }
+
+    /// A value, a range or a prefix.
+    pub(super) fn element(&mut self, subject: Subject) -> Parsed<Ranges> {
+        self.count(self.next.span)?;
+        let (first, span) = self.value(subject)?;
+        if self.accept("..") {
+            self.stretches.0 = true;
+            let (last, end) = self.value(subject)?;
+            if first > last {
+                let error = Diagnostic::error("rule-type", span.to(end), "the range ends before it begins");
+                return self.fail(error.help("ranges include both ends: `10..20`"));
+            }
+            return Ok(Ranges::span(first, last));
+        }
+        if self.accept("/") {
+            self.stretches.1 = true;
+            return self.prefix(subject, first, span);
+        }
+        Ok(Ranges::span(first, first))
+    }
+
+    fn prefix(&mut self, subject: Subject, value: u128, start: Span) -> Parsed<Ranges> {
+        let (kind, width) = self.kind(subject);
+        if let Kind::Text(_) = kind {
+            let error = Diagnostic::error("rule-type", self.end, "text has no prefixes in bits");
+            return self.fail(error);
+        }
+        let length = match self.next.token {
+            Token::Constant(Constant::Number(length)) if length <= u128::from(width) => length as u32,
+            _ => {
+                let error = self.unexpected("a prefix length").help(format!("the field has {width} bits"));
+                return self.fail(error);
+            }
+        };
+        self.take();
+        let below = max_of(width).checked_shr(length).unwrap_or(0);
+        let below = if length == 0 { max_of(width) } else { below };
+        if value & below != 0 {
+            let span = start.to(self.end);
+            let error = Diagnostic::error("rule-type", span, format!("bits are set behind the first {length}"));
+            let clean = crate::value::show(value & !below, kind, width);
+            return self.fail(error.help(format!("write `{clean}/{length}`, or `in` a range")));
+        }
+        Ok(Ranges::span(value, value | below))
+    }
+
+    /// What stands behind `in`.
+    pub(super) fn elements(&mut self, subject: Subject) -> Parsed<Ranges> {
+        let close = match self.next.token {
+            Token::Sign("{") => "}",
+            Token::Sign("(") => ")",
+            Token::Sign("[") => "]",
+            _ => return self.element(subject),
+        };
+        self.take();
+        let mut list = Vec::new();
+        while !self.is(close) {
+            list.extend_from_slice(self.element(subject)?.list());
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.expect(close, "the set is not closed")?;
+        Ok(Ranges::of(list))
+    }
+}

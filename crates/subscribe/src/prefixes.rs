@@ -1,0 +1,129 @@
+//! Stretches of numbers as the fewest prefixes, where the longest that matches counts (Draves, King, Venkatachary, Zill:
+//! Constructing Optimal IP Routing Tables, 1999).
+//!
+//! A prefix whose halves can go the same way needs one entry. So from the longest prefixes up, the set of ways that cost
+//! least is what both halves have in common, or else all ways of both; from the shortest down, a prefix gets an entry if
+//! the way that it inherits is none of its set.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::tables::{EntryKey, State};
+
+/// A part of the domain: whole, or two halves.
+struct Tree {
+    /// Ways of least cost, ascending.
+    ways: SmallVec<[State; 2]>,
+    halves: Option<Box<[Tree; 2]>>,
+}
+
+/// Entries for stretches that cover all numbers of `width` bits in ascending order. State 0 is where a number goes that
+/// nothing matches; [`EntryKey::Rest`] takes the place of the empty prefix.
+pub(crate) fn prefixes(stretches: &[(u128, u128, State)], width: u32) -> Vec<(EntryKey, State)> {
+    let mut out = Vec::new();
+    let tree = tree(stretches, 0, width);
+    emit(&tree, 0, 0, width, 0, &mut out);
+    out
+}
+
+/// The tree of a prefix that begins at `first` and leaves `below` bits open; `stretches` are those that meet it.
+fn tree(stretches: &[(u128, u128, State)], first: u128, below: u32) -> Tree {
+    if let [(_, _, state)] = stretches {
+        return Tree { ways: smallvec![*state], halves: None };
+    }
+    let middle = first | 1 << (below - 1);
+    let left = &stretches[..stretches.partition_point(|(from, _, _)| *from < middle)];
+    let right = &stretches[stretches.partition_point(|(_, to, _)| *to < middle)..];
+    let halves = Box::new([tree(left, first, below - 1), tree(right, middle, below - 1)]);
+    let [a, b] = [&halves[0].ways, &halves[1].ways];
+    let common: SmallVec<[State; 2]> = a.iter().filter(|way| b.binary_search(way).is_ok()).copied().collect();
+    let ways = match common.is_empty() {
+        false => common,
+        true => {
+            let mut all: SmallVec<[State; 2]> = a.iter().chain(b).copied().collect();
+            all.sort_unstable();
+            all
+        }
+    };
+    Tree { ways, halves: Some(halves) }
+}
+
+fn emit(tree: &Tree, value: u128, length: u32, width: u32, inherited: State, out: &mut Vec<(EntryKey, State)>) {
+    let way = match tree.ways.binary_search(&inherited) {
+        Ok(_) => inherited,
+        Err(_) => {
+            let way = tree.ways[0];
+            out.push((if length == 0 { EntryKey::Rest } else { EntryKey::Prefix { value, length } }, way));
+            way
+        }
+    };
+    if let Some(halves) = &tree.halves {
+        emit(&halves[0], value, length + 1, width, way, out);
+        emit(&halves[1], value | 1 << (width - 1 - length), length + 1, width, way, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dice::Dice;
+
+    /// What the entries do with a value.
+    fn look_up(entries: &[(EntryKey, State)], value: u128, width: u32) -> State {
+        let length = |key: &EntryKey| match key {
+            EntryKey::Prefix { value: prefix, length } => {
+                (prefix >> (width - length) == value >> (width - length)).then_some(*length)
+            }
+            _ => Some(0),
+        };
+        let fitting = entries.iter().filter_map(|(key, state)| Some((length(key)?, *state)));
+        fitting.max().map_or(0, |(_, state)| state)
+    }
+
+    #[test]
+    fn prefixes_do_what_the_stretches_say_and_are_few() {
+        let mut dice = Dice::new(17);
+        for _ in 0..300 {
+            let states: Vec<State> = (0..16).map(|_| dice.below(3) as u32 * dice.below(2) as u32).collect();
+            let mut stretches: Vec<(u128, u128, State)> = Vec::new();
+            for (value, state) in states.iter().enumerate() {
+                match stretches.last_mut() {
+                    Some((_, end, last)) if last == state => *end = value as u128,
+                    _ => stretches.push((value as u128, value as u128, *state)),
+                }
+            }
+            let entries = prefixes(&stretches, 4);
+            for (value, state) in states.iter().enumerate() {
+                assert_eq!(look_up(&entries, value as u128, 4), *state, "{stretches:?} {entries:?}");
+            }
+            assert!(entries.len() <= fewest(&states), "{stretches:?}: {entries:?}");
+        }
+        // A prefix within a prefix is two entries, not a cover of what is left of the outer one.
+        let within = [(0, 9, 0), (10, 19, 1), (20, 23, 2), (24, 31, 1), (32, 255, 0)];
+        assert!(prefixes(&within, 8).len() <= 4, "{:?}", prefixes(&within, 8));
+        assert_eq!(prefixes(&[(0, u128::MAX, 7)], 128), [(EntryKey::Rest, 7)]);
+    }
+
+    /// The fewest entries for a domain, by dynamic programming over the inherited way.
+    fn fewest(states: &[State]) -> usize {
+        fn cost(states: &[State], inherited: State) -> usize {
+            if states.iter().all(|state| *state == inherited) {
+                return 0;
+            }
+            let halves = |way: State| match states {
+                [only] => {
+                    if *only == way {
+                        0
+                    } else {
+                        usize::MAX / 4
+                    }
+                }
+                _ => {
+                    let (left, right) = states.split_at(states.len() / 2);
+                    cost(left, way) + cost(right, way)
+                }
+            };
+            (0..3).map(|way| halves(way) + usize::from(way != inherited)).min().unwrap_or(0)
+        }
+        cost(states, 0)
+    }
+}

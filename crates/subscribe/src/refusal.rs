@@ -1,0 +1,191 @@
+//! Why a set of rules cannot become tables, and what to do about it.
+
+use std::collections::BTreeSet;
+
+use bdd::{Full, Ref};
+use source::{Diagnostic, SourceMap};
+
+use crate::emit::Refused;
+use crate::format::Subject;
+use crate::layout::visit;
+use crate::rule::{Action, Rule};
+use crate::subscriptions::Subscriptions;
+
+/// Why rules cannot become tables.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// Their diagram is larger than the limits.
+    TooLarge {
+        /// What there was too much of.
+        full: TooMuch,
+        /// How many rules could not be brought together any more, of how many.
+        rules: (usize, usize),
+        /// Fields that are asked for ranges, with the number of different bounds; the most first.
+        ranges: Vec<(String, usize)>,
+        /// Fields that are asked for values.
+        values: Vec<String>,
+    },
+    /// There are more different aggregates than slots; the rule that has no room.
+    Slots {
+        /// The rule.
+        rule: Box<Rule>,
+        /// How many there are.
+        slots: u16,
+    },
+    /// Different sets of ports would need more multicast groups than the target has.
+    Groups(u32),
+    /// The rules tell too many combinations of valid headers apart.
+    Validity,
+    /// Two rules that match the same message run the same action with different arguments.
+    Conflict {
+        /// The action's name.
+        action: String,
+        /// The rules.
+        rules: Vec<Rule>,
+    },
+}
+
+/// What a diagram had too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooMuch {
+    /// Nodes: the limit.
+    Nodes(usize),
+    /// Memory in bytes: the limit.
+    Bytes(usize),
+    /// Work.
+    Steps,
+}
+
+impl Refusal {
+    pub(crate) fn too_large(of: &Subscriptions, full: Full, rules: usize) -> Refusal {
+        let limits = &of.options.limits;
+        let full = match full {
+            Full::Nodes => TooMuch::Nodes(limits.nodes),
+            Full::Bytes => TooMuch::Bytes(limits.bytes),
+            Full::Steps => TooMuch::Steps,
+        };
+        let mut bounds: Vec<(bool, BTreeSet<u128>)> = vec![Default::default(); of.format.fields().len()];
+        for (_, rule) in of.rules() {
+            visit(&rule.condition, &mut |test| {
+                if let Subject::Field(id) = test.subject {
+                    let (is_range, bounds) = &mut bounds[usize::from(id.0)];
+                    *is_range |= test.values.list().iter().any(|(first, last)| first != last);
+                    bounds.extend(test.values.list().iter().flat_map(|(first, last)| [*first, *last]));
+                }
+            });
+        }
+        let asked = || of.format.fields().iter().zip(&bounds).filter(|(_, (_, bounds))| !bounds.is_empty());
+        let mut ranges: Vec<(String, usize)> = asked()
+            .filter(|(_, (is_range, _))| *is_range)
+            .map(|(field, (_, bounds))| (field.name.clone(), bounds.len()))
+            .collect();
+        ranges.sort_by_key(|(_, bounds)| std::cmp::Reverse(*bounds));
+        let values = asked().filter(|(_, (is_range, _))| !is_range).map(|(field, _)| field.name.clone()).collect();
+        Refusal::TooLarge { full, rules: (rules, of.rules().count()), ranges, values }
+    }
+
+    /// The refusal for people. Rules are named by their places in `map`.
+    pub fn diagnostic(&self, map: &SourceMap) -> Diagnostic {
+        match self {
+            Refusal::TooLarge { full, rules: (stopped, all), ranges, values } => {
+                let what = match full {
+                    TooMuch::Nodes(limit) => format!("more than {limit} nodes"),
+                    TooMuch::Bytes(limit) => format!("more than {} MB", limit >> 20),
+                    TooMuch::Steps => "more work than is allowed".to_owned(),
+                };
+                let message = format!("the diagram of these rules needs {what}");
+                let shown: Vec<String> =
+                    ranges.iter().take(6).map(|(name, bounds)| format!("`{name}` ({bounds} bounds)")).collect();
+                let mut text = format!("it stopped when {stopped} of {all} rules were brought together");
+                if ranges.len() > 1 {
+                    text += &format!(
+                        "; ranges of several fields cross one another, and each crossing is a part of its own: {}",
+                        shown.join(", ")
+                    );
+                }
+                let help = match values.is_empty() {
+                    true => "test a field for equality in every rule, so that rules fall into groups that do not meet; \
+                             or use fewer different bounds, fewer fields with ranges, fewer rules in one switch, or raise the limit"
+                        .to_owned(),
+                    false => format!(
+                        "put {} first in the order and test it in every rule; or use fewer different bounds, fewer fields \
+                         with ranges, fewer rules in one switch, or raise the limit",
+                        source::names::listed(values.iter().map(String::as_str))
+                    ),
+                };
+                Diagnostic::error("rules-too-large", source::Span::default(), message).label(text).help(help)
+            }
+            Refusal::Slots { rule, slots } => {
+                let message = format!("{} needs another aggregate, and the program has {slots}", rule.label(map));
+                Diagnostic::error("aggregates", rule.span, message)
+                    .help("aggregates are shared by rules that differ only in what they compare them with")
+            }
+            Refusal::Groups(max) => {
+                let message = format!("the rules deliver to more than {max} different sets of ports");
+                Diagnostic::error("groups", source::Span::default(), message)
+                    .help("the target has no more multicast groups: let fewer rules overlap")
+            }
+            Refusal::Validity => {
+                let message = "the rules tell too many combinations of valid headers apart";
+                Diagnostic::error("validity", source::Span::default(), message)
+                    .help("rules about different headers that can be valid together belong into different switches")
+            }
+            Refusal::Conflict { action, rules } => {
+                let span = rules.first().map_or(source::Span::default(), |rule| rule.span);
+                let message = format!("a message can match rules that run `{action}` with different arguments");
+                let error = Diagnostic::error("conflict", span, message);
+                let others = rules.iter().skip(1);
+                let error = others.fold(error, |error, rule| error.also(rule.span, "and this rule"));
+                error.help("all rules that match act, in no order: let their conditions exclude each other")
+            }
+        }
+    }
+}
+
+impl Subscriptions {
+    pub(crate) fn refusal(&self, root: Ref, refused: Refused) -> Refusal {
+        match refused {
+            Refused::Validity => Refusal::Validity,
+            Refused::Groups(max) => Refusal::Groups(max),
+            Refused::Calls(set, action) => {
+                let message = self.message_for(root, set);
+                let mut rules: Vec<Rule> = Vec::new();
+                for (_, held) in self.held() {
+                    let call = held.rule.actions.iter().find(|act| matches!(act, Action::Call(id, _) if *id == action));
+                    let slots = held.slots();
+                    let Some(call) = call.filter(|_| self.view(held, &message, &slots).holds(&held.rule.condition))
+                    else {
+                        continue;
+                    };
+                    // One rule for each of two sets of arguments is enough.
+                    if rules.len() < 2 && !rules.iter().any(|rule| rule.actions.contains(call)) {
+                        rules.push(held.rule.clone());
+                    }
+                }
+                Refusal::Conflict { action: self.format.get_action(action).name.clone(), rules }
+            }
+        }
+    }
+
+    /// A message for which a diagram comes to this set.
+    fn message_for(&self, root: Ref, set: Ref) -> crate::Message {
+        let mut reached: std::collections::HashMap<Ref, Option<(Ref, u32, u128)>> = [(root, None)].into();
+        let mut waiting = vec![root];
+        while let Some(at) = waiting.pop() {
+            for (value, child) in self.store.arms(at) {
+                let level = self.store.level(at).unwrap_or(0);
+                reached.entry(child).or_insert_with(|| {
+                    waiting.push(child);
+                    Some((at, level, value))
+                });
+            }
+        }
+        let mut message = crate::Message::empty(&self.format);
+        let mut at = set;
+        while let Some(Some((parent, level, value))) = reached.get(&at) {
+            message.put(self.layout.keys()[*level as usize], *value);
+            at = *parent;
+        }
+        message
+    }
+}

@@ -1,0 +1,89 @@
+//! One node of a diagram as the entries of one state (Algorithm 1 of the packet subscriptions paper: a node here is all
+//! that one path can do in the component of a field, its arms are the paths from `In` to `Out`).
+
+use crate::format::max_of;
+use crate::prefixes::prefixes;
+use crate::tables::{EntryKey, Stage, State, Wide};
+
+/// The entries for a node: `arms` are the first values of stretches and the states behind them, neighbours differ. State
+/// 0 is where a value without an entry goes.
+pub(crate) fn entries(arms: &[(u128, State)], width: u32, stage: &Stage) -> Vec<(EntryKey, State)> {
+    let max = max_of(width);
+    let stretches: Vec<(u128, u128, State)> = arms
+        .iter()
+        .enumerate()
+        .map(|(at, (first, state))| (*first, arms.get(at + 1).map_or(max, |(next, _)| next - 1), *state))
+        .collect();
+    match stage.wide {
+        None => exact(&stretches),
+        Some(Wide::Range) => ranges(&stretches, stage.exact),
+        Some(Wide::Lpm | Wide::Ternary) if !stage.exact => prefixes(&stretches, width),
+        Some(Wide::Lpm | Wide::Ternary) => beside_exact(&stretches, width),
+    }
+}
+
+fn rest(state: State) -> Option<(EntryKey, State)> {
+    (state != 0).then_some((EntryKey::Rest, state))
+}
+
+/// Every value that the largest part of the domain does not go along with.
+fn exact(stretches: &[(u128, u128, State)]) -> Vec<(EntryKey, State)> {
+    // The rules ask for values, so all that they do not name goes one way, and that is most of the domain.
+    let mut sizes: Vec<(State, u128)> = Vec::new();
+    let mut by_state: Vec<(State, u128)> =
+        stretches.iter().map(|(first, last, state)| (*state, last - first)).collect();
+    by_state.sort_unstable();
+    for (state, size) in by_state {
+        match sizes.last_mut() {
+            Some((last, sum)) if *last == state => *sum = sum.saturating_add(size).saturating_add(1),
+            _ => sizes.push((state, size)),
+        }
+    }
+    let most = sizes.iter().rev().max_by_key(|(_, size)| *size).map_or(0, |(state, _)| *state);
+    let named = stretches.iter().filter(|(_, _, state)| *state != most);
+    let values = named.flat_map(|(first, last, state)| (*first..=*last).map(|value| (EntryKey::Exact(value), *state)));
+    values.chain(rest(most)).collect()
+}
+
+fn range(first: u128, last: u128, exact: bool) -> EntryKey {
+    if exact && first == last { EntryKey::Exact(first) } else { EntryKey::Range(first, last) }
+}
+
+/// Each stretch an entry, but for those that go the commonest way.
+fn ranges(stretches: &[(u128, u128, State)], exact: bool) -> Vec<(EntryKey, State)> {
+    let mut states: Vec<State> = stretches.iter().map(|(_, _, state)| *state).collect();
+    states.sort_unstable();
+    // What goes to state 0 needs no entry at all, any other way one.
+    let cost = |part: &[State]| (states.len() - part.len() + usize::from(part[0] != 0), part[0]);
+    let default = states.chunk_by(|a, b| a == b).map(cost).min().map_or(0, |(_, state)| state);
+    let named = stretches.iter().filter(|(_, _, state)| *state != default);
+    named.map(|(first, last, state)| (range(*first, *last, exact), *state)).chain(rest(default)).collect()
+}
+
+/// Single values exactly; for the prefixes, they are what is beside them.
+fn beside_exact(stretches: &[(u128, u128, State)], width: u32) -> Vec<(EntryKey, State)> {
+    if stretches.iter().all(|(first, last, _)| first == last) {
+        return ranges(stretches, true);
+    }
+    let mut out: Vec<(EntryKey, State)> = Vec::new();
+    let mut wide: Vec<(u128, u128, State)> = Vec::new();
+    let mut from = 0;
+    for (first, last, state) in stretches {
+        if first == last {
+            out.push((EntryKey::Exact(*first), *state));
+            // The stretch before goes on; at the beginning, the one behind starts earlier.
+            if let Some((_, end, _)) = wide.last_mut() {
+                *end = *last;
+                from = last.wrapping_add(1);
+            }
+            continue;
+        }
+        match wide.last_mut() {
+            Some((_, end, other)) if other == state => *end = *last,
+            _ => wide.push((from, *last, *state)),
+        }
+        from = last.wrapping_add(1);
+    }
+    out.extend(prefixes(&wide, width));
+    out
+}

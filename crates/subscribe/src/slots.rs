@@ -1,0 +1,118 @@
+//! Which aggregate is in which slot, and which messages count for it.
+
+use std::collections::HashMap;
+
+use crate::format::{Format, Subject};
+use crate::rule::{Aggregate, Condition, Rule};
+
+/// An aggregate in its slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotUse {
+    /// The slot.
+    pub slot: u16,
+    /// What is computed there; `None` where the slot is no longer in use.
+    pub aggregate: Option<Aggregate>,
+}
+
+/// What an aggregate is computed over: the aggregate, and the condition of the messages that count.
+type Over = (Aggregate, Condition);
+
+/// The slots, counted by use.
+pub(crate) struct Slots {
+    taken: HashMap<Over, (u16, usize)>,
+    free: Vec<u16>,
+}
+
+impl Slots {
+    pub fn new(count: u16) -> Slots {
+        Slots { taken: HashMap::new(), free: (0..count).rev().collect() }
+    }
+
+    /// The slot for this, used once more; `None` if none is left.
+    pub fn hold(&mut self, over: Over, told: &mut Vec<SlotUse>) -> Option<u16> {
+        if let Some((slot, uses)) = self.taken.get_mut(&over) {
+            *uses += 1;
+            return Some(*slot);
+        }
+        let slot = self.free.pop()?;
+        told.push(SlotUse { slot, aggregate: Some(over.0.clone()) });
+        self.taken.insert(over, (slot, 1));
+        Some(slot)
+    }
+
+    /// Takes back one use.
+    pub fn release(&mut self, over: &Over, told: &mut Vec<SlotUse>) {
+        let (slot, uses) = self.taken.get_mut(over).expect("what is released was held");
+        *uses -= 1;
+        if *uses == 0 {
+            told.push(SlotUse { slot: *slot, aggregate: None });
+            self.free.push(*slot);
+            self.taken.remove(over);
+        }
+    }
+
+    /// All slots in use, by number.
+    pub fn list(&self) -> Vec<SlotUse> {
+        let uses = self.taken.iter().map(|((aggregate, _), (slot, _))| (*slot, aggregate.clone()));
+        let mut list: Vec<_> = uses.collect();
+        list.sort_unstable();
+        list.into_iter().map(|(slot, aggregate)| SlotUse { slot, aggregate: Some(aggregate) }).collect()
+    }
+}
+
+/// The condition of the messages that count for an aggregate of a rule: the rule's with every test of an aggregate taken
+/// as true, and what is computed is there.
+pub(crate) fn counted(rule: &Rule, aggregate: &Aggregate, format: &Format) -> Condition {
+    let mut all = vec![without_aggregates(&rule.condition, false)];
+    let mut headers: Vec<_> = aggregate.fields().filter_map(|id| format.get(id).header).collect();
+    headers.sort_unstable();
+    headers.dedup();
+    let span = source::Span::default();
+    all.extend(headers.into_iter().map(|header| Condition::Valid { header, span }));
+    flat(all)
+}
+
+fn flat(all: Vec<Condition>) -> Condition {
+    let mut out = Vec::new();
+    for part in all {
+        match part {
+            Condition::All(parts) => out.extend(parts),
+            Condition::Always => {}
+            part => out.push(part),
+        }
+    }
+    match out.len() {
+        0 => Condition::Always,
+        1 => out.remove(0),
+        _ => Condition::All(out),
+    }
+}
+
+/// Negations go inwards, so that a test of an aggregate is true wherever it stands; places are left out, so that equal
+/// conditions are equal.
+fn without_aggregates(condition: &Condition, negated: bool) -> Condition {
+    let span = source::Span::default();
+    let list = |list: &[Condition]| list.iter().map(|part| without_aggregates(part, negated)).collect();
+    let not = |inner: Condition| if negated { Condition::Not(Box::new(inner)) } else { inner };
+    match condition {
+        Condition::Always | Condition::Never => match (condition == &Condition::Always) != negated {
+            true => Condition::Always,
+            false => Condition::Never,
+        },
+        Condition::Valid { header, .. } => not(Condition::Valid { header: *header, span }),
+        Condition::Test(test) => match test.subject {
+            Subject::Aggregate(_) => Condition::Always,
+            _ => not(Condition::Test(crate::rule::Test { span, ..test.clone() })),
+        },
+        Condition::Not(inner) => without_aggregates(inner, !negated),
+        Condition::All(parts) if !negated => flat(list(parts)),
+        Condition::Any(parts) if negated => flat(list(parts)),
+        Condition::All(parts) | Condition::Any(parts) => {
+            let any: Vec<Condition> = list(parts);
+            match any.contains(&Condition::Always) {
+                true => Condition::Always,
+                false => Condition::Any(any),
+            }
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! A set of rules that changes, and the tables of it.
+
+use bdd::{Ref, Store};
+
+use crate::acts::{Act, Acts};
+use crate::emit::{Emitter, Surroundings, deliver};
+use crate::evaluate::{Message, View};
+use crate::format::{Format, Subject};
+use crate::layout::{Key, Layout, visit};
+use crate::lower::Lowering;
+use crate::merge::{Merge, Stopped};
+use crate::refusal::Refusal;
+use crate::rule::{Aggregate, Condition, Rule};
+use crate::slots::{SlotUse, Slots, counted};
+use crate::tables::{Change, Delivery, Stage, Tables, Target, stages};
+
+/// A rule of [`Subscriptions`]. The number of a rule that was removed is given to another in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleId(pub u32);
+
+/// How large a set of rules may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Nodes and sets of diagrams, those in between included.
+    pub nodes: usize,
+    /// Bytes of them.
+    pub bytes: usize,
+    /// Steps of one change; some tens of nanoseconds each.
+    pub steps: u64,
+}
+
+impl Default for Limits {
+    /// A few gigabytes, a few minutes.
+    fn default() -> Self {
+        Limits { nodes: 40_000_000, bytes: 4 << 30, steps: 4_000_000_000 }
+    }
+}
+
+/// What the compiler is told besides the format and the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What the tables of the target can do.
+    pub target: Target,
+    /// How far to go.
+    pub limits: Limits,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The rules that were added, as they were given.
+    pub added: Vec<RuleId>,
+    /// What the switch has to change.
+    pub change: Change,
+    /// Slots whose use changes; their state begins anew.
+    pub slots: Vec<SlotUse>,
+}
+
+/// A rule and what it holds.
+pub(crate) struct Held {
+    pub rule: Rule,
+    /// Where it hangs.
+    key: u64,
+    /// The numbers of its acts.
+    acts: Vec<u32>,
+    /// The slot of each aggregate, with the condition of what counts there and the number of the act.
+    aggregates: Vec<(u16, Condition, u32)>,
+}
+
+impl Held {
+    pub fn slots(&self) -> Vec<u16> {
+        self.aggregates.iter().map(|(slot, _, _)| *slot).collect()
+    }
+}
+
+/// Rules, their diagram, and the tables that a switch has for them. See the crate's page.
+pub struct Subscriptions {
+    pub(crate) format: Format,
+    pub(crate) layout: Layout,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) options: Options,
+    pub(crate) store: Store,
+    pub(crate) acts: Acts,
+    pub(crate) merge: Merge,
+    pub(crate) emitter: Emitter,
+    pub(crate) rules: Vec<Option<Held>>,
+    free: Vec<u32>,
+    slots: Slots,
+}
+
+impl Subscriptions {
+    /// No rules yet.
+    pub fn new(format: Format, layout: Layout, options: Options) -> Subscriptions {
+        Subscriptions {
+            stages: stages(&format, &layout, &options.target),
+            store: Store::new(),
+            acts: Acts::default(),
+            merge: Merge::new(),
+            emitter: Emitter::new(options.target.max_group),
+            rules: Vec::new(),
+            free: Vec::new(),
+            slots: Slots::new(format.slots),
+            format,
+            layout,
+            options,
+        }
+    }
+
+    /// What rules speak of.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// The order of the columns.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The stages that [`Entry::stage`](crate::Entry::stage) counts.
+    pub fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+
+    /// The rules, by number.
+    pub fn rules(&self) -> impl Iterator<Item = (RuleId, &Rule)> {
+        self.held().map(|(id, held)| (id, &held.rule))
+    }
+
+    pub(crate) fn held(&self) -> impl Iterator<Item = (RuleId, &Held)> {
+        self.rules.iter().enumerate().filter_map(|(at, held)| Some((RuleId(at as u32), held.as_ref()?)))
+    }
+
+    /// A rule, if there is one of this number.
+    pub fn rule(&self, id: RuleId) -> Option<&Rule> {
+        Some(&self.rules.get(id.0 as usize)?.as_ref()?.rule)
+    }
+
+    /// The aggregates in use.
+    pub fn slots(&self) -> Vec<SlotUse> {
+        self.slots.list()
+    }
+
+    /// Removes rules and adds others, all at once. Numbers of no rule are passed over.
+    ///
+    /// # Errors
+    /// [`Refusal`], if the rules that would be cannot become tables. Then everything is as before.
+    pub fn change(&mut self, remove: &[RuleId], add: Vec<Rule>) -> Result<Applied, Refusal> {
+        let mut told = Vec::new();
+        let removed: Vec<(u32, Held)> = remove.iter().filter_map(|id| self.take(*id, &mut told)).collect();
+        let mut added = Vec::with_capacity(add.len());
+        let mut refused = None;
+        for rule in add {
+            match self.put(rule, &mut told) {
+                Ok(id) => added.push(id),
+                Err(refusal) => {
+                    refused = Some(refusal);
+                    break;
+                }
+            }
+        }
+        let limits = self.options.limits;
+        let limits = bdd::Limits { nodes: limits.nodes, bytes: limits.bytes, steps: limits.steps };
+        let outcome = match refused {
+            Some(refusal) => Err(refusal),
+            None => self.turn(limits),
+        };
+        match outcome {
+            Ok(change) => {
+                self.acts.settle();
+                self.free.extend(removed.iter().map(|(at, _)| *at));
+                Ok(Applied { added, change, slots: told })
+            }
+            Err(refusal) => {
+                for id in added {
+                    let (at, _) = self.take(id, &mut told).expect("it was just added");
+                    self.free.push(at);
+                }
+                for (at, held) in removed {
+                    self.put_back(at, held, &mut told);
+                }
+                let back = self.turn(bdd::Limits::NONE);
+                assert!(matches!(&back, Ok(change) if change.is_empty()), "what was before can be again");
+                self.acts.settle();
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Makes the diagram and the tables those of the rules.
+    fn turn(&mut self, limits: bdd::Limits) -> Result<Change, Refusal> {
+        self.store.limit(limits);
+        let Subscriptions { merge, store, rules, format, layout, emitter, .. } = self;
+        let mut lower = |store: &mut Store, rule: u32| {
+            let held = rules[rule as usize].as_ref().expect("only rules that are there hang in the trie");
+            let slots = held.slots();
+            let mut then = store.constant(&held.acts);
+            let mut lowering = Lowering { store, format, layout, aggregates: &held.rule.aggregates, slots: &slots };
+            let mut union = lowering.rule(&held.rule.condition, then)?;
+            for (_, condition, act) in &held.aggregates {
+                then = lowering.store.constant(&[*act]);
+                let counts = lowering.rule(condition, then)?;
+                union = lowering.store.union(union, counts)?;
+            }
+            Ok(union)
+        };
+        let root = merge.refresh(store, &[emitter.root()], &mut lower).map_err(|stopped| self.too_large(stopped))?;
+        let with = Surroundings {
+            store: &self.store,
+            format: &self.format,
+            layout: &self.layout,
+            stages: &self.stages,
+            acts: &self.acts,
+        };
+        self.emitter.turn_to(root, &with).map_err(|refused| self.refusal(root, refused))
+    }
+
+    fn too_large(&self, Stopped { full, rules }: Stopped) -> Refusal {
+        Refusal::too_large(self, full, rules)
+    }
+
+    fn put(&mut self, rule: Rule, told: &mut Vec<SlotUse>) -> Result<RuleId, Refusal> {
+        let mut aggregates = Vec::new();
+        for aggregate in &rule.aggregates {
+            let condition = counted(&rule, aggregate, &self.format);
+            match self.slots.hold((aggregate.clone(), condition.clone()), told) {
+                Some(slot) => aggregates.push((slot, condition, self.acts.hold(Act::Slot(slot)))),
+                None => {
+                    self.release_aggregates(&rule.aggregates, aggregates, told);
+                    return Err(Refusal::Slots { rule: Box::new(rule), slots: self.format.slots });
+                }
+            }
+        }
+        let acts = rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
+        let at = self.free.pop().unwrap_or(self.rules.len() as u32);
+        if at as usize == self.rules.len() {
+            self.rules.push(None);
+        }
+        let key = self.key(&rule, at);
+        self.rules[at as usize] = Some(Held { rule, key, acts, aggregates });
+        self.merge.insert(key, at);
+        Ok(RuleId(at))
+    }
+
+    fn release_aggregates(&mut self, of: &[Aggregate], held: Vec<(u16, Condition, u32)>, told: &mut Vec<SlotUse>) {
+        for (aggregate, (_, condition, act)) in of.iter().zip(held) {
+            self.slots.release(&(aggregate.clone(), condition), told);
+            self.acts.release(act);
+        }
+    }
+
+    /// Takes a rule out; its number stays taken.
+    fn take(&mut self, id: RuleId, told: &mut Vec<SlotUse>) -> Option<(u32, Held)> {
+        let held = self.rules.get_mut(id.0 as usize)?.take()?;
+        self.merge.remove(held.key, id.0);
+        held.acts.iter().for_each(|act| self.acts.release(*act));
+        self.release_aggregates(&held.rule.aggregates, held.aggregates.clone(), told);
+        Some((id.0, held))
+    }
+
+    /// Puts a rule back that was taken out.
+    fn put_back(&mut self, at: u32, mut held: Held, told: &mut Vec<SlotUse>) {
+        held.acts = held.rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
+        for (aggregate, (slot, condition, act)) in held.rule.aggregates.iter().zip(&mut held.aggregates) {
+            *slot = self.slots.hold((aggregate.clone(), condition.clone()), told).expect("it had a slot before");
+            *act = self.acts.hold(Act::Slot(*slot));
+        }
+        self.merge.insert(held.key, at);
+        self.rules[at as usize] = Some(held);
+    }
+
+    /// Where a rule hangs: rules that ask the same of the first column that they ask are neighbours.
+    fn key(&self, rule: &Rule, at: u32) -> u64 {
+        let mut first: Option<(u32, u64)> = None;
+        visit(&rule.condition, &mut |test| {
+            let column = match test.subject {
+                Subject::Field(id) => self.layout.column(Key::Field(id)),
+                Subject::Counter(id) => self.layout.column(Key::Counter(id)),
+                Subject::Aggregate(_) => return,
+            };
+            if first.is_none_or(|(other, _)| column < other) {
+                first = Some((column, hash(&test.values)));
+            }
+        });
+        let first = first.map_or(0, |(column, values)| hash(&(column, values)));
+        first & !0xffff_ffff | hash(&at) >> 32
+    }
+
+    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            store: &self.store,
+            format: &self.format,
+            layout: &self.layout,
+            stages: &self.stages,
+            acts: &self.acts,
+        }
+    }
+
+    /// All that a switch holds for the rules.
+    pub fn tables(&self) -> Tables {
+        self.emitter.tables(&self.surroundings())
+    }
+
+    /// What the rules do with a message, each asked by itself. Groups are not told.
+    pub fn evaluate(&self, message: &Message) -> Delivery {
+        let mut numbers = Vec::new();
+        for (_, held) in self.held() {
+            let slots = held.slots();
+            let view = self.view(held, message, &slots);
+            if view.holds(&held.rule.condition) {
+                numbers.extend_from_slice(&held.acts);
+            }
+            for (_, condition, act) in &held.aggregates {
+                if view.holds(condition) {
+                    numbers.push(*act);
+                }
+            }
+        }
+        self.delivery(numbers)
+    }
+
+    pub(crate) fn view<'a>(&'a self, held: &'a Held, message: &'a Message, slots: &'a [u16]) -> View<'a> {
+        View { format: &self.format, message, aggregates: &held.rule.aggregates, slots }
+    }
+
+    /// What the diagram says of a message. Groups are not told.
+    pub fn by_diagram(&self, message: &Message) -> Delivery {
+        let numbers =
+            self.store.evaluate(self.emitter.root(), |level| message.column(self.layout.keys()[level as usize]));
+        self.delivery(numbers.to_vec())
+    }
+
+    /// What acts come to.
+    fn delivery(&self, mut numbers: Vec<u32>) -> Delivery {
+        numbers.sort_unstable();
+        numbers.dedup();
+        crate::emit::delivery(&self.acts, &numbers)
+    }
+
+    /// The set of acts as a delivery.
+    pub(crate) fn delivery_of(&self, set: Ref) -> Delivery {
+        deliver(&self.surroundings(), set)
+    }
+}
+
+fn hash(of: &impl std::hash::Hash) -> u64 {
+    use std::hash::BuildHasher;
+    foldhash::fast::FixedState::with_seed(1).hash_one(of)
+}
