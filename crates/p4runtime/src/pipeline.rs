@@ -1,7 +1,8 @@
 //! A pipeline: the program that a controller sends, and its description (specification chapter 7).
 //!
-//! The device config is the text of a P4 program, bare or wrapped as controllers for BMv2 wrap their JSON. It is compiled
-//! here; its P4Info is derived and held against the one that the controller sent, so that both talk of the same objects.
+//! The device config is the text of a P4 program or a compiled program, bare or wrapped as controllers for BMv2 wrap their
+//! JSON. Text is compiled here; the P4Info that belongs to the program is held against the one that the controller sent, so
+//! that both talk of the same objects.
 
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -16,6 +17,7 @@ use source::{Diagnostics, SourceMap};
 
 use crate::difference::difference;
 use crate::schema::Schema;
+use crate::server::compiled;
 use crate::status::Refusal;
 
 /// The longest program that is read, in bytes.
@@ -63,7 +65,10 @@ impl Pipeline {
         };
         let inner = unwrapped(&config.p4_device_config);
         let source = inner.as_deref().unwrap_or(&config.p4_device_config);
-        let (program, derived) = compile_source(source_text(source)?)?;
+        let (program, derived) = match compiled::is_compiled(source) {
+            true => compiled::open(source)?,
+            false => compile_source(source_text(source)?)?,
+        };
         if let Some(difference) = difference(sent, &derived) {
             return Err(Refusal::invalid(format!(
                 "config.p4info does not describe the program in p4_device_config: {difference}"
@@ -104,7 +109,9 @@ fn unwrapped(bytes: &[u8]) -> Option<Vec<u8>> {
 /// The program's text, if that is what a device config is.
 fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
     if bytes.is_empty() {
-        return Err(Refusal::invalid("config.p4_device_config is missing; it is the text of the P4 program"));
+        return Err(Refusal::invalid(
+            "config.p4_device_config is missing; it is the text of the P4 program, or what `triplane build` made of it",
+        ));
     }
     if bytes.len() > MAX_PROGRAM_BYTES {
         return Err(Refusal::invalid(format!("the program has more than {MAX_PROGRAM_BYTES} bytes")));
@@ -113,7 +120,8 @@ fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
     if text.trim_start().starts_with('{') || text.contains("\"header_types\"") {
         return Err(Refusal::invalid(
-            "p4_device_config is a JSON file for BMv2; this switch compiles programs itself: send the P4 source instead",
+            "p4_device_config is a JSON file for BMv2; this switch compiles programs itself: send the P4 source instead, or \
+             what `triplane build` made of it",
         ));
     }
     std::str::from_utf8(bytes)
@@ -138,15 +146,18 @@ pub(crate) fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
     });
     match compiled.filter(|_| !diagnostics.has_errors()) {
         Some(compiled) => Ok(compiled),
-        None => {
-            let errors = diagnostics.iter().filter(|finding| finding.severity == source::Severity::Error);
-            let mut report: String = errors.map(|finding| finding.render(&map, false)).collect::<Vec<_>>().join("\n");
-            if report.len() > MAX_REPORT_BYTES {
-                let end = (0..=MAX_REPORT_BYTES).rev().find(|at| report.is_char_boundary(*at)).unwrap_or(0);
-                report.truncate(end);
-                report.push_str("...");
-            }
-            Err(Refusal::invalid(format!("the program in p4_device_config has mistakes:\n{report}")))
-        }
+        None => Err(mistakes(&map, &diagnostics)),
     }
+}
+
+/// What is wrong with a program, as far as anybody wants to read it.
+pub(crate) fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
+    let errors = diagnostics.iter().filter(|finding| finding.severity == source::Severity::Error);
+    let mut report: String = errors.map(|finding| finding.render(map, false)).collect::<Vec<_>>().join("\n");
+    if report.len() > MAX_REPORT_BYTES {
+        let end = (0..=MAX_REPORT_BYTES).rev().find(|at| report.is_char_boundary(*at)).unwrap_or(0);
+        report.truncate(end);
+        report.push_str("...");
+    }
+    Refusal::invalid(format!("the program in p4_device_config has mistakes:\n{report}"))
 }

@@ -55,6 +55,15 @@ Besides tables it fills action profiles and selectors, value sets, multicast
 groups, mirror sessions, registers, meters, queues (rates and depths) and
 custom CRCs: docs/v1model.md has every section.";
 
+const BUILD_AFTER_HELP: &str = "\
+  triplane build router.p4 -o router.tpl --p4info-out router.p4info.txtpb
+  triplane run router.tpl --port 1=eth1 --port 2=eth2
+
+The file is taken wherever a program is: by run, trace, bench, check, stf, p4info,
+dump --ir, and by P4Runtime as the device config. It holds what the program does,
+its P4Info, and where in the source things stand; it needs no other file. One that
+another version of Triplane made may have to be built again; it says so then.";
+
 fn bench_after_help() -> String {
     let width = traffic::KEYS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
     let words = traffic::KEYS.iter().map(|(word, what)| format!("  {word:width$}  {what}\n"));
@@ -108,6 +117,9 @@ pub enum Command {
     Ctl(crate::ctl::args::CtlArgs),
     /// Report every mistake in a program.
     Check(CheckArgs),
+    /// Compile a program into one file that runs without its source.
+    #[command(after_help = BUILD_AFTER_HELP)]
+    Build(BuildArgs),
     /// Measure how fast a program is with your entries and traffic, and where the time goes.
     #[command(after_help = bench_after_help(), mut_arg("program", |program| program.required(false)))]
     Bench(Box<BenchArgs>),
@@ -133,7 +145,7 @@ pub enum Command {
 /// A program and how to read it.
 #[derive(Args, Debug, Clone)]
 pub struct ProgramArgs {
-    /// The P4_16 program.
+    /// The P4_16 program, or what `triplane build` made of it.
     #[arg(value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
     pub program: PathBuf,
 
@@ -235,6 +247,22 @@ pub struct CheckArgs {
     /// Print the findings as JSON, for editors.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `triplane build`
+#[derive(Args, Debug)]
+pub struct BuildArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+
+    /// The file to write; by default the program's name with the ending .tpl.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Write the program's P4Info too: as JSON or bytes if the name ends in .json or .bin, else as text.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub p4info_out: Option<PathBuf>,
 }
 
 /// `triplane bench`

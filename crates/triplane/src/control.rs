@@ -8,14 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
 use p4runtime::keep::Store;
 use p4runtime::{Both, Listening, Notified, Pipeline, Plane, PlaneEnd, PlaneHandle, Server, Settings, Teller, Tls};
 use switch::{Frame, Time};
 use v1model::{CPU_PORT, Switch};
 
-use crate::cli::ProgramArgs;
 use crate::forward::Control;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
@@ -87,22 +86,14 @@ pub struct Turns {
     rung: Arc<AtomicBool>,
 }
 
-/// The program of the command line as a pipeline, as if a controller had sent it. It has been compiled before, so that
-/// there are no mistakes to report.
-pub fn pipeline(args: &ProgramArgs, program: Arc<ir::Program>) -> Result<Pipeline, Failure> {
-    let mut loader = Loader::open(args)?;
-    let typed = loader.typed();
-    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &loader.map, &mut loader.diagnostics));
-    let info = info.filter(|_| !loader.diagnostics.has_errors());
-    let info = info.ok_or_else(|| {
-        Failure::Input(
-            "this program cannot be described to a controller; \
-        `triplane p4info` tells why"
-                .to_owned(),
-        )
-    })?;
-    let source = std::fs::read(&args.program).with_context(|| format!("cannot read {}", args.program.display()))?;
-    Ok(Pipeline::new(program, info, source))
+/// The program of the command line as a pipeline, as if a controller had sent it. Findings have been printed when this
+/// returns.
+pub fn pipeline(loader: &mut Loader, output: &Output) -> Result<Pipeline, Failure> {
+    let described = loader.described();
+    loader.report(output)?;
+    let (program, info) =
+        described.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+    Ok(Pipeline::new(Arc::new(program), info, loader.bytes().to_vec()))
 }
 
 /// Starts a server for a switch that is about to run. What was kept is written to it.

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use compile::Architecture;
+use compiled::Compiled;
 use p4::Options;
-use source::{Diagnostics, SourceMap};
+use p4runtime_proto::config::P4Info;
+use source::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use crate::cli::ProgramArgs;
 use crate::output::{Failure, Output};
@@ -16,7 +18,7 @@ use crate::output::{Failure, Output};
 /// The largest program file that is read, in bytes.
 const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 
-/// A program's text and how to read it, and what was found on the way.
+/// A program, as P4 source or in its compiled form, how to read it, and what was found on the way.
 pub struct Loader {
     /// Every file that was read.
     pub map: SourceMap,
@@ -26,12 +28,19 @@ pub struct Loader {
     pub options: Options,
     name: String,
     text: String,
+    /// What was in the file, if that is a compiled program; there is no text then.
+    compiled: Option<Box<Compiled>>,
+    bytes: Vec<u8>,
 }
 
 impl Loader {
     /// Reads the program's file.
     pub fn open(args: &ProgramArgs) -> Result<Loader, Failure> {
-        let text = read(&args.program, MAX_PROGRAM_BYTES)?;
+        let bytes = read_bytes(&args.program, MAX_PROGRAM_BYTES.max(compiled::MAX_FILE_BYTES))?;
+        let (text, compiled) = match compiled::is_compiled(&bytes) {
+            true => (String::new(), Some(Box::new(read_compiled(args, &bytes)?))),
+            false => (read_source(&args.program, &bytes)?, None),
+        };
         let define = |text: &String| match text.split_once('=') {
             Some((name, value)) => (name.to_owned(), value.to_owned()),
             None => (text.clone(), "1".to_owned()),
@@ -43,9 +52,11 @@ impl Loader {
         };
         let mut diagnostics = Diagnostics::new();
         for code in &args.allow {
+            crate::kinds::check(code).map_err(Failure::Usage)?;
             diagnostics.silence(code);
         }
-        Ok(Loader { map: SourceMap::new(), diagnostics, options, name: args.program.display().to_string(), text })
+        let name = args.program.display().to_string();
+        Ok(Loader { map: SourceMap::new(), diagnostics, options, name, text, compiled, bytes })
     }
 
     /// Reads a program's file, with nothing defined and nowhere else to look for included files.
@@ -64,16 +75,43 @@ impl Loader {
             options,
             name: name.to_owned(),
             text: text.to_owned(),
+            compiled: None,
+            bytes: text.as_bytes().to_vec(),
         }
+    }
+
+    /// The content of the program's file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether the program came in its compiled form, which has no source.
+    pub fn is_compiled(&self) -> bool {
+        self.compiled.is_some()
     }
 
     /// Its tokens behind the preprocessor.
     pub fn tokens(&mut self) -> Vec<p4::lex::Token> {
+        if self.is_compiled() {
+            self.needs_source();
+            return Vec::new();
+        }
         p4::tokenize(&mut self.map, &self.name, &self.text, &self.options, &p4::DiskLoader, &mut self.diagnostics)
+    }
+
+    /// Reports that what is asked for is in the source alone.
+    fn needs_source(&mut self) {
+        let message = "this program is compiled; what is asked for is in its P4 source alone";
+        let file = self.map.add(&self.name, "a compiled program");
+        self.diagnostics.push(Diagnostic::error("compiled", Span::new(file, 0, 0), message));
     }
 
     /// The checked program; `None` if there was an error.
     pub fn typed(&mut self) -> Option<p4::typed::Program> {
+        if self.is_compiled() {
+            self.needs_source();
+            return None;
+        }
         let ast =
             p4::parse(&mut self.map, &self.name, &self.text, &self.options, &p4::DiskLoader, &mut self.diagnostics);
         // What a missing file declares would only be missed again, name by name.
@@ -86,8 +124,53 @@ impl Loader {
 
     /// The program as pipeline IR; `None` if there was an error.
     pub fn ir(&mut self) -> Option<ir::Program> {
+        if let Some(compiled) = &self.compiled {
+            return Some(compiled.program.clone());
+        }
         let typed = self.typed()?;
         self.compile(&typed)
+    }
+
+    /// The program's P4Info; `None` if there was an error. What the program asks of entries is checked too.
+    pub fn info(&mut self) -> Option<P4Info> {
+        let info = match &self.compiled {
+            Some(compiled) => compiled.info.clone(),
+            None => {
+                let typed = self.typed()?;
+                self.describe(&typed)
+            }
+        };
+        self.check_restrictions(&info);
+        (!self.diagnostics.has_errors()).then_some(info)
+    }
+
+    /// The program as pipeline IR, with its P4Info; `None` if there was an error.
+    pub fn described(&mut self) -> Option<(ir::Program, P4Info)> {
+        if let Some(compiled) = &self.compiled {
+            let (program, info) = (compiled.program.clone(), compiled.info.clone());
+            self.check_restrictions(&info);
+            return (!self.diagnostics.has_errors()).then_some((program, info));
+        }
+        let typed = self.typed()?;
+        self.compile_and_describe(&typed)
+    }
+
+    /// The same of a checked program.
+    pub fn compile_and_describe(&mut self, typed: &p4::typed::Program) -> Option<(ir::Program, P4Info)> {
+        let program = self.compile(typed);
+        let info = self.describe(typed);
+        self.check_restrictions(&info);
+        program.filter(|_| !self.diagnostics.has_errors()).map(|program| (program, info))
+    }
+
+    fn describe(&mut self, typed: &p4::typed::Program) -> P4Info {
+        p4info::p4info(typed, &p4info::V1Model, &self.map, &mut self.diagnostics)
+    }
+
+    /// Finds mistakes in `@entry_restriction`, `@action_restriction` and `@refers_to`.
+    fn check_restrictions(&mut self, info: &P4Info) {
+        constraints::Checker::new(info, &mut self.map, &mut self.diagnostics);
+        constraints::References::new(info, &mut self.map, &mut self.diagnostics);
     }
 
     /// A checked program as pipeline IR; `None` if there was an error.
@@ -151,8 +234,42 @@ impl Loader {
     }
 }
 
+/// A program in its compiled form. How source is to be read means nothing to it.
+fn read_compiled(args: &ProgramArgs, bytes: &[u8]) -> Result<Compiled, Failure> {
+    let shown = args.program.display();
+    if !args.include.is_empty() || !args.define.is_empty() {
+        return Err(Failure::Usage(format!("{shown} is compiled; -I and -D are for P4 source")));
+    }
+    Compiled::read(bytes).map_err(|why| Failure::Input(format!("{shown} {why}")))
+}
+
+/// A program's source.
+fn read_source(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
+    let shown = path.display();
+    if bytes.len() as u64 > MAX_PROGRAM_BYTES {
+        return Err(too_long(path, MAX_PROGRAM_BYTES));
+    }
+    let text = to_text(path, bytes)?;
+    match text.trim_start().starts_with('{') && text.contains("\"header_types\"") {
+        true => Err(Failure::Input(format!(
+            "{shown} is a JSON file for BMv2; Triplane compiles programs itself: give the P4 source, or what `triplane build` \
+             made of it"
+        ))),
+        false => Ok(text),
+    }
+}
+
 /// The text of a file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> Result<String, Failure> {
+    to_text(path, &read_bytes(path, limit)?)
+}
+
+fn too_long(path: &Path, limit: u64) -> Failure {
+    anyhow!("{} has more than {limit} bytes, which is the most that is read", path.display()).into()
+}
+
+/// The content of a file of at most `limit` bytes.
+fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
     if path.is_dir() {
         return Err(anyhow!("{shown} is a directory; name a file").into());
@@ -162,9 +279,13 @@ pub fn read(path: &Path, limit: u64) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {shown}"))?;
     if bytes.len() as u64 > limit {
-        return Err(anyhow!("{shown} has more than {limit} bytes, which is the most that is read").into());
+        return Err(too_long(path, limit));
     }
+    Ok(bytes)
+}
+
+fn to_text(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
     // Editors on other systems put a byte order mark in front of UTF-8.
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    String::from_utf8(text.to_vec()).map_err(|_| Failure::Input(format!("{shown} is not text (UTF-8)")))
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    String::from_utf8(text.to_vec()).map_err(|_| Failure::Input(format!("{} is not text (UTF-8)", path.display())))
 }

@@ -10,6 +10,7 @@ mod control;
 mod ctl;
 mod demo;
 mod forward;
+mod kinds;
 mod lab;
 mod load;
 mod messages;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Ctl(args) => ctl::run(args, &output),
         Command::Bench(args) => commands::bench::run(args, &output),
         Command::Check(args) => commands::check::run(args, &output),
+        Command::Build(args) => commands::build::run(args, &output),
         Command::Lab(args) => lab::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),

@@ -108,8 +108,13 @@ pub fn program(
         return compile(state, kept);
     };
     let mut loader = Loader::open(args)?;
-    let program = loader.program(output)?;
-    let pipeline = is_served.then(|| crate::control::pipeline(args, program.clone())).transpose()?;
+    let (program, pipeline) = match is_served {
+        true => {
+            let pipeline = crate::control::pipeline(&mut loader, output)?;
+            (pipeline.program().clone(), Some(pipeline))
+        }
+        false => (loader.program(output)?, None),
+    };
     if let (Some(state), Some(pipeline)) = (state, &pipeline) {
         state.check(pipeline.source())?;
     }

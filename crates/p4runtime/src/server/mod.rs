@@ -1,5 +1,6 @@
 //! The server without sockets, clocks and threads: what each message changes, and what is answered.
 
+pub(crate) mod compiled;
 mod config;
 mod told;
 
@@ -391,5 +392,7 @@ impl Server {
     }
 }
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;

@@ -13,12 +13,7 @@ use crate::output::{Failure, Output};
 /// Checks.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
-    let typed = loader.typed();
-    let is_for_v1model = typed.as_ref().is_some_and(is_for_v1model);
-    let program = match &typed {
-        Some(typed) if is_for_v1model => loader.compile(typed).map(Arc::new),
-        _ => None,
-    };
+    let program = program(&mut loader).map(Arc::new);
     if let (Some(program), Some(path)) = (&program, &args.entries) {
         let text = crate::load::read(path, entries::MAX_FILE_BYTES)?;
         // A switch that no packet comes to says what it would not take: a table that is full, for one.
@@ -50,6 +45,18 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("{path} cannot be checked: the program is not one for v1model")));
     }
     Ok(())
+}
+
+/// The program as it runs, if it is one for v1model. What it asks of its entries is looked at too.
+fn program(loader: &mut Loader) -> Option<ir::Program> {
+    if loader.is_compiled() {
+        return loader.described().map(|(program, _)| program);
+    }
+    let typed = loader.typed()?;
+    match is_for_v1model(&typed) {
+        true => loader.compile_and_describe(&typed).map(|(program, _)| program),
+        false => None,
+    }
 }
 
 /// Whether the program's `main` is a v1model switch. Libraries and programs for other architectures are checked as far

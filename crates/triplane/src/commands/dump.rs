@@ -8,6 +8,12 @@ use crate::types;
 /// Dumps.
 pub fn run(args: &DumpArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
+    if loader.is_compiled() && !args.what.ir {
+        let shown = args.program.program.display();
+        return Err(Failure::Usage(format!(
+            "{shown} is compiled: its tokens and types are in the P4 source; --ir is here"
+        )));
+    }
     let text = if args.what.tokens {
         let tokens = loader.tokens();
         let mut text = String::new();

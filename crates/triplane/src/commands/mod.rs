@@ -1,6 +1,7 @@
 //! One subcommand a file.
 
 pub mod bench;
+pub mod build;
 pub mod check;
 pub mod completions;
 pub mod demo;

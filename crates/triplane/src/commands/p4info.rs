@@ -1,5 +1,7 @@
 //! `triplane p4info`: what a control plane has to know of a program.
 
+use std::path::Path;
+
 use anyhow::{Context, anyhow};
 use p4runtime_proto::Format;
 
@@ -10,8 +12,7 @@ use crate::output::{Failure, Output};
 /// Prints the P4Info, or writes it to a file.
 pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
-    let typed = loader.typed();
-    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &loader.map, &mut loader.diagnostics));
+    let info = loader.info();
     loader.report(output)?;
     let info = info.ok_or_else(|| anyhow!("the checker gave no program and no reason; this is a bug"))?;
     let bytes = format(args).write(&info);
@@ -26,11 +27,19 @@ pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
 
 /// The form that was asked for, or the one that the file's name tells, or text.
 fn format(args: &P4InfoArgs) -> Format {
-    let told = args.output.as_ref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
-    match (args.format, told) {
-        (Some(InfoFormat::Text), _) => Format::Text,
-        (Some(InfoFormat::Json), _) | (None, Some("json")) => Format::Json,
-        (Some(InfoFormat::Binary), _) | (None, Some("bin" | "pb")) => Format::Binary,
-        (None, _) => Format::Text,
+    match (args.format, &args.output) {
+        (Some(InfoFormat::Text), _) | (None, None) => Format::Text,
+        (Some(InfoFormat::Json), _) => Format::Json,
+        (Some(InfoFormat::Binary), _) => Format::Binary,
+        (None, Some(path)) => by_name(path),
+    }
+}
+
+/// The form that a file's name tells, or text.
+pub fn by_name(path: &Path) -> Format {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => Format::Json,
+        Some("bin" | "pb") => Format::Binary,
+        _ => Format::Text,
     }
 }

@@ -1,0 +1,115 @@
+//! The kinds of warnings there are, for `--allow`.
+
+use source::names::{listed, nearest};
+
+/// Every kind of warning that is about a program or its entries, in alphabetical order.
+const KINDS: &[&str] = &[
+    "bits-behind-prefix",
+    "constant-comparison",
+    "deprecated",
+    "directive-tail",
+    "duplicate-function",
+    "empty-range",
+    "ignored-annotation",
+    "ignored-pragma",
+    "invalid-header",
+    "macro-redefined",
+    "missing-default",
+    "no-name",
+    "overflow",
+    "restriction-constant",
+    "shadow",
+    "uninitialized",
+    "uninitialized-out",
+    "unknown-key",
+    "unknown-property",
+    "unreachable",
+    "unreachable-state",
+    "unused-action",
+    "unused-constant",
+    "unused-control",
+    "unused-function",
+    "unused-header",
+    "unused-instance",
+    "unused-parameter",
+    "unused-parser",
+    "unused-table",
+    "unused-type",
+    "unused-value-set",
+    "unused-variable",
+    "useless-selector",
+    "warning-directive",
+];
+
+/// Whether there is such a kind, or a family of them: `unused` is all that begin with `unused-`.
+///
+/// # Errors
+/// What is wrong, and the kinds there are.
+pub fn check(wanted: &str) -> Result<(), String> {
+    let is_family =
+        |kind: &&str| kind.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    if KINDS.iter().any(|kind| is_family(&kind)) {
+        return Ok(());
+    }
+    let guess = match nearest(wanted, KINDS.iter().copied()) {
+        Some(kind) => format!("did you mean `{kind}`? There are"),
+        None => "there are".to_owned(),
+    };
+    let all: Vec<_> = KINDS.chunks(24).map(|some| listed(some.iter().copied())).collect();
+    Err(format!(
+        "--allow {wanted}: there is no such kind of warning; {guess} {}; `unused` stands for all that begin with it",
+        all.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Every text in quotes behind `mark` in the sources below `folder`.
+    fn collect(folder: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                collect(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for behind in text.split("Diagnostic::warning(").skip(1) {
+                // Kinds that are computed are found by the way they begin.
+                if let Some(quoted) = behind.trim_start().strip_prefix('"') {
+                    found.extend(quoted.split('"').next().map(str::to_owned));
+                }
+            }
+            for behind in text.split("\"unused-").skip(1) {
+                let rest = behind.split('"').next().unwrap_or_default();
+                found.extend((!rest.is_empty()).then(|| format!("unused-{rest}")));
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_is_that_of_the_sources() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        // The checker of restrictions makes its one warning out of an error that is harmless.
+        let mut found = BTreeSet::from(["restriction-constant".to_owned()]);
+        for name in ["p4", "compile", "v1model", "p4info", "constraints", "entries"] {
+            collect(&crates.join(name).join("src"), &mut found);
+        }
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), KINDS);
+    }
+
+    #[test]
+    fn families_and_kinds_are_known_and_others_are_not() {
+        for known in ["unused", "unused-table", "unused-value", "unreachable", "shadow"] {
+            assert_eq!(check(known), Ok(()), "{known}");
+        }
+        for unknown in ["", "nosuch", "unus", "unused-tables"] {
+            assert!(check(unknown).unwrap_err().contains("`shadow`"), "{unknown}");
+        }
+        assert!(check("unused-tables").unwrap_err().contains("did you mean `unused-table`?"));
+    }
+}
