@@ -126,6 +126,9 @@ pub enum Command {
     /// Run whole networks of switches and hosts, from one file.
     #[command(after_help = crate::lab::args::AFTER_HELP)]
     Lab(crate::lab::args::LabArgs),
+    /// Filter packets by what is in their messages: rules become the tables of a P4 program.
+    #[command(after_help = crate::subscribe::args::AFTER_HELP)]
+    Subscribe(crate::subscribe::args::SubscribeArgs),
     /// Print what a program becomes: tokens, types or pipeline IR.
     Dump(DumpArgs),
     /// Show what happens to a packet, step by step.

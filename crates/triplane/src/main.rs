@@ -18,6 +18,7 @@ mod metrics;
 mod output;
 mod progress;
 mod state;
+mod subscribe;
 mod types;
 mod worker;
 
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(args, &output),
         Command::Build(args) => commands::build::run(args, &output),
         Command::Lab(args) => lab::run(args, &output),
+        Command::Subscribe(args) => subscribe::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),
         Command::Stf(args) => commands::stf::run(args, &output),

@@ -1,0 +1,280 @@
+//! From the tables of compiled rules to what the generated program's tables are told.
+
+use std::collections::BTreeMap;
+
+use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide};
+
+use crate::format::Format;
+use crate::rules::Rules;
+use crate::write::{EVERYONE, Options, REST_SESSION, VALIDITY, do_table, part_name, validity, wide_name};
+
+/// What a key of a table matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Matched {
+    /// This value.
+    Exact(u128),
+    /// Values with these first bits: the value and how many.
+    Lpm(u128, u32),
+    /// From the first to the second, both included.
+    Range(u128, u128),
+    /// A value where the mask has ones.
+    Ternary(u128, u128),
+}
+
+/// An entry of a table of the generated program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableEntry {
+    /// The table's full name.
+    pub table: String,
+    /// The keys' names, widths in bits, and what they match. One that is left out matches anything.
+    pub keys: Vec<(String, u32, Matched)>,
+    /// For tables that have priorities.
+    pub priority: Option<u32>,
+    /// The action's full name.
+    pub action: String,
+    /// The parameters' names, widths in bits, and values.
+    pub params: Vec<(String, u32, u128)>,
+}
+
+/// Something a switch can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entity {
+    /// A table's entry.
+    Table(TableEntry),
+    /// A multicast group: its number and ports.
+    Group(u32, Vec<u32>),
+    /// A mirror session: its number and port.
+    Session(u32, u32),
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// It is new.
+    Insert(Entity),
+    /// It takes the place of the one with its key.
+    Modify(Entity),
+    /// It goes; only its key matters.
+    Delete(Entity),
+}
+
+/// Puts the tables of compiled rules into a program's terms, and remembers what the program was told beside them: groups
+/// with the controller in them, and the one of everyone.
+#[derive(Clone, Debug)]
+pub struct Installer<'a> {
+    format: &'a Format,
+    rules: &'a Rules,
+    stages: Vec<Stage>,
+    cpu_port: u32,
+    /// What each leaf delivers.
+    leaves: BTreeMap<State, Delivery>,
+    /// Groups with the controller's port, by their ports, with how many leaves use them.
+    with_controller: BTreeMap<Vec<u32>, (u32, usize)>,
+    /// How many leaves deliver to each port.
+    ports: BTreeMap<u32, usize>,
+}
+
+/// The first number below [`EVERYONE`]: groups with the controller are numbered downwards.
+const HIGHEST_GROUP: u32 = EVERYONE as u32 - 1;
+
+impl<'a> Installer<'a> {
+    /// For a program written with these. The controller's packets go to `cpu_port`.
+    pub fn new(format: &'a Format, rules: &'a Rules, layout: &Layout, options: &Options, cpu_port: u32) -> Self {
+        let stages = subscribe::stages(&rules.format, layout, &options.target);
+        Installer {
+            format,
+            rules,
+            stages,
+            cpu_port,
+            leaves: BTreeMap::new(),
+            with_controller: BTreeMap::new(),
+            ports: BTreeMap::new(),
+        }
+    }
+
+    /// What a program without entries is told for these tables, in an order in which it can be written.
+    pub fn install(&mut self, tables: &Tables) -> Vec<Update> {
+        let mut updates = Vec::new();
+        if self.format.messages.is_some() {
+            updates.push(Update::Insert(Entity::Session(REST_SESSION.into(), self.cpu_port)));
+            updates.push(Update::Insert(Entity::Group(EVERYONE.into(), Vec::new())));
+        }
+        updates.extend(self.change(&Change {
+            new_groups: tables.groups.clone(),
+            new_leaves: tables.leaves.clone(),
+            inserted: tables.entries.clone(),
+            ..Change::default()
+        }));
+        updates
+    }
+
+    /// What it is told for a change, in an order in which no message sees a mixture as far as [`Change`] says so.
+    pub fn change(&mut self, change: &Change) -> Vec<Update> {
+        let everyone: Vec<u32> = self.ports.keys().copied().collect();
+        let mut updates: Vec<Update> =
+            change.new_groups.iter().map(|group| Update::Insert(group_entity(group))).collect();
+        let mut old_groups = Vec::new();
+        for leaf in &change.new_leaves {
+            self.leaf(leaf, &mut updates, &mut old_groups);
+        }
+        for leaf in &change.modified_leaves {
+            self.leaf(leaf, &mut updates, &mut old_groups);
+        }
+        updates.extend(change.inserted.iter().map(|entry| Update::Insert(Entity::Table(self.entry(entry)))));
+        updates.extend(change.modified.iter().map(|entry| Update::Modify(Entity::Table(self.entry(entry)))));
+        updates.extend(change.deleted.iter().map(|entry| Update::Delete(Entity::Table(self.entry(entry)))));
+        for state in &change.old_leaves {
+            let nothing = Leaf { state: *state, delivery: Delivery::default() };
+            self.leaf(&nothing, &mut updates, &mut old_groups);
+        }
+        updates.extend(old_groups);
+        updates.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
+        let now: Vec<u32> = self.ports.keys().copied().collect();
+        if self.format.messages.is_some() && now != everyone {
+            updates.push(Update::Modify(Entity::Group(EVERYONE.into(), now)));
+        }
+        updates
+    }
+
+    /// Takes a leaf from what it was to what it is.
+    fn leaf(&mut self, leaf: &Leaf, updates: &mut Vec<Update>, old_groups: &mut Vec<Update>) {
+        let before = self.leaves.remove(&leaf.state).unwrap_or_default();
+        let state = vec![("state".to_owned(), 32, Matched::Exact(leaf.state.into()))];
+        // The new group has to be there before the leaf, the old one until behind it.
+        let new_action = self.target(&leaf.delivery, true, updates);
+        let old_action = self.target(&before, false, old_groups);
+        let entity = |table: String, (action, params): (String, Vec<(String, u32, u128)>)| {
+            Entity::Table(TableEntry {
+                table: format!("Subscriptions.{table}"),
+                keys: state.clone(),
+                priority: None,
+                action,
+                params,
+            })
+        };
+        let step = |before: Option<Entity>, now: Option<Entity>| match (before, now) {
+            (None, None) => None,
+            (None, Some(now)) => Some(Update::Insert(now)),
+            (Some(before), None) => Some(Update::Delete(before)),
+            (Some(before), Some(now)) => (before != now).then_some(Update::Modify(now)),
+        };
+        let at_leaf = |action: Option<_>| action.map(|action| entity("leaf".to_owned(), action));
+        updates.extend(step(at_leaf(old_action), at_leaf(new_action)));
+        for (number, action) in self.format.actions.iter().enumerate() {
+            let call = |delivery: &Delivery| {
+                let (_, values) = delivery.calls.iter().find(|(id, _)| usize::from(id.0) == number)?;
+                let params = action.params.iter().zip(values);
+                let params = params.map(|((name, width), value)| (name.clone(), *width, *value)).collect();
+                Some(entity(do_table(&action.name), (action.name.clone(), params)))
+            };
+            updates.extend(step(call(&before), call(&leaf.delivery)));
+        }
+        self.count_ports(&before, &leaf.delivery);
+        if leaf.delivery != Delivery::default() {
+            self.leaves.insert(leaf.state, leaf.delivery.clone());
+        }
+    }
+
+    fn count_ports(&mut self, before: &Delivery, now: &Delivery) {
+        for port in &now.ports {
+            *self.ports.entry(*port).or_default() += 1;
+        }
+        for port in &before.ports {
+            let uses = self.ports.get_mut(port).expect("what was delivered was counted");
+            *uses -= 1;
+            if *uses == 0 {
+                self.ports.remove(port);
+            }
+        }
+    }
+
+    /// The leaf's action for a delivery; `comes` or goes, with the group that it needs.
+    fn target(
+        &mut self,
+        delivery: &Delivery,
+        comes: bool,
+        updates: &mut Vec<Update>,
+    ) -> Option<(String, Vec<(String, u32, u128)>)> {
+        let to_port = |port: u32| ("Subscriptions.to_port".to_owned(), vec![("port".to_owned(), 9, port.into())]);
+        let to_group = |group: u32| ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())]);
+        match (&delivery.ports[..], delivery.to_controller) {
+            ([], false) => None,
+            ([], true) => Some(to_port(self.cpu_port)),
+            ([port], false) => Some(to_port(*port)),
+            (_, false) => Some(to_group(delivery.group.expect("several ports have a group"))),
+            (ports, true) => Some(to_group(self.controller_group(ports, comes, updates))),
+        }
+    }
+
+    fn controller_group(&mut self, ports: &[u32], comes: bool, updates: &mut Vec<Update>) -> u32 {
+        if let Some((id, uses)) = self.with_controller.get_mut(ports) {
+            let id = *id;
+            *uses = if comes { *uses + 1 } else { *uses - 1 };
+            if *uses == 0 {
+                self.with_controller.remove(ports);
+                updates.push(Update::Delete(Entity::Group(id, Vec::new())));
+            }
+            return id;
+        }
+        assert!(comes, "a group that goes was there");
+        let taken: std::collections::BTreeSet<u32> = self.with_controller.values().map(|(id, _)| *id).collect();
+        let id = (0..=HIGHEST_GROUP)
+            .rev()
+            .find(|id| !taken.contains(id))
+            .expect("there are fewer leaves with the controller");
+        self.with_controller.insert(ports.to_vec(), (id, 1));
+        let mut all = ports.to_vec();
+        if !all.contains(&self.cpu_port) {
+            all.push(self.cpu_port);
+        }
+        updates.push(Update::Insert(Entity::Group(id, all)));
+        id
+    }
+
+    /// An entry of a stage.
+    fn entry(&self, entry: &Entry) -> TableEntry {
+        let stage = &self.stages[usize::from(entry.stage)];
+        let state = || ("state".to_owned(), 32, Matched::Exact(entry.state.into()));
+        let (column, width) = match &stage.column {
+            StageKey::Validity => (String::new(), 1),
+            StageKey::Column(key) => (key.name(&self.rules.format), key.width(&self.rules.format)),
+        };
+        let value = |matched: Matched| ("value".to_owned(), width, matched);
+        let wide = |matched: Matched| {
+            let kind = stage.wide.expect("the stage has such a table");
+            (part_name(&column, wide_name(kind)), vec![state(), value(matched)])
+        };
+        let mut priority = None;
+        let (table, keys) = match &entry.key {
+            EntryKey::Validity(wanted) => {
+                priority = Some(1);
+                let named = self.rules.headers.iter().zip(wanted);
+                let asked = named.filter_map(|(any, wanted)| Some((validity(self.format, any), (*wanted)?)));
+                let keys = asked.map(|(name, wanted)| (name, 1, Matched::Ternary(wanted.into(), 1)));
+                (VALIDITY.to_owned(), keys.collect())
+            }
+            EntryKey::Rest => (part_name(&column, "rest"), vec![state()]),
+            EntryKey::Exact(wanted) => (part_name(&column, "exact"), vec![state(), value(Matched::Exact(*wanted))]),
+            EntryKey::Range(first, last) => {
+                priority = Some(1);
+                wide(Matched::Range(*first, *last))
+            }
+            EntryKey::Prefix { value: first, length } if stage.wide == Some(Wide::Lpm) => {
+                wide(Matched::Lpm(*first, *length))
+            }
+            EntryKey::Prefix { value: first, length } => {
+                priority = Some(entry.priority());
+                let ones = subscribe::max_of(width);
+                let mask = if *length == 0 { 0 } else { ones << (width - length) & ones };
+                wide(Matched::Ternary(*first, mask))
+            }
+        };
+        let params = vec![("state".to_owned(), 32, entry.next.into())];
+        let action = "Subscriptions.to_state".to_owned();
+        TableEntry { table: format!("Subscriptions.{table}"), keys, priority, action, params }
+    }
+}
+
+fn group_entity(group: &Group) -> Entity {
+    Entity::Group(group.id, group.ports.clone())
+}

@@ -1,0 +1,32 @@
+//! Packet subscriptions and P4: from a program's annotated headers to a whole program that matches rules, and from the
+//! tables of compiled rules to its entries.
+//!
+//! The *static step* ("Packet Subscriptions for Programmable ASICs", section 3.1) is done once for an application.
+//! [`read`] takes a checked P4_16 program whose headers say what rules may ask for, and gives its [`Format`];
+//! [`program`] takes both and gives the text of a whole program for v1model:
+//!
+//! ```text
+//! headers + parser + annotations ── read ──> Format ── program ──> parser, tables for each field, leaf table, deparser
+//!                                              └── rules ──> subscribe::Format: what rules may speak of
+//! ```
+//!
+//! The generated program is ordinary P4_16. It has no rules in it: its tables are the stages of [`subscribe::stages`], whose
+//! entries come and go with the rules while packets flow.
+//!
+//! A packet may carry several messages (`@query_messages` before a stack of headers). Each is matched by itself, and each
+//! subscriber gets a packet with just the messages that it asked for; the page of [`program`] says how.
+//!
+//! The crate reads no files and prints nothing. It knows v1model's packages and metadata, and no switch.
+
+#![forbid(unsafe_code)]
+
+pub mod entries;
+pub mod format;
+mod read;
+mod rules;
+mod write;
+
+pub use format::Format;
+pub use read::read;
+pub use rules::{Rules, rules};
+pub use write::{EVERYONE, Options, REST_SESSION, program};

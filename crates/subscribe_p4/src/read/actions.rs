@@ -1,0 +1,45 @@
+//! The program's own actions.
+
+use p4::ast::Direction;
+use p4::typed::{Program, Type};
+use source::{Diagnostic, Diagnostics};
+
+use super::annotation::find;
+use crate::format::{Action, Bound, Parts};
+
+/// Top-level actions with `@query_action`.
+pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnostics) -> Vec<Action> {
+    let marked = |action: &&p4::typed::Action| find(&action.annotations, "query_action").is_some();
+    let mut actions = Vec::new();
+    for action in program.actions.values().filter(marked) {
+        let mut found = Action { name: action.name.to_string(), bound: Vec::new(), params: Vec::new() };
+        for param in &action.params {
+            let var = &program.vars[param.var];
+            let structure = match &var.ty {
+                Type::Struct(id) => Some(&*program.structs[*id].name),
+                _ => None,
+            };
+            match (param.direction, structure, &var.ty) {
+                (Direction::None, None, Type::Bit(width)) => found.params.push((var.name.to_string(), *width)),
+                (Direction::None, ..) => diagnostics.push(Diagnostic::error(
+                    "query-action",
+                    var.span,
+                    format!("a rule cannot give `{}`: it has to be of a `bit<>` type", var.name),
+                )),
+                (_, Some(name), _) if name == parts.headers => found.bound.push(Bound::Headers),
+                (_, Some(name), _) if name == parts.metadata => found.bound.push(Bound::Metadata),
+                (_, Some("standard_metadata_t"), _) => found.bound.push(Bound::Standard),
+                _ => diagnostics.push(
+                    Diagnostic::error(
+                        "query-action",
+                        var.span,
+                        format!("nothing can be bound to `{}` in front of the rules' arguments", var.name),
+                    )
+                    .help("parameters with a direction can be all headers, the metadata, or `standard_metadata_t`"),
+                ),
+            }
+        }
+        actions.push(found);
+    }
+    actions
+}

@@ -1,0 +1,53 @@
+//! What annotations carry.
+
+use p4::lex::TokenKind;
+use p4::typed::{Annotation, AnnotationBody, Value};
+
+/// The annotation with this name.
+pub(super) fn find<'a>(annotations: &'a [Annotation], name: &str) -> Option<&'a Annotation> {
+    annotations.iter().find(|annotation| &*annotation.name == name)
+}
+
+/// What is in the brackets, as words: names joined by their dots, texts of strings, `None` if it is anything else.
+pub(super) fn words(annotation: &Annotation) -> Option<Vec<String>> {
+    let mut words: Vec<String> = Vec::new();
+    match &annotation.body {
+        AnnotationBody::Empty => {}
+        AnnotationBody::Unstructured(_, tokens) => {
+            let mut joins = false;
+            for token in tokens {
+                match &token.kind {
+                    TokenKind::Ident(name) if joins => {
+                        let last = words.last_mut()?;
+                        last.push('.');
+                        last.push_str(name);
+                        joins = false;
+                    }
+                    TokenKind::Ident(name) => words.push(name.to_string()),
+                    TokenKind::String(text) => words.push(text.to_string()),
+                    TokenKind::Int(literal) => words.push(literal.value.to_string()),
+                    TokenKind::Punct(".") => joins = true,
+                    TokenKind::Punct(",") => {}
+                    _ => return None,
+                }
+            }
+        }
+        AnnotationBody::Expressions(values) => {
+            for value in values {
+                match value {
+                    Value::String(text) => words.push(text.to_string()),
+                    _ => return None,
+                }
+            }
+        }
+        AnnotationBody::KeyValues(_) => return None,
+    }
+    Some(words)
+}
+
+/// The one word in the brackets.
+pub(super) fn word(annotation: &Annotation) -> Option<String> {
+    let words = words(annotation)?;
+    let [word] = &words[..] else { return None };
+    Some(word.clone())
+}

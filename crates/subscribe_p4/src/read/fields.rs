@@ -1,0 +1,161 @@
+//! Fields that rules may ask for.
+
+use p4::typed::{Annotation, Annotations, StructDecl, Type};
+use source::{Diagnostic, Span};
+
+use super::Reader;
+use super::annotation::{find, word, words};
+use crate::format::{Field, HeaderId, Match, Notation};
+
+/// The annotations, and how a field that has one is matched.
+const QUERIES: [(&str, Match); 4] = [
+    ("query_field", Match::Range),
+    ("query_field_range", Match::Range),
+    ("query_field_exact", Match::Exact),
+    ("query_field_lpm", Match::Lpm),
+];
+
+impl<'a> Reader<'a> {
+    /// A header, with the fields that its type's annotations offer.
+    pub(super) fn header(&mut self, name: String, decl: &'a StructDecl, in_message: bool) -> HeaderId {
+        let id = self.add_header(name.clone(), in_message);
+        for field in &decl.fields {
+            let queries: Vec<_> = queries(&field.annotations).collect();
+            if let [_, (second, _), ..] = queries[..] {
+                self.error("two-queries", second.span, format!("`{}` can be matched in one way only", field.name));
+            }
+            let Some((annotation, matched)) = queries.first() else { continue };
+            let shared = match words(annotation).as_deref() {
+                Some([]) => format!("{name}.{}", field.name),
+                Some([shared]) => shared.clone(),
+                _ => {
+                    let message = format!("`@{}` takes nothing, or the field's name in rules", annotation.name);
+                    self.error("query-argument", annotation.span, message);
+                    continue;
+                }
+            };
+            let Some(width) = self.width(&field.ty, annotation.span) else { continue };
+            let notation = self.notation(&field.annotations, width);
+            let source = (id, field.name.to_string());
+            self.offer(Field {
+                name: shared,
+                width,
+                matched: *matched,
+                notation,
+                sources: vec![source],
+                span: annotation.span,
+            });
+        }
+        id
+    }
+
+    /// Fields that annotations of the struct of headers offer, by their path: `@query_field(add_order.price)`.
+    pub(super) fn named_from_outside(&mut self, all: &'a StructDecl) {
+        for (annotation, matched) in queries(&all.annotations) {
+            let path = word(annotation).unwrap_or_default();
+            let found = path.rsplit_once('.').and_then(|(header, field)| {
+                let id = self.headers.iter().position(|candidate| candidate.name == header)?;
+                let decl = self.declaration(all, header)?;
+                let field = decl.fields.iter().find(|candidate| *candidate.name == *field)?;
+                Some((HeaderId(id), field))
+            });
+            let Some((id, field)) = found else {
+                let names = source::names::listed(self.headers.iter().map(|header| &*header.name));
+                self.diagnostics.push(
+                    Diagnostic::error("no-such-field", annotation.span, format!("`{path}` is not a field of a header"))
+                        .help(format!("name a header and its field, `add_order.price`; the headers are {names}")),
+                );
+                continue;
+            };
+            let Some(width) = self.width(&field.ty, annotation.span) else { continue };
+            let notation = self.notation(&field.annotations, width);
+            let sources = vec![(id, field.name.to_string())];
+            self.offer(Field { name: path, width, matched, notation, sources, span: annotation.span });
+        }
+    }
+
+    /// The declaration of a header, by its name in rules.
+    fn declaration(&self, all: &'a StructDecl, name: &str) -> Option<&'a StructDecl> {
+        let (first, second) = name.split_once('.').map_or((name, None), |(first, second)| (first, Some(second)));
+        let direct = all.fields.iter().find(|field| *field.name == *first).map(|field| &field.ty);
+        let decl = |ty: &Type| match ty {
+            Type::Struct(id) => Some(&self.program.structs[*id]),
+            _ => None,
+        };
+        let member = |decl: &'a StructDecl, name: &str| decl.fields.iter().find(|field| *field.name == *name);
+        match (direct, second) {
+            (Some(ty), None) => decl(ty),
+            (Some(ty), Some(second)) => decl(&member(decl(ty)?, second)?.ty),
+            // A kind of message: a member of the stack's union.
+            (None, _) => all.fields.iter().find_map(|field| match &field.ty {
+                Type::Stack(element, _) => decl(&member(decl(element)?, first)?.ty),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Adds a field, or a source to the one with its name.
+    fn offer(&mut self, field: Field) {
+        let Some(known) = self.fields.iter_mut().find(|known| known.name == field.name) else {
+            self.fields.push(field);
+            return;
+        };
+        let same = (known.width, known.matched, known.notation) == (field.width, field.matched, field.notation);
+        let message = if !same {
+            format!("`{}` has {} bits and is matched differently elsewhere", field.name, field.width)
+        } else if known.sources.iter().any(|(header, _)| *header == field.sources[0].0) {
+            format!("two fields of one header are called `{}`", field.name)
+        } else {
+            known.sources.extend(field.sources);
+            return;
+        };
+        let diagnostic = Diagnostic::error("query-clash", field.span, message).also(known.span, "here");
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn width(&mut self, ty: &Type, span: Span) -> Option<u32> {
+        let bits = match ty {
+            Type::Bit(width) => Some(*width),
+            Type::New(id) => match self.program.new_types[*id].underlying {
+                Type::Bit(width) => Some(width),
+                _ => None,
+            },
+            Type::Enum(id) => match self.program.enums[*id].underlying {
+                Some(Type::Bit(width)) => Some(width),
+                _ => None,
+            },
+            _ => None,
+        };
+        let width = bits.filter(|width| (1..=128).contains(width));
+        if width.is_none() {
+            self.error("query-type", span, "rules can ask for unsigned fields of 1 to 128 bits");
+        }
+        width
+    }
+
+    fn notation(&mut self, annotations: &Annotations, width: u32) -> Notation {
+        let Some(annotation) = find(annotations, "format") else { return Notation::Number };
+        let (notation, fits) = match word(annotation).as_deref() {
+            Some("TEXT") => (Notation::Text, width % 8 == 0),
+            Some("IPV4_ADDRESS") => (Notation::Ipv4, width == 32),
+            Some("IPV6_ADDRESS") => (Notation::Ipv6, width == 128),
+            Some("MAC_ADDRESS") => (Notation::Mac, width == 48),
+            _ => {
+                let message = "`@format` takes TEXT, IPV4_ADDRESS, IPV6_ADDRESS or MAC_ADDRESS";
+                self.error("format", annotation.span, message);
+                return Notation::Number;
+            }
+        };
+        if !fits {
+            self.error("format", annotation.span, format!("{width} bits cannot be written so"));
+        }
+        notation
+    }
+}
+
+fn queries(annotations: &[Annotation]) -> impl Iterator<Item = (&Annotation, Match)> {
+    annotations.iter().filter_map(|annotation| {
+        let (_, matched) = QUERIES.iter().find(|(name, _)| *name == &*annotation.name)?;
+        Some((annotation, *matched))
+    })
+}

@@ -1,0 +1,168 @@
+//! The stack of messages.
+
+use p4::ast::StructKind;
+use p4::typed::{Annotation, AnnotationBody, FieldDecl, StructDecl, Type, Value};
+use source::{Diagnostic, Span};
+
+use super::Reader;
+use super::annotation::{find, word};
+use crate::format::{Kind, Messages, Path, Piece, Size};
+
+/// The keys of `@query_messages`.
+const KEYS: [&str; 5] = ["count", "sequence", "lengths", "clear", "checksum"];
+
+impl<'a> Reader<'a> {
+    /// What `@query_messages[count = "…", …]` says of a stack.
+    pub(super) fn messages(
+        &mut self,
+        all: &'a StructDecl,
+        stack: &'a FieldDecl,
+        element: &'a Type,
+        most: u32,
+        annotation: &'a Annotation,
+    ) -> Option<Messages> {
+        let kinds = self.kinds(stack, element);
+        let AnnotationBody::KeyValues(pairs) = &annotation.body else {
+            self.diagnostics.push(
+                Diagnostic::error("messages", annotation.span, "`@query_messages` has to say what counts the messages")
+                    .help("write `@query_messages[count = \"mold.count\", lengths = \"udp.length\"]`"),
+            );
+            return None;
+        };
+        let mut paths: [Vec<Path>; KEYS.len()] = Default::default();
+        for (key, value) in pairs {
+            let (Some(at), Value::String(text)) = (KEYS.iter().position(|known| **known == **key), value) else {
+                let message = format!("`@query_messages` takes texts for {}", source::names::listed(KEYS.into_iter()));
+                self.error("messages", annotation.span, message);
+                continue;
+            };
+            for part in text.split(',') {
+                paths[at].extend(self.path(all, part, annotation.span));
+            }
+        }
+        let [count, sequence, lengths, clear, checksum] = paths;
+        let Some(count) = count.into_iter().next() else {
+            self.error("messages", annotation.span, "`count` is missing: the field that counts the messages");
+            return None;
+        };
+        if lengths.is_empty() {
+            self.error("messages", annotation.span, "`lengths` is missing: the fields that count the messages' bytes");
+            return None;
+        }
+        let before = self.before(all, stack, &lengths[lengths.len() - 1], annotation.span)?;
+        Some(Messages {
+            stack: stack.name.to_string(),
+            most,
+            kinds,
+            count,
+            sequence: sequence.into_iter().next(),
+            lengths,
+            before,
+            clear,
+            checksum: checksum.into_iter().next(),
+        })
+    }
+
+    fn kinds(&mut self, stack: &'a FieldDecl, element: &'a Type) -> Vec<Kind> {
+        let Type::Struct(id) = element else { return Vec::new() };
+        let decl = &self.program.structs[*id];
+        if decl.kind != StructKind::Union {
+            let header = self.header(stack.name.to_string(), decl, true);
+            return vec![Kind { header, member: None, size: self.size(decl) }];
+        }
+        let mut kinds = Vec::new();
+        for member in &decl.fields {
+            if let Type::Struct(id) = &member.ty {
+                let decl = &self.program.structs[*id];
+                let header = self.header(member.name.to_string(), decl, true);
+                kinds.push(Kind { header, member: Some(member.name.to_string()), size: self.size(decl) });
+            }
+        }
+        kinds
+    }
+
+    /// A header's bytes: the sum of its fields, or what `@query_size` says.
+    fn size(&mut self, decl: &StructDecl) -> Size {
+        if let Some(annotation) = find(&decl.annotations, "query_size") {
+            return self.computed(decl, annotation);
+        }
+        match self.bits(decl) {
+            Some(bits) if bits % 8 == 0 => Size::Fixed(bits / 8),
+            Some(_) => {
+                self.error("query-size", decl.span, format!("`{}` is not a whole number of bytes", decl.name));
+                Size::Fixed(0)
+            }
+            None => {
+                let message = format!("`{}` has a field of varying length, and nothing says how long it is", decl.name);
+                self.diagnostics.push(
+                    Diagnostic::error("query-size", decl.span, message)
+                        .help("say how many bytes the header takes, by its own fields: `@query_size(\"2 + length\")`"),
+                );
+                Size::Fixed(0)
+            }
+        }
+    }
+
+    fn bits(&self, decl: &StructDecl) -> Option<u32> {
+        decl.fields.iter().map(|field| self.width_of(&field.ty)).sum()
+    }
+
+    fn width_of(&self, ty: &Type) -> Option<u32> {
+        match ty {
+            Type::Bit(width) | Type::Int(width) => Some(*width),
+            Type::Bool => Some(1),
+            Type::New(id) => self.width_of(&self.program.new_types[*id].underlying),
+            Type::Enum(id) => self.width_of(self.program.enums[*id].underlying.as_ref()?),
+            Type::Struct(id) => self.bits(&self.program.structs[*id]),
+            _ => None,
+        }
+    }
+
+    /// `2 + length`: names, numbers, `+`, `-`, `*` and brackets.
+    fn computed(&mut self, decl: &StructDecl, annotation: &Annotation) -> Size {
+        let text = word(annotation).unwrap_or_default();
+        let mut pieces = Vec::new();
+        let mut rest = text.as_str();
+        while let Some(first) = rest.chars().next() {
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let end = rest.find(|c: char| is_word(c) != is_word(first)).unwrap_or(rest.len());
+            let (piece, behind) = rest.split_at(end);
+            rest = behind;
+            if first.is_ascii_alphabetic() || first == '_' {
+                let known = decl.fields.iter().any(|field| *field.name == *piece && matches!(field.ty, Type::Bit(_)));
+                if !known {
+                    let message = format!("`{piece}` is not a `bit<>` field of `{}`", decl.name);
+                    self.error("query-size", annotation.span, message);
+                }
+                pieces.push(Piece::Field(piece.to_owned()));
+            } else if piece.chars().all(|c| c.is_ascii_digit() || " +-*()".contains(c)) {
+                pieces.push(Piece::Text(piece.to_owned()));
+            } else {
+                self.error("query-size", annotation.span, format!("`{piece}` cannot stand in a size"));
+            }
+        }
+        if pieces.is_empty() {
+            self.error("query-size", annotation.span, "`@query_size` takes an expression in quotes: \"2 + length\"");
+        }
+        Size::Computed(pieces)
+    }
+
+    /// The bytes from the header of `length` up to the stack, which have to be the same in every packet.
+    fn before(&mut self, all: &StructDecl, stack: &FieldDecl, length: &Path, span: Span) -> Option<u32> {
+        let from = all.fields.iter().position(|field| *field.name == *length.header)?;
+        let to = all.fields.iter().position(|field| field.name == stack.name)?;
+        let bits = all
+            .fields
+            .get(from..to)
+            .and_then(|between| between.iter().map(|field| self.width_of(&field.ty)).sum::<Option<u32>>());
+        let bytes = bits.filter(|bits| bits % 8 == 0).map(|bits| bits / 8);
+        if bytes.is_none() {
+            let message = format!(
+                "the headers from `{}` up to `{}` have to stand in that order and be of fixed length",
+                length.header, stack.name
+            );
+            self.error("messages", span, message);
+        }
+        bytes
+    }
+}

@@ -1,0 +1,114 @@
+//! From a checked program to its message format.
+
+mod actions;
+mod annotation;
+mod fields;
+mod messages;
+mod parts;
+
+use p4::ast::StructKind;
+use p4::typed::{Program, StructDecl, Type};
+use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+
+use crate::format::{Format, Header, HeaderId, Path};
+use annotation::find;
+
+/// What the annotations of `program` say, whose main file is `main`. `None` if there was an error.
+///
+/// Errors: no parser or two; a field that cannot be matched; a field under one name in several headers that do not agree;
+/// what `@query_messages` names and the headers do not have.
+pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Format> {
+    let before = diagnostics.error_count();
+    let (parts, headers_struct, span) = parts::read(program, main, map, diagnostics)?;
+    let mut reader = Reader { program, diagnostics, headers: Vec::new(), fields: Vec::new() };
+    let messages = reader.headers(headers_struct);
+    reader.named_from_outside(headers_struct);
+    let actions = actions::read(program, &parts, reader.diagnostics);
+    let Reader { headers, mut fields, .. } = reader;
+    if fields.is_empty() && diagnostics.error_count() == before {
+        diagnostics.push(
+            Diagnostic::error("no-query-fields", span, "no field of these headers can be subscribed to").help(
+                "write `@query_field`, `@query_field_exact` or `@query_field_lpm` before the fields that rules ask for",
+            ),
+        );
+    }
+    // Exact tables first: they split messages into many small sets, and cost the least.
+    fields.sort_by_key(|field| field.matched != crate::format::Match::Exact);
+    (diagnostics.error_count() == before).then_some(Format { parts, headers, fields, messages, actions })
+}
+
+struct Reader<'a> {
+    program: &'a Program,
+    diagnostics: &'a mut Diagnostics,
+    headers: Vec<Header>,
+    fields: Vec<crate::format::Field>,
+}
+
+impl<'a> Reader<'a> {
+    /// Goes through the struct of headers; returns the messages, if there is a stack of them.
+    fn headers(&mut self, all: &'a StructDecl) -> Option<crate::format::Messages> {
+        let mut messages = None;
+        for field in &all.fields {
+            let annotation = find(&field.annotations, "query_messages");
+            match (&field.ty, annotation) {
+                (Type::Stack(element, most), Some(annotation)) => {
+                    let found = self.messages(all, field, element, *most, annotation);
+                    if messages.is_some() {
+                        self.error("two-stacks", annotation.span, "only one stack can hold the messages");
+                    }
+                    messages = messages.or(found);
+                }
+                (_, Some(annotation)) => {
+                    self.error("not-a-stack", annotation.span, "`@query_messages` stands before a stack of headers");
+                }
+                (Type::Struct(id), None) => {
+                    let decl = &self.program.structs[*id];
+                    match decl.kind {
+                        StructKind::Header => {
+                            self.header(field.name.to_string(), decl, false);
+                        }
+                        StructKind::Union => {
+                            for member in &decl.fields {
+                                if let Type::Struct(id) = &member.ty {
+                                    let name = format!("{}.{}", field.name, member.name);
+                                    self.header(name, &self.program.structs[*id], false);
+                                }
+                            }
+                        }
+                        StructKind::Struct => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        messages
+    }
+
+    /// A field that every packet has once, by its path in a string.
+    fn path(&mut self, all: &StructDecl, text: &str, span: Span) -> Option<Path> {
+        let found = text.trim().split_once('.').and_then(|(header, field)| {
+            let decl = all.fields.iter().find(|candidate| *candidate.name == *header)?;
+            let Type::Struct(id) = &decl.ty else { return None };
+            let found = self.program.structs[*id].fields.iter().find(|candidate| *candidate.name == *field)?;
+            let Type::Bit(width) = found.ty else { return None };
+            Some(Path { header: header.to_owned(), field: field.to_owned(), width })
+        });
+        if found.is_none() {
+            let message = format!("`{}` is not a `bit<>` field of a header of `{}`", text.trim(), all.name);
+            self.diagnostics.push(
+                Diagnostic::error("no-such-field", span, message)
+                    .help("write the header and the field: `\"mold.count\"`"),
+            );
+        }
+        found
+    }
+
+    fn add_header(&mut self, name: String, in_message: bool) -> HeaderId {
+        self.headers.push(Header { name, in_message });
+        HeaderId(self.headers.len() - 1)
+    }
+
+    fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+    }
+}

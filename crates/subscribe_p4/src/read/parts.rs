@@ -1,0 +1,107 @@
+//! The parts of a pipeline that the program brings, told apart by their parameters.
+
+use p4::typed::{Annotation, Control, Param, Program, StructDecl, Type};
+use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+
+use super::annotation::find;
+use crate::format::Parts;
+
+/// The parts, the struct of headers, and where the parser's name stands.
+pub(super) fn read<'a>(
+    program: &'a Program,
+    main: FileId,
+    map: &SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Parts, &'a StructDecl, Span)> {
+    let structure = |param: &Param| match &program.vars[param.var].ty {
+        Type::Struct(id) => Some(&program.structs[*id]),
+        _ => None,
+    };
+    let parsers: Vec<_> = program
+        .parsers
+        .values()
+        .filter_map(|parser| {
+            let [packet, headers, metadata, standard] = &parser.params[..] else { return None };
+            let packet = matches!(program.vars[packet.var].ty, Type::Extern(_));
+            let standard = structure(standard).is_some_and(is_standard);
+            Some((parser, structure(headers)?, structure(metadata)?)).filter(|_| packet && standard)
+        })
+        .collect();
+    let [(parser, headers, metadata)] = parsers[..] else {
+        let message = match parsers.len() {
+            0 => "there is no parser for messages",
+            _ => "there are several parsers: which one is for messages?",
+        };
+        let span = parsers.get(1).map_or(Span { file: main, ..Span::default() }, |(parser, ..)| parser.span);
+        diagnostics.push(Diagnostic::error("parser", span, message).help(
+            "write one parser with the parameters (packet_in, out headers, inout metadata, inout standard_metadata_t)",
+        ));
+        return None;
+    };
+    let Some(metadata_at) = open_brace(metadata, main, map) else {
+        diagnostics.push(
+            Diagnostic::error("metadata", metadata.span, "the struct of metadata has to stand in the main file")
+                .help("the generated program adds a field to it"),
+        );
+        return None;
+    };
+    let same = |param: &Param, wanted: &StructDecl| structure(param).is_some_and(|found| found.name == wanted.name);
+    let mut parts = Parts {
+        headers: headers.name.to_string(),
+        metadata: metadata.name.to_string(),
+        metadata_at,
+        parser: parser.name.to_string(),
+        verify: None,
+        before: None,
+        egress: None,
+        compute: None,
+        deparser: None,
+    };
+    for control in program.controls.values() {
+        let role =
+            match &control.params[..] {
+                [first, second] if same(first, headers) && same(second, metadata) => {
+                    if marked(control, "query_verify") { &mut parts.verify } else { &mut parts.compute }
+                }
+                [first, second, third] if same(first, headers) && same(second, metadata) => {
+                    if !structure(third).is_some_and(is_standard) {
+                        continue;
+                    }
+                    if marked(control, "query_egress") { &mut parts.egress } else { &mut parts.before }
+                }
+                [packet, second] if matches!(program.vars[packet.var].ty, Type::Extern(_)) && same(second, headers) => {
+                    &mut parts.deparser
+                }
+                _ => continue,
+            };
+        if let Some(other) = role {
+            let message = format!("`{}` has the parameters of `{other}`: which one is meant?", control.name);
+            diagnostics.push(Diagnostic::error("two-parts", control.span, message).help(
+                "mark one of them: `@query_verify` checks checksums, `@query_egress` is applied in egress; without a mark a \
+                 control computes checksums, or is applied before the rules",
+            ));
+            continue;
+        }
+        *role = Some(control.name.to_string());
+    }
+    Some((parts, headers, parser.span))
+}
+
+fn marked(control: &Control, name: &str) -> bool {
+    let annotations: &[Annotation] = &control.annotations;
+    find(annotations, name).is_some()
+}
+
+fn is_standard(decl: &StructDecl) -> bool {
+    &*decl.name == "standard_metadata_t"
+}
+
+/// Behind the `{` of a struct of the main file.
+fn open_brace(decl: &StructDecl, main: FileId, map: &SourceMap) -> Option<usize> {
+    if decl.span.file != main {
+        return None;
+    }
+    let text = map.file(main).text();
+    let from = decl.span.end as usize;
+    text.get(from..)?.find('{').map(|at| from + at + 1)
+}

@@ -1,0 +1,66 @@
+//! What rules may speak of, for the crate that compiles them.
+
+use std::collections::BTreeMap;
+
+use subscribe::{ActionDeclaration, FormatError, HeaderId as RuleHeader, Kind, Padding, Parameter};
+
+use crate::format::{Format, HeaderId, Match, Notation};
+
+/// The format as rules see it, and what its headers stand for here.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Fields and actions have the numbers of the program's.
+    pub format: subscribe::Format,
+    /// For each header of `format`: it is valid if one of these is.
+    pub headers: Vec<Vec<HeaderId>>,
+}
+
+/// The format as rules see it. A field that lies in several headers has a value if one of them is valid: these are a header
+/// of their own to rules, under a name that nobody can write.
+///
+/// # Errors
+/// If two declarations have one name.
+pub fn rules(format: &Format) -> Result<Rules, FormatError> {
+    let mut out = subscribe::Format::new();
+    // Aggregates and counters are not generated yet.
+    out.slots = 0;
+    let mut headers = Vec::new();
+    let mut known: BTreeMap<Vec<HeaderId>, RuleHeader> = BTreeMap::new();
+    for (at, header) in format.headers.iter().enumerate() {
+        known.insert(vec![HeaderId(at)], out.header(&header.name)?);
+        headers.push(vec![HeaderId(at)]);
+    }
+    for field in &format.fields {
+        let sources: Vec<HeaderId> = field.sources.iter().map(|(header, _)| *header).collect();
+        let header = match known.get(&sources) {
+            Some(header) => *header,
+            None => {
+                let names: Vec<&str> = sources.iter().map(|source| format.headers[source.0].name.as_str()).collect();
+                let header = out.header(&names.join(" or "))?;
+                known.insert(sources.clone(), header);
+                headers.push(sources);
+                header
+            }
+        };
+        let kind = match field.notation {
+            Notation::Number => Kind::Unsigned,
+            Notation::Text => Kind::Text(Padding::SPACES),
+            Notation::Ipv4 => Kind::Ipv4,
+            Notation::Ipv6 => Kind::Ipv6,
+            Notation::Mac => Kind::Mac,
+        };
+        let matching = match field.matched {
+            Match::Exact => subscribe::Match::Exact,
+            Match::Lpm => subscribe::Match::Lpm,
+            Match::Range => subscribe::Match::Range,
+        };
+        let (name, width) = (field.name.clone(), field.width);
+        out.field(subscribe::Field { name, width, kind, matching, header: Some(header) })?;
+    }
+    for action in &format.actions {
+        let parameter = |(name, width): &(String, u32)| Parameter { name: name.clone(), width: *width };
+        let parameters = action.params.iter().map(parameter).collect();
+        out.action(ActionDeclaration { name: action.name.clone(), parameters })?;
+    }
+    Ok(Rules { format: out, headers })
+}

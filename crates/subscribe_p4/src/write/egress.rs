@@ -1,0 +1,81 @@
+//! The control behind replication: every copy gets its port's numbers, and what is left of a packet goes round.
+
+use super::message::{element, kinds, shorten, size};
+use super::text::Text;
+use super::{Options, place};
+use crate::format::{Format, Messages};
+
+/// A clone that ingress made (v1model's `instance_type`, as BMv2 numbers it).
+const INGRESS_CLONE: u32 = 1;
+
+pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
+    let parts = &format.parts;
+    text.line("");
+    let head = format!(
+        "control SubscriptionsEgress(inout {} hdr, inout {} meta, inout standard_metadata_t standard_metadata)",
+        parts.headers, parts.metadata
+    );
+    text.block(head, |text| {
+        let numbered = format.messages.as_ref().and_then(|messages| messages.sequence.as_ref());
+        if numbered.is_some() {
+            text.line("register<bit<64>>(512) delivered;    // messages that each port was given");
+            text.line("");
+        }
+        text.block("apply", |text| {
+            let own = |text: &mut Text| {
+                if let Some(egress) = &parts.egress {
+                    text.line(format!("{egress}.apply(hdr, meta, standard_metadata);"));
+                }
+            };
+            let Some(messages) = &format.messages else { return own(text) };
+            text.line(format!("if (standard_metadata.instance_type == {INGRESS_CLONE}) {{"));
+            text.indented(|text| rest(text, messages, options, parts.compute.is_some()));
+            text.line("} else {");
+            text.indented(|text| {
+                if numbered.is_some() {
+                    number(text, messages);
+                }
+                text.block("if (meta.subscription.keep != 0)", |text| text.line("truncate(meta.subscription.keep);"));
+                own(text);
+            });
+            text.line("}");
+        });
+    });
+}
+
+/// Takes out what the pass that made the clone dealt with, and sends the clone round.
+fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bool) {
+    text.line("bit<32> removed = 0;");
+    for index in 0..options.per_pass(messages) {
+        text.block(format!("if (meta.subscription.done > {index})"), |text| {
+            kinds(text, messages, index, |text, kind, _| {
+                text.line(format!("removed = removed + {};", size(messages, kind, index)));
+                text.line(format!("{}.setInvalid();", element(messages, kind, index)));
+            });
+        });
+    }
+    let count = &messages.count;
+    let at = place(count);
+    text.line(format!("{at} = {at} - (bit<{}>)meta.subscription.done;", count.width));
+    if let Some(sequence) = &messages.sequence {
+        let at = place(sequence);
+        text.line(format!("{at} = {at} + (bit<{}>)meta.subscription.done;", sequence.width));
+    }
+    shorten(text, messages, has_compute);
+    text.line("recirculate_preserving_field_list(0);");
+}
+
+/// Numbers the messages as the port's.
+fn number(text: &mut Text, messages: &Messages) {
+    let Some(sequence) = &messages.sequence else { return };
+    let (at, count) = (place(sequence), place(&messages.count));
+    let all_ones = if messages.count.width >= 64 { u64::MAX } else { (1 << messages.count.width) - 1 };
+    text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
+        text.line("bit<64> given;");
+        text.line("delivered.read(given, (bit<32>)standard_metadata.egress_port);");
+        text.line(format!("{at} = (bit<{}>)(given + meta.subscription.missed + 1);", sequence.width));
+        text.block(format!("if ({count} != {all_ones})"), |text| {
+            text.line(format!("delivered.write((bit<32>)standard_metadata.egress_port, given + (bit<64>){count});"));
+        });
+    });
+}

@@ -1,0 +1,257 @@
+//! The control that matches.
+
+use super::message::{element, is_there, kinds, shorten, size};
+use super::stages::{self, STATE_KEY, table, validity};
+use super::text::{Text, identifier};
+use super::{EVERYONE, REST_SESSION, Written, do_table, place};
+use crate::format::{Bound, HeaderId, Messages};
+
+pub(super) fn control(text: &mut Text, written: &Written<'_>) {
+    let parts = &written.format.parts;
+    text.line("");
+    let head = format!(
+        "control Subscriptions(inout {} hdr, inout {} meta, inout standard_metadata_t standard_metadata)",
+        parts.headers, parts.metadata
+    );
+    text.block(head, |text| {
+        declarations(text, written);
+        text.line("");
+        text.block("apply", |text| {
+            if let Some(before) = &parts.before {
+                text.line(format!("{before}.apply(hdr, meta, standard_metadata);"));
+            }
+            match &written.format.messages {
+                Some(messages) => several(text, written, messages),
+                None => one(text, written),
+            }
+        });
+    });
+}
+
+/// Variables, registers, actions and tables.
+fn declarations(text: &mut Text, written: &Written<'_>) {
+    let format = written.format;
+    for field in &format.fields {
+        text.line(format!("bit<{}> {}_value = 0;", field.width, identifier(&field.name)));
+    }
+    for header in &written.rules.headers {
+        text.line(format!("bit<1> {} = 0;", validity(format, header)));
+    }
+    text.line("bit<32> target = 0;    // a port, with the highest bit set, or a group");
+    if format.messages.as_ref().is_some_and(|messages| messages.sequence.is_some()) {
+        text.line("register<bit<64>>(1) due_message;      // the number that should come next");
+        text.line("register<bit<64>>(1) lost_messages;    // how many never came");
+    }
+    text.line("");
+    text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
+    text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
+    text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
+    stages::declare(text, written);
+    table(text, "leaf", &[STATE_KEY.to_owned()], "to_port; to_group;", written.options);
+    for action in &format.actions {
+        let bound = action.bound.iter().map(|bound| match bound {
+            Bound::Headers => "hdr",
+            Bound::Metadata => "meta",
+            Bound::Standard => "standard_metadata",
+        });
+        let bound: Vec<&str> = bound.collect();
+        let call =
+            if bound.is_empty() { action.name.clone() } else { format!("{}({})", action.name, bound.join(", ")) };
+        table(text, &do_table(&action.name), &[STATE_KEY.to_owned()], &format!("{call};"), written.options);
+    }
+}
+
+/// Applies the tables to the fields that were taken.
+fn apply_tables(text: &mut Text, written: &Written<'_>) {
+    text.line("meta.subscription.state = 0;");
+    text.line("target = 0;");
+    stages::apply(text, written);
+    text.line("leaf.apply();");
+    for action in &written.format.actions {
+        text.line(format!("{}.apply();", do_table(&action.name)));
+    }
+}
+
+/// Sends the packet to `target`, or drops it.
+fn send(text: &mut Text, target: &str) {
+    text.line(format!("if ({target} == 0) {{"));
+    text.indented(|text| text.line("mark_to_drop(standard_metadata);"));
+    text.line(format!("}} else if ({target}[31:31] == 1) {{"));
+    text.indented(|text| text.line(format!("standard_metadata.egress_spec = {target}[8:0];")));
+    text.line("} else {");
+    text.indented(|text| text.line(format!("standard_metadata.mcast_grp = {target}[15:0];")));
+    text.line("}");
+}
+
+/// What a header gives to the tables: its fields, and that it is there.
+fn take(text: &mut Text, written: &Written<'_>, header: HeaderId, at: &str) {
+    for field in &written.format.fields {
+        for (_, member) in field.sources.iter().filter(|(source, _)| *source == header) {
+            text.line(format!("{}_value = {at}.{member};", identifier(&field.name)));
+        }
+    }
+    for any in written.rules.headers.iter().filter(|any| any.contains(&header)) {
+        text.line(format!("{} = 1;", validity(written.format, any)));
+    }
+}
+
+/// What headers give that a packet has once.
+fn packet_fields(text: &mut Text, written: &Written<'_>) {
+    for (id, header) in written.format.headers.iter().enumerate().filter(|(_, header)| !header.in_message) {
+        let at = format!("hdr.{}", header.name);
+        text.block(format!("if ({at}.isValid())"), |text| take(text, written, HeaderId(id), &at));
+    }
+}
+
+/// A packet that is matched as a whole.
+fn one(text: &mut Text, written: &Written<'_>) {
+    packet_fields(text, written);
+    apply_tables(text, written);
+    send(text, "target");
+}
+
+/// A packet with messages.
+fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
+    let format = written.format;
+    let count = place(&messages.count);
+    text.line(format!(
+        "if (!hdr.{}.isValid() || standard_metadata.parser_error != error.NoError) {{",
+        messages.count.header
+    ));
+    text.indented(|text| {
+        text.line("mark_to_drop(standard_metadata);");
+        text.line("return;");
+    });
+    text.line("}");
+    let all_ones = if messages.count.width >= 64 { u64::MAX } else { (1 << messages.count.width) - 1 };
+    text.line(format!("bit<1> empty = ({count} == 0 || {count} == {all_ones} ? 1w1 : 1w0);"));
+    if let Some(sequence) = &messages.sequence {
+        arrivals(text, &place(sequence), sequence.width, &count);
+    }
+    text.block("if (empty == 1)", |text| {
+        match messages.sequence {
+            Some(_) => text.line(format!("standard_metadata.mcast_grp = {EVERYONE};")),
+            None => text.line("mark_to_drop(standard_metadata);"),
+        }
+        text.line("return;");
+    });
+    packet_fields(text, written);
+    text.line("");
+    text.line("bit<16> done = 0;      // messages that this pass deals with, from the first on");
+    text.line("bit<16> kept = 0;      // of these, the ones that leave");
+    text.line("bit<32> run = 0;       // to whom");
+    text.line("bit<1> full = 0;       // the next message is for others");
+    text.line("bit<32> seen = 0;      // bytes of all messages in the stack");
+    text.line("bit<32> removed = 0;   // bytes that do not leave");
+    text.line("bit<32> size = 0;");
+    let per_pass = written.options.per_pass(messages);
+    for index in 0..messages.most {
+        text.line("");
+        event(text, written, messages, index, index < per_pass);
+    }
+    text.line("");
+    let last = place(&messages.lengths[messages.lengths.len() - 1]);
+    text.line(format!("bit<32> promised = (bit<32>){last};"));
+    text.line(format!(
+        "bit<32> before = seen + {};    // bytes up to the end of the last message in the stack",
+        messages.before
+    ));
+    text.block("if (done == 0 || promised < before)", |text| {
+        text.line(
+            "mark_to_drop(standard_metadata);    // a message that the parser does not know, or lengths that lie",
+        );
+        text.line("return;");
+    });
+    text.line(format!("if (done < (bit<16>){count}) {{"));
+    text.indented(|text| {
+        text.line("meta.subscription.done = done;");
+        text.line(format!("clone_preserving_field_list(CloneType.I2E, {REST_SESSION}, 1);"));
+    });
+    text.line("}");
+    send(text, "run");
+    text.block("if (promised > before)", |text| {
+        text.line("removed = removed + promised - before;");
+        text.line("meta.subscription.keep = standard_metadata.packet_length - removed;");
+    });
+    text.block("if (removed != 0)", |text| {
+        text.line(format!("{count} = (bit<{}>)kept;", messages.count.width));
+        shorten(text, messages, format.parts.compute.is_some());
+    });
+}
+
+/// One message: matched if it is its turn, and taken out unless it leaves.
+fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32, in_turn: bool) {
+    let format = written.format;
+    text.block(format!("if ({})", is_there(messages, index)), |text| {
+        if in_turn {
+            // What a message before it gave must not count for this one.
+            let in_messages = |header: &HeaderId| format.headers[header.0].in_message;
+            for field in
+                format.fields.iter().filter(|field| field.sources.iter().any(|(header, _)| in_messages(header)))
+            {
+                text.line(format!("{}_value = 0;", identifier(&field.name)));
+            }
+            for any in written.rules.headers.iter().filter(|any| any.iter().any(in_messages)) {
+                text.line(format!("{} = 0;", validity(format, any)));
+            }
+        }
+        kinds(text, messages, index, |text, kind, at| {
+            text.line(format!("size = {};", size(messages, kind, index)));
+            if in_turn {
+                take(text, written, kind.header, at);
+            }
+        });
+        text.line("seen = seen + size;");
+        if !in_turn {
+            take_out(text, messages, index);
+            return;
+        }
+        text.block("if (full == 0)", |text| {
+            apply_tables(text, written);
+            text.block("if (target != 0 && run != 0 && target != run)", |text| text.line("full = 1;"));
+        });
+        text.line("if (full == 1) {");
+        text.indented(|text| take_out(text, messages, index));
+        text.line("} else {");
+        text.indented(|text| {
+            text.line("done = done + 1;");
+            text.line("if (target == 0) {");
+            text.indented(|text| take_out(text, messages, index));
+            text.line("} else {");
+            text.indented(|text| {
+                text.line("run = target;");
+                text.line("kept = kept + 1;");
+            });
+            text.line("}");
+        });
+        text.line("}");
+    });
+}
+
+fn take_out(text: &mut Text, messages: &Messages, index: u32) {
+    text.line("removed = removed + size;");
+    for kind in &messages.kinds {
+        text.line(format!("{}.setInvalid();", element(messages, kind, index)));
+    }
+}
+
+/// Counts the messages that never came, by the gaps in their numbers.
+fn arrivals(text: &mut Text, sequence: &str, width: u32, count: &str) {
+    text.line("bit<64> due;");
+    text.line("bit<64> lost;");
+    text.line("due_message.read(due, 0);");
+    text.line("lost_messages.read(lost, 0);");
+    text.block("if (standard_metadata.instance_type == 0)", |text| {
+        text.line(format!(
+            "bit<64> first = {};",
+            if width == 64 { sequence.to_owned() } else { format!("(bit<64>){sequence}") }
+        ));
+        text.block("if (due != 0 && first > due)", |text| {
+            text.line("lost = lost + (first - due);");
+            text.line("lost_messages.write(0, lost);");
+        });
+        text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
+        text.block("if (next > due)", |text| text.line("due_message.write(0, next);"));
+    });
+    text.line("meta.subscription.missed = lost;");
+}

@@ -1,0 +1,120 @@
+//! The whole program, as text.
+
+mod egress;
+mod ingress;
+mod message;
+mod stages;
+mod text;
+
+use subscribe::{Layout, Stage, Target};
+
+use crate::Rules;
+use crate::format::{Format, Messages, Path};
+use text::Text;
+
+pub(crate) use stages::{VALIDITY, name as part_name, validity, wide_name};
+
+/// The replication group of all ports that any rule delivers to: heartbeats go there.
+pub const EVERYONE: u16 = 0xffff;
+/// The mirror session by which what is left of a packet goes round once more.
+pub const REST_SESSION: u16 = 1;
+
+/// How the program is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// What tables can match.
+    pub target: Target,
+    /// How many messages are matched in one pass; what is left goes round. `None` for as many as the stack has. With 1,
+    /// every table is applied in one place, as switches want it whose tables are stages.
+    pub messages_per_pass: Option<u32>,
+    /// The size of each table, in entries.
+    pub table_size: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            target: Target { exact_beside: false, ..Target::default() },
+            messages_per_pass: None,
+            table_size: 1 << 20,
+        }
+    }
+}
+
+impl Options {
+    fn per_pass(&self, messages: &Messages) -> u32 {
+        self.messages_per_pass.unwrap_or(messages.most).clamp(1, messages.most)
+    }
+}
+
+/// The text of the program that matches rules over `format`: `source`, the main file's text, with a field added to its
+/// metadata, and behind it the controls and the package.
+///
+/// A message (or a packet, if it has none) goes through the stages in order: the tables of a field take the state and the
+/// field's value to the next state, and the leaf table takes the last state to a port or a group. The tables are called
+/// after the field (`stock_exact`, `price_range`), and each has one for all other values (`stock_rest`).
+///
+/// # Several messages
+///
+/// Messages are matched in order. Those that nobody asked for are taken out. The ones before the first whose subscribers
+/// are others than those of the messages before it stay, and leave as one packet for their subscribers; what is left,
+/// from that message on or beyond what one pass can match, goes round once more as a packet of its own (a clone, which is
+/// recirculated). So every subscriber gets the messages that it asked for and no others, in order; a packet with n messages
+/// costs one pass, and one more for each change of subscribers among the messages that anyone wants. Counts, lengths and
+/// checksums are those of the packets that leave.
+///
+/// Where messages are numbered, each port's are numbered anew without gaps, from 1 on, in a register: a subscriber finds
+/// out by a gap that a packet to it was lost. A gap in what comes in becomes a gap in every subscriber's numbers, since
+/// nobody knows for whom the lost messages were. Packets without messages (count 0, and all ones) go to everyone.
+pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, options: &Options) -> String {
+    let parts = &format.parts;
+    let stages = subscribe::stages(&rules.format, layout, &options.target);
+    let written = Written { format, rules, stages, options };
+    let (before, behind) = source.split_at(parts.metadata_at);
+    let mut text = Text::default();
+    message::metadata(&mut text, format);
+    ingress::control(&mut text, &written);
+    egress::control(&mut text, format, options);
+    let mut pass = |name: &str, given: &Option<String>, head: &str| -> String {
+        given.clone().unwrap_or_else(|| {
+            text.line("");
+            text.line(format!("control {name}({head}) {{ apply {{}} }}"));
+            name.to_owned()
+        })
+    };
+    let two = format!("inout {} hdr, inout {} meta", parts.headers, parts.metadata);
+    let verify = pass("SubscriptionsVerify", &parts.verify, &two);
+    let compute = pass("SubscriptionsCompute", &parts.compute, &two);
+    let deparser = parts.deparser.clone().unwrap_or_else(|| {
+        text.line("");
+        text.block(format!("control SubscriptionsDeparser(packet_out packet, in {} hdr)", parts.headers), |text| {
+            text.line("apply { packet.emit(hdr); }")
+        });
+        "SubscriptionsDeparser".to_owned()
+    });
+    text.line("");
+    text.line(format!(
+        "V1Switch({}(), {verify}(), Subscriptions(), SubscriptionsEgress(), {compute}(), {deparser}()) main;",
+        parts.parser
+    ));
+    let addition = "\n    // Added: what the rules' tables leave for egress.\n    subscription_t subscription;\n";
+    format!("{}{before}{addition}{behind}\n{}", message::declaration(format), text.finish())
+}
+
+/// What the program is written from.
+struct Written<'a> {
+    format: &'a Format,
+    rules: &'a Rules,
+    stages: Vec<Stage>,
+    options: &'a Options,
+}
+
+/// The table that calls an action of the program.
+pub(crate) fn do_table(action: &str) -> String {
+    format!("do_{}", text::identifier(action))
+}
+
+/// `hdr.udp.length`.
+fn place(path: &Path) -> String {
+    format!("hdr.{}.{}", path.header, path.field)
+}

@@ -1,0 +1,94 @@
+//! The tables of the stages.
+
+use subscribe::{Key, StageKey, Wide};
+
+use super::text::{Text, identifier};
+use super::{Options, Written};
+use crate::format::{Format, HeaderId};
+
+/// The state as a key.
+pub(super) const STATE_KEY: &str = "meta.subscription.state: exact @name(\"state\");";
+
+/// The table that knows which headers are valid, and no state.
+pub(crate) const VALIDITY: &str = "validity";
+
+/// The variable that says whether one of some headers is valid.
+pub(crate) fn validity(format: &Format, any: &[HeaderId]) -> String {
+    let names: Vec<String> = any.iter().map(|header| identifier(&format.headers[header.0].name)).collect();
+    format!("{}_valid", names.join("_or_"))
+}
+
+/// A table of a stage, by the part of the stage that it is.
+pub(crate) fn name(column: &str, part: &str) -> String {
+    format!("{}_{part}", identifier(column))
+}
+
+/// The name of a match kind, which is that of its part of a stage too.
+pub(crate) fn wide_name(wide: Wide) -> &'static str {
+    match wide {
+        Wide::Range => "range",
+        Wide::Lpm => "lpm",
+        Wide::Ternary => "ternary",
+    }
+}
+
+pub(super) fn table(text: &mut Text, name: &str, keys: &[String], actions: &str, options: &Options) {
+    text.line("");
+    text.block(format!("table {name}"), |text| {
+        match keys {
+            [key] => text.line(format!("key = {{ {key} }}")),
+            _ => text.block("key =", |text| keys.iter().for_each(|key| text.line(key))),
+        }
+        text.line(format!("actions = {{ {actions} NoAction; }}"));
+        text.line("default_action = NoAction;");
+        text.line(format!("size = {};", options.table_size));
+    });
+}
+
+/// The tables of all stages.
+pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
+    for stage in &written.stages {
+        let StageKey::Column(key) = &stage.column else {
+            let names = written.rules.headers.iter().map(|any| validity(written.format, any));
+            let keys: Vec<String> = names.map(|name| format!("{name}: ternary @name(\"{name}\");")).collect();
+            table(text, VALIDITY, &keys, "to_state;", written.options);
+            continue;
+        };
+        let column = key.name(&written.rules.format);
+        let mut part = |part: &str| {
+            let value = format!("{}: {part} @name(\"value\");", value(written, *key));
+            table(text, &name(&column, part), &[STATE_KEY.to_owned(), value], "to_state;", written.options);
+        };
+        if stage.exact {
+            part("exact");
+        }
+        if let Some(wide) = stage.wide {
+            part(wide_name(wide));
+        }
+        table(text, &name(&column, "rest"), &[STATE_KEY.to_owned()], "to_state;", written.options);
+    }
+}
+
+/// Takes the state through all stages.
+pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
+    for stage in &written.stages {
+        let StageKey::Column(key) = &stage.column else {
+            text.line(format!("{VALIDITY}.apply();"));
+            continue;
+        };
+        let column = key.name(&written.rules.format);
+        let parts = [stage.exact.then_some("exact"), stage.wide.map(wide_name)];
+        let tables: Vec<String> = parts.into_iter().flatten().map(|part| name(&column, part)).collect();
+        let rest = format!("{}.apply();", name(&column, "rest"));
+        let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
+        let opened: String = tables.iter().map(missed).collect();
+        text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
+    }
+}
+
+fn value(written: &Written<'_>, key: Key) -> String {
+    match key {
+        Key::Field(id) => format!("{}_value", identifier(&written.format.fields[usize::from(id.0)].name)),
+        Key::Valid(_) | Key::Counter(_) | Key::Slot(_) => unreachable!("the format has no such columns"),
+    }
+}

@@ -1,0 +1,109 @@
+//! What `triplane subscribe` can be told.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+pub const AFTER_HELP: &str = "\
+  triplane subscribe check   feed.p4 rules.sub          what is wrong with rules
+  triplane subscribe program feed.p4 -o feed-tables.p4  the P4 program that matches rules
+  triplane subscribe compile feed.p4 rules.sub -o feed.json --program feed-tables.p4
+  triplane run feed-tables.p4 --entries feed.json --port 1=eth1 --port 2=eth2
+
+FORMAT is a P4 program of headers and a parser, whose annotations say what rules may
+ask for: @query_field, @query_field_exact, @query_field_lpm. Rules are text:
+
+  stock == \"GOOGL\" and price > 50 : fwd(1, 2)
+  stock in {\"AAPL\", \"MSFT\"} or shares >= 1000 : fwd(3); to_controller
+
+docs/subscriptions.md has the whole language.";
+
+/// `triplane subscribe`.
+#[derive(Args, Debug)]
+pub struct SubscribeArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SubscribeCommand,
+}
+
+/// What `triplane subscribe` does.
+#[derive(Subcommand, Debug)]
+pub enum SubscribeCommand {
+    /// Report every mistake in rules, and rules that can never match.
+    Check(RulesArgs),
+    /// Write the program that matches rules: the format's parser, tables for each field, actions.
+    Program(ProgramArgs),
+    /// Compile rules into the entries of that program's tables.
+    Compile(CompileArgs),
+}
+
+/// A message format.
+#[derive(Args, Debug)]
+pub struct FormatArgs {
+    /// The P4 program with the annotated headers and the parser.
+    #[arg(value_name = "FORMAT", value_hint = ValueHint::FilePath)]
+    pub format: PathBuf,
+    /// Look for included files here too.
+    #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub include: Vec<PathBuf>,
+    /// Define a macro for the preprocessor.
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
+    /// Fields whose tables come first, in this order; program and entries have to agree on it.
+    #[arg(long, value_name = "FIELD,FIELD", value_delimiter = ',')]
+    pub order: Vec<String>,
+}
+
+/// A format and rules.
+#[derive(Args, Debug)]
+pub struct RulesArgs {
+    /// The format.
+    #[command(flatten)]
+    pub format: FormatArgs,
+    /// Files of rules.
+    #[arg(value_name = "RULES", required = true, value_hint = ValueHint::FilePath)]
+    pub rules: Vec<PathBuf>,
+}
+
+/// How the program is written.
+#[derive(Args, Debug)]
+pub struct ShapeArgs {
+    /// Match at most so many messages of a packet in one pass; the others go round. With 1 every table is applied in one
+    /// place only, as BMv2 wants it. By default, as many as the format's stack has.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub messages_per_pass: Option<u32>,
+}
+
+/// `triplane subscribe program`.
+#[derive(Args, Debug)]
+pub struct ProgramArgs {
+    /// The format.
+    #[command(flatten)]
+    pub format: FormatArgs,
+    /// The shape.
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// Where to write it; by default it is printed.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// `triplane subscribe compile`.
+#[derive(Args, Debug)]
+pub struct CompileArgs {
+    /// Format and rules.
+    #[command(flatten)]
+    pub rules: RulesArgs,
+    /// The shape.
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// Where to write the entries; by default they are printed.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write the program too.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub program: Option<PathBuf>,
+    /// The port at which the controller gets packets.
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into())]
+    pub cpu_port: u32,
+}

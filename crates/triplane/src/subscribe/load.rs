@@ -1,0 +1,127 @@
+//! From file names to a format, its rules, and their tables.
+
+use std::path::{Path, PathBuf};
+
+use source::{Diagnostic, Diagnostics, Span};
+use subscribe::{Layout, Limits, Loader as Includes, Subscriptions, Tables};
+use subscribe_p4::{Format, Options, Rules};
+
+use super::args::FormatArgs;
+use crate::cli::ProgramArgs;
+use crate::load::Loader;
+use crate::output::{Failure, Output};
+
+/// A format that was read, and what it was read from.
+pub struct Loaded {
+    loader: Loader,
+    text: String,
+    /// The format.
+    pub format: Format,
+    /// What rules may speak of.
+    pub rules: Rules,
+    /// The order of the tables.
+    pub layout: Layout,
+}
+
+/// Rules that were compiled.
+pub struct Compiled {
+    /// How many there are.
+    rules: usize,
+    /// Their tables.
+    pub tables: Tables,
+}
+
+/// Files that rule files include, from beside them.
+struct Beside;
+
+impl Includes for Beside {
+    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
+        let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
+        let text = crate::load::read(&path, MAX_RULES_BYTES).map_err(|failure| failure.sentence().unwrap_or_default())?;
+        Ok((path.display().to_string(), text))
+    }
+}
+
+/// The largest message format, in bytes.
+const MAX_FORMAT_BYTES: u64 = 16 << 20;
+/// The largest file of rules, in bytes.
+const MAX_RULES_BYTES: u64 = 1 << 30;
+
+impl Loaded {
+    /// Reads the program and what its annotations say.
+    pub fn format(args: &FormatArgs, output: &Output) -> Result<Loaded, Failure> {
+        let program = ProgramArgs {
+            program: args.format.clone(),
+            include: args.include.clone(),
+            define: args.define.clone(),
+            allow: vec!["unused".to_owned()],
+        };
+        let text = crate::load::read(&args.format, MAX_FORMAT_BYTES)?;
+        let mut loader = Loader::open(&program)?;
+        let read = loader.typed().and_then(|typed| {
+            let main = source::FileId(0);
+            let format = subscribe_p4::read(&typed, main, &loader.map, &mut loader.diagnostics)?;
+            match subscribe_p4::rules(&format) {
+                Ok(rules) => Some((format, rules)),
+                Err(wrong) => {
+                    let span = Span { file: main, ..Span::default() };
+                    loader.diagnostics.push(Diagnostic::error("format", span, wrong.to_string()));
+                    None
+                }
+            }
+        });
+        loader.report(output)?;
+        let Some((format, rules)) = read else {
+            return Err(Failure::Input(format!("{} is no message format", args.format.display())));
+        };
+        let order: Vec<&str> = args.order.iter().map(String::as_str).collect();
+        let layout = Layout::forced(&rules.format, &order, &[]).map_err(|wrong| Failure::Usage(wrong.to_string()))?;
+        Ok(Loaded { loader, text, format, rules, layout })
+    }
+
+    /// The text of the program that matches rules.
+    pub fn program(&self, options: &Options) -> String {
+        subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, options)
+    }
+
+    /// Reads rules and compiles them.
+    pub fn compile(&mut self, files: &[PathBuf], options: &Options, output: &Output) -> Result<Compiled, Failure> {
+        let mut diagnostics = Diagnostics::new();
+        let mut rules = Vec::new();
+        for path in files {
+            let text = crate::load::read(path, MAX_RULES_BYTES)?;
+            let name = path.display().to_string();
+            let map = &mut self.loader.map;
+            rules.extend(subscribe::parse(map, &name, text, &self.rules.format, &mut Beside, &mut diagnostics));
+        }
+        if diagnostics.has_errors() {
+            output.diagnostics(&self.loader.map, &diagnostics);
+            return Err(Failure::Input("these rules cannot be compiled".to_owned()));
+        }
+        let count = rules.len();
+        let settings = subscribe::Options { target: options.target, limits: Limits::default() };
+        let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
+        if let Err(refusal) = subscriptions.change(&[], rules) {
+            diagnostics.push(refusal.diagnostic(&self.loader.map));
+        }
+        output.diagnostics(&self.loader.map, &diagnostics);
+        if diagnostics.has_errors() {
+            return Err(Failure::Input("these rules cannot be compiled".to_owned()));
+        }
+        Ok(Compiled { rules: count, tables: subscriptions.tables() })
+    }
+}
+
+impl Compiled {
+    /// In one line, what came of the rules.
+    pub fn summary(&self) -> String {
+        let Tables { entries, leaves, groups } = &self.tables;
+        format!(
+            "{} rules: {} entries in the tables of fields, {} leaves, {} groups",
+            self.rules,
+            entries.len(),
+            leaves.len(),
+            groups.len()
+        )
+    }
+}

@@ -1,0 +1,67 @@
+//! `triplane subscribe`: rules over the contents of messages, compiled into a program's tables.
+
+pub mod args;
+mod document;
+mod load;
+
+use std::path::Path;
+
+use anyhow::Context;
+use subscribe_p4::entries::Installer;
+
+use crate::output::{Failure, Output};
+use args::{CompileArgs, ProgramArgs, RulesArgs, ShapeArgs, SubscribeArgs, SubscribeCommand};
+use load::Loaded;
+
+/// Does what `triplane subscribe` was asked for.
+pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
+    match &args.command {
+        SubscribeCommand::Check(args) => check(args, output),
+        SubscribeCommand::Program(args) => program(args, output),
+        SubscribeCommand::Compile(args) => compile(args, output),
+    }
+}
+
+fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
+    let mut loaded = Loaded::format(&args.format, output)?;
+    let compiled = loaded.compile(&args.rules, &options(None), output)?;
+    output.note(&compiled.summary());
+    Ok(())
+}
+
+fn program(args: &ProgramArgs, output: &Output) -> Result<(), Failure> {
+    let loaded = Loaded::format(&args.format, output)?;
+    deliver(&loaded.program(&options(Some(&args.shape))), args.output.as_deref(), output)
+}
+
+fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
+    let mut loaded = Loaded::format(&args.rules.format, output)?;
+    let options = options(Some(&args.shape));
+    let compiled = loaded.compile(&args.rules.rules, &options, output)?;
+    let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
+    let updates = installer.install(&compiled.tables);
+    deliver(&document::text(&updates), args.output.as_deref(), output)?;
+    if let Some(path) = &args.program {
+        deliver(&loaded.program(&options), Some(path), output)?;
+    }
+    output.note(&compiled.summary());
+    Ok(())
+}
+
+fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::Options {
+    subscribe_p4::Options {
+        messages_per_pass: shape.and_then(|shape| shape.messages_per_pass),
+        ..subscribe_p4::Options::default()
+    }
+}
+
+/// Writes to the file, or prints.
+fn deliver(text: &str, path: Option<&Path>, output: &Output) -> Result<(), Failure> {
+    match path {
+        None => output.print(text),
+        Some(path) => {
+            std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+            Ok(())
+        }
+    }
+}
