@@ -164,6 +164,16 @@ impl Direction {
         Direction { from, to, cable: Cable::new(shape, seed, number), to_node, number, sent: 0 }
     }
 
+    /// The node it leads to.
+    pub fn to_node(&self) -> usize {
+        self.to_node
+    }
+
+    /// The time a bit travels, in nanoseconds.
+    pub fn delay_ns(&self) -> u64 {
+        self.cable.shape.delay.as_ns()
+    }
+
     /// Takes a frame, and says when and how it arrives, if it does.
     pub fn send(&mut self, now: u64, data: Vec<u8>, output: &mut Vec<Message>) {
         let Direction { to, cable, to_node, number, sent, .. } = self;

@@ -8,7 +8,8 @@
 //! Nothing travels faster than the link with the shortest delay. So all that happens within one such delay, a *window*,
 //! cannot be the cause of anything at another node within the same window, and each node runs through a window by
 //! itself; what it sends is handed over between windows. That is what lets several threads share a simulation without
-//! changing it.
+//! changing it: each goes by the delays of the links among its own nodes, and meets the others as often as the links
+//! between them ask for.
 //!
 //! # Why the same seed gives the same bytes
 //!
@@ -27,6 +28,7 @@ mod neighbours;
 mod node;
 mod series;
 mod stack;
+mod threads;
 pub mod traffic;
 mod window;
 
@@ -52,8 +54,6 @@ pub struct Simulation {
     hosts: usize,
     nodes: Vec<Node>,
     now: Time,
-    /// The shortest delay of any link, which is at least 1 ns.
-    window_ns: u64,
     sample_ns: Option<u64>,
     samples: Vec<Sample>,
 }
@@ -97,9 +97,7 @@ impl Simulation {
                 nodes[id(from.node)].attach(direction);
             }
         }
-        let delays = topology.links.iter().map(|link| link.shape.delay.as_ns());
-        let window_ns = delays.min().unwrap_or(1_000_000).max(1);
-        Simulation { hosts, nodes, now: Time::ZERO, window_ns, sample_ns: None, samples: Vec::new() }
+        Simulation { hosts, nodes, now: Time::ZERO, sample_ns: None, samples: Vec::new() }
     }
 
     /// Gives a host its program, which starts at `at`.

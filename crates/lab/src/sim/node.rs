@@ -249,6 +249,11 @@ impl Node {
         }
     }
 
+    /// The nodes it has links to, and the delays of these, in nanoseconds.
+    pub fn links(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.directions.iter().map(|(_, way)| (way.to_node(), way.delay_ns()))
+    }
+
     /// The node's place among the nodes.
     pub fn id(&self) -> usize {
         self.id

@@ -1,173 +1,137 @@
-//! Windows of time in which nodes run by themselves, on one thread or several.
-
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
+//! Windows of time in which nodes run by themselves, and the nodes of one thread.
 
 use switch::Time;
 
-use super::event::Message;
+use super::event::{Event, Message};
 use super::series::Sample;
-use super::{Node, Simulation};
+use super::{Node, Simulation, threads};
 
 /// Windows between two calls of `progress`.
-const PROGRESS_EVERY: u64 = 4096;
+pub const PROGRESS_EVERY: u64 = 4096;
 
 /// Runs everything before `end`.
 pub fn run(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut dyn FnMut(Time)) {
-    if threads == 1 || simulation.nodes.len() < 2 {
-        one_thread(simulation, end, progress);
-    } else {
-        several_threads(simulation, end, threads, progress);
+    let first = simulation.sample_ns.map(|every| simulation.now.as_ns().div_ceil(every) * every);
+    let nodes = std::mem::take(&mut simulation.nodes);
+    let places = threads::places(&nodes, threads);
+    let mut parts = threads::divide(nodes, &places);
+    for part in &mut parts {
+        (part.due, part.sample_ns) = (first, simulation.sample_ns);
+    }
+    match &mut parts[..] {
+        [all] => one_thread(all, &places, end, progress),
+        several => threads::run(several, &places, end, progress),
+    }
+    // As they were, and as one thread would have sampled them: by time, then by node.
+    let mut samples: Vec<(usize, Sample)> = parts.iter_mut().flat_map(|part| part.samples.drain(..)).collect();
+    samples.sort_by_key(|(node, sample)| (sample.at, *node));
+    simulation.samples.extend(samples.into_iter().map(|(_, sample)| sample));
+    simulation.nodes = parts.into_iter().flat_map(|part| part.nodes).collect();
+    simulation.nodes.sort_by_key(Node::id);
+}
+
+fn one_thread(all: &mut Part, places: &[Place], end: u64, progress: &mut dyn FnMut(Time)) {
+    let mut away = Vec::new();
+    loop {
+        let until = all.earliest().saturating_add(all.window_ns.saturating_mul(PROGRESS_EVERY)).min(end);
+        all.advance(until, places, &mut away);
+        debug_assert!(away.is_empty(), "everyone is here");
+        progress(Time::from_ns(until));
+        if until == end {
+            return;
+        }
     }
 }
 
-/// The end of the window that begins at `next`, and never behind the next sample or the end.
-fn window_end(next: u64, window_ns: u64, sample: Option<u64>, end: u64) -> u64 {
-    next.saturating_add(window_ns).min(sample.map_or(u64::MAX, |at| at + 1)).min(end)
+/// Where a node is: which part, and which of its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub part: usize,
+    pub at: usize,
 }
 
-/// When the next sample is due.
-fn first_sample(simulation: &Simulation) -> Option<u64> {
-    simulation.sample_ns.map(|every| simulation.now.as_ns().div_ceil(every) * every)
+/// The nodes that one thread runs.
+pub struct Part {
+    number: usize,
+    pub nodes: Vec<Node>,
+    /// When something happens next at each.
+    next: Vec<u64>,
+    /// The shortest delay of a link between two of them.
+    window_ns: u64,
+    due: Option<u64>,
+    sample_ns: Option<u64>,
+    /// What was sampled, and at which node.
+    samples: Vec<(usize, Sample)>,
+    messages: Vec<Message>,
 }
 
-fn sample(node: &Node, at: u64, samples: &mut Vec<Sample>) {
+impl Part {
+    /// The part of this number.
+    pub fn new(number: usize, nodes: Vec<Node>, places: &[Place]) -> Part {
+        let links = nodes.iter().flat_map(Node::links).filter(|(to, _)| places[*to].part == number);
+        let window_ns = links.map(|(_, delay_ns)| delay_ns).min().unwrap_or(u64::MAX).max(1);
+        let next = nodes.iter().map(Node::next).collect();
+        let (samples, messages) = (Vec::new(), Vec::new());
+        Part { number, nodes, next, window_ns, due: None, sample_ns: None, samples, messages }
+    }
+
+    /// When something happens next.
+    pub fn earliest(&self) -> u64 {
+        self.next.iter().copied().min().unwrap_or(u64::MAX)
+    }
+
+    /// Takes what another part sent to a node.
+    pub fn take(&mut self, at: usize, event: Event) {
+        self.next[at] = self.next[at].min(event.at);
+        self.nodes[at].push(event);
+    }
+
+    /// Lets everything happen before `end`; nothing of other parts may arrive before. What goes to other parts is put
+    /// in `away`.
+    pub fn advance(&mut self, end: u64, places: &[Place], away: &mut Vec<Message>) {
+        loop {
+            let earliest = self.earliest();
+            while let (Some(at), Some(every)) = (self.due, self.sample_ns)
+                && at < earliest.min(end)
+            {
+                self.nodes.iter().for_each(|node| sample(node, at, &mut self.samples));
+                self.due = Some(at + every);
+            }
+            if earliest >= end {
+                return;
+            }
+            // A sample is of the moment behind everything that happens at its time.
+            let sampled = self.due.map_or(u64::MAX, |at| at + 1);
+            let window_end = earliest.saturating_add(self.window_ns).min(sampled).min(end);
+            for (node, next) in self.nodes.iter_mut().zip(&mut self.next) {
+                if *next < window_end {
+                    node.run(window_end, &mut self.messages);
+                    *next = node.next();
+                }
+            }
+            for message in self.messages.drain(..) {
+                let Place { part, at } = places[message.to];
+                if part == self.number {
+                    self.next[at] = self.next[at].min(message.event.at);
+                    self.nodes[at].push(message.event);
+                } else {
+                    away.push(message);
+                }
+            }
+        }
+    }
+}
+
+fn sample(node: &Node, at: u64, samples: &mut Vec<(usize, Sample)>) {
     for (_, way) in &node.directions {
         let (waiting, queue_full) = node.queue(way.from.port);
-        samples.push(Sample {
+        let sample = Sample {
             at: Time::from_ns(at),
             from: way.from,
             waiting: way.cable.waiting_at(at) + waiting,
             carried_bytes: way.cable.stats.carried_bytes,
             queue_full: way.cable.stats.queue_full + queue_full,
-        });
+        };
+        samples.push((node.id(), sample));
     }
-}
-
-fn one_thread(simulation: &mut Simulation, end: u64, progress: &mut dyn FnMut(Time)) {
-    let mut due = first_sample(simulation);
-    let Simulation { nodes, window_ns, sample_ns, samples, .. } = simulation;
-    let mut next: Vec<u64> = nodes.iter().map(Node::next).collect();
-    let mut messages = Vec::new();
-    for windows in 0_u64.. {
-        let earliest = next.iter().copied().min().unwrap_or(u64::MAX);
-        while let (Some(at), Some(every)) = (due, *sample_ns)
-            && at < earliest.min(end)
-        {
-            nodes.iter().for_each(|node| sample(node, at, samples));
-            due = Some(at + every);
-        }
-        if earliest >= end {
-            return;
-        }
-        let window_end = window_end(earliest, *window_ns, due, end);
-        for (node, next) in nodes.iter_mut().zip(&mut next) {
-            if *next < window_end {
-                node.run(window_end, &mut messages);
-                *next = node.next();
-            }
-        }
-        for Message { to, event } in messages.drain(..) {
-            next[to] = next[to].min(event.at);
-            nodes[to].push(event);
-        }
-        if windows % PROGRESS_EVERY == 0 {
-            progress(Time::from_ns(window_end));
-        }
-    }
-}
-
-/// What threads tell each other.
-struct Shared {
-    barrier: Barrier,
-    /// The earliest event of each thread's nodes.
-    earliest: Vec<AtomicU64>,
-    /// Frames for each thread's nodes.
-    mail: Vec<Mutex<Vec<Message>>>,
-}
-
-fn several_threads(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut dyn FnMut(Time)) {
-    let first = first_sample(simulation);
-    let Simulation { nodes, window_ns, sample_ns, samples, .. } = simulation;
-    let share = nodes.len().div_ceil(threads);
-    let parts: Vec<&mut [Node]> = nodes.chunks_mut(share).collect();
-    let shared = Shared {
-        barrier: Barrier::new(parts.len()),
-        earliest: parts.iter().map(|_| AtomicU64::new(0)).collect(),
-        mail: parts.iter().map(|_| Mutex::default()).collect(),
-    };
-    let shared = &shared;
-    let (window_ns, every) = (*window_ns, *sample_ns);
-    let mut collected: Vec<Vec<Sample>> = std::thread::scope(|scope| {
-        let mut parts = parts.into_iter().enumerate();
-        let (at, mine) = parts.next().expect("there is a node");
-        let others: Vec<_> = parts
-            .map(|(at, part)| {
-                scope.spawn(move || work(shared, at, part, share, end, window_ns, first, every, &mut |_| {}))
-            })
-            .collect();
-        let mut collected = vec![work(shared, at, mine, share, end, window_ns, first, every, progress)];
-        collected.extend(others.into_iter().map(|thread| thread.join().expect("threads do not panic")));
-        collected
-    });
-    // As one thread would have put them: by time, then by node.
-    let mut all: Vec<Sample> = collected.drain(..).flatten().collect();
-    all.sort_by_key(|sample| sample.at);
-    samples.extend(all);
-}
-
-#[expect(clippy::too_many_arguments, reason = "what a thread has of the simulation")]
-fn work(
-    shared: &Shared,
-    at: usize,
-    nodes: &mut [Node],
-    share: usize,
-    end: u64,
-    window_ns: u64,
-    mut due: Option<u64>,
-    every: Option<u64>,
-    progress: &mut dyn FnMut(Time),
-) -> Vec<Sample> {
-    let mut next: Vec<u64> = nodes.iter().map(Node::next).collect();
-    let mut samples = Vec::new();
-    let mut messages = Vec::new();
-    let first = nodes[0].id();
-    for windows in 0_u64.. {
-        let mine = next.iter().copied().min().unwrap_or(u64::MAX);
-        shared.earliest[at].store(mine, Ordering::Release);
-        shared.barrier.wait();
-        let earliest = shared.earliest.iter().map(|at| at.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
-        while let (Some(at), Some(every)) = (due, every)
-            && at < earliest.min(end)
-        {
-            nodes.iter().for_each(|node| sample(node, at, &mut samples));
-            due = Some(at + every);
-        }
-        if earliest >= end {
-            break;
-        }
-        let window_end = window_end(earliest, window_ns, due, end);
-        for (node, next) in nodes.iter_mut().zip(&mut next) {
-            if *next < window_end {
-                node.run(window_end, &mut messages);
-                *next = node.next();
-            }
-        }
-        messages.sort_by_key(|message| message.to / share);
-        while let Some(last) = messages.last() {
-            let to = last.to / share;
-            let from = messages.partition_point(|message| message.to / share < to);
-            shared.mail[to].lock().expect("nobody panics with mail in hand").extend(messages.drain(from..));
-        }
-        shared.barrier.wait();
-        // Heaps put mail in order, whichever thread brought it first.
-        for Message { to, event } in shared.mail[at].lock().expect("as above").drain(..) {
-            next[to - first] = next[to - first].min(event.at);
-            nodes[to - first].push(event);
-        }
-        if windows % PROGRESS_EVERY == 0 {
-            progress(Time::from_ns(window_end));
-        }
-    }
-    samples
 }

@@ -10,10 +10,10 @@ use super::cross;
 use crate::generate::{Kind, generate};
 use crate::sim::traffic::{Pattern, SizeDistribution, TcpFlows, TcpSink, UdpSender, UdpSink};
 use crate::sim::{Capture, CongestionControl, Simulation, Stack};
-use crate::topology::{Delay, Rate, Shape, Topology};
+use crate::topology::{Delay, End, Link, Node as Name, Rate, Shape, Topology};
 
 /// A hash of every frame and its time at every host, and the totals.
-fn hash(topology: &Topology, seed: u64, threads: usize) -> (Vec<u64>, String) {
+fn hash(topology: &Topology, seed: u64, threads: usize, ms: u64) -> (Vec<u64>, String) {
     let mut simulation = Simulation::new(topology, seed, cross());
     let hashes: Vec<_> = topology.hosts.iter().map(|_| Arc::new(Mutex::new(DefaultHasher::new()))).collect();
     for (at, hash) in hashes.iter().enumerate() {
@@ -27,8 +27,7 @@ fn hash(topology: &Topology, seed: u64, threads: usize) -> (Vec<u64>, String) {
         stack.add(Box::new(TcpFlows::new(vec![(to, 80)], sizes, 20e6, reno, Time::ZERO, end)));
         stack.add(Box::new(TcpSink::new(80, 1 << 16)));
         simulation.run_program(at, Time::ZERO, Box::new(stack));
-        let end =
-            topology.links.iter().flat_map(|link| link.ends).find(|end| end.node == crate::topology::Node::Host(at));
+        let end = topology.links.iter().flat_map(|link| link.ends).find(|end| end.node == Name::Host(at));
         let hash = Arc::clone(hash);
         let take = move |now: Time, way, frame: &[u8]| {
             (now.as_ns(), format!("{way:?}"), frame).hash(&mut *hash.lock().expect("nobody panics"));
@@ -36,7 +35,7 @@ fn hash(topology: &Topology, seed: u64, threads: usize) -> (Vec<u64>, String) {
         simulation.capture(end.expect("hosts have links"), Capture::new(take));
     }
     simulation.sample_every(1_000_000);
-    simulation.run_until(Time::from_ms(400), threads, &mut |_| {});
+    simulation.run_until(Time::from_ms(ms), threads, &mut |_| {});
     let hashes = hashes.iter().map(|hash| hash.lock().expect("nobody panics").finish()).collect();
     (hashes, format!("{:?} {:?}", simulation.totals(), simulation.samples()))
 }
@@ -53,8 +52,8 @@ fn pairs(shape: Shape) -> Topology {
         for link in &mut one.links {
             for end in &mut link.ends {
                 end.node = match end.node {
-                    crate::topology::Node::Host(at) => crate::topology::Node::Host(at + topology.hosts.len()),
-                    crate::topology::Node::Switch(_) => crate::topology::Node::Switch(pair),
+                    Name::Host(at) => Name::Host(at + topology.hosts.len()),
+                    Name::Switch(_) => Name::Switch(pair),
                 };
             }
         }
@@ -63,6 +62,48 @@ fn pairs(shape: Shape) -> Topology {
         topology.links.extend(one.links);
     }
     topology
+}
+
+/// Pairs of hosts with a chain of switches between them; every link has another delay.
+fn chains(shape: Shape) -> Topology {
+    let mut topology = pairs(shape);
+    let (pairs, length) = (topology.switches.len(), 3);
+    topology.links.clear();
+    for pair in 0..pairs {
+        let mut from = End { node: Name::Host(2 * pair), port: 0 };
+        for number in 0..length {
+            let mut switch = topology.switches[pair].clone();
+            switch.name = format!("s{pair}{number}");
+            topology.switches.push(switch);
+            let node = Name::Switch(topology.switches.len() - 1);
+            topology.links.push(Link { ends: [from, End { node, port: 1 }], shape, span: Default::default() });
+            from = End { node, port: 2 };
+        }
+        let to = End { node: Name::Host(2 * pair + 1), port: 0 };
+        topology.links.push(Link { ends: [from, to], shape, span: Default::default() });
+    }
+    topology.switches.drain(..pairs);
+    for link in &mut topology.links {
+        for end in &mut link.ends {
+            if let Name::Switch(at) = &mut end.node {
+                *at -= pairs;
+            }
+        }
+    }
+    for (at, link) in topology.links.iter_mut().enumerate() {
+        link.shape.delay = Delay::from_ns([0, 1, 700, 20_000, 300_000][at % 5]);
+    }
+    topology
+}
+
+#[test]
+fn delays_between_threads_may_differ_and_be_none() {
+    let shape = Shape { rate: Some(Rate::from_bps(20_000_000)), loss: 0.01, reordering: 0.02, ..Shape::default() };
+    let topology = chains(shape);
+    let once = hash(&topology, 1, 1, 20);
+    for threads in [2, 3] {
+        assert_eq!(hash(&topology, 1, threads, 20), once, "{threads} threads");
+    }
 }
 
 #[test]
@@ -78,9 +119,9 @@ fn a_seed_gives_the_same_bytes_on_every_run_and_number_of_threads() {
         ..Shape::default()
     };
     let topology = pairs(shape);
-    let once = hash(&topology, 1, 1);
-    assert_eq!(hash(&topology, 1, 1), once, "a second run");
-    assert_eq!(hash(&topology, 1, 2), once, "two threads");
-    assert_eq!(hash(&topology, 1, 3), once, "three threads");
-    assert_ne!(hash(&topology, 2, 1).0, once.0, "another seed");
+    let once = hash(&topology, 1, 1, 400);
+    assert_eq!(hash(&topology, 1, 1, 400), once, "a second run");
+    assert_eq!(hash(&topology, 1, 2, 400), once, "two threads");
+    assert_eq!(hash(&topology, 1, 3, 400), once, "three threads");
+    assert_ne!(hash(&topology, 2, 1, 400).0, once.0, "another seed");
 }

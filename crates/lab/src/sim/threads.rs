@@ -1,0 +1,185 @@
+//! A simulation on several threads.
+//!
+//! Nodes are divided once. Each thread runs its own through windows as long as the shortest delay of a link *between*
+//! threads; within, it goes by the delays of its own links. One meeting a window is enough: who comes to it has posted
+//! the mail of the window before, and says when its own nodes or that mail want something next.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use switch::Time;
+
+use super::Node;
+use super::event::{Event, Message};
+use super::node::Kind;
+use super::window::{PROGRESS_EVERY, Part, Place};
+
+/// What a link of a switch costs, and what a host does, about.
+const LINK_COST: u64 = 2;
+const HOST_COST: u64 = 3;
+
+/// Divides nodes among threads: each gets about as much to do, hosts stay with their switch.
+pub fn places(nodes: &[Node], threads: usize) -> Vec<Place> {
+    let switch = |node: &Node| matches!(node.kind, Kind::Switch { .. });
+    let mut order: Vec<usize> = Vec::with_capacity(nodes.len());
+    let mut taken = vec![false; nodes.len()];
+    for node in nodes.iter().filter(|node| switch(node)) {
+        let hosts = node.links().map(|(to, _)| to).filter(|to| !switch(&nodes[*to]));
+        for id in hosts.chain([node.id()]) {
+            if !std::mem::replace(&mut taken[id], true) {
+                order.push(id);
+            }
+        }
+    }
+    order.extend((0..nodes.len()).filter(|id| !taken[*id]));
+    let cost = |id: usize| match nodes[id].kind {
+        Kind::Host(_) => HOST_COST,
+        Kind::Switch { .. } => LINK_COST * nodes[id].directions.len() as u64 + 1,
+    };
+    let total: u64 = order.iter().map(|id| cost(*id)).sum();
+    let mut places = vec![Place { part: 0, at: 0 }; nodes.len()];
+    let mut counts = vec![0; threads.max(1)];
+    let mut before = 0;
+    for id in order {
+        let part = ((before + cost(id) / 2) * threads as u64 / total.max(1)) as usize;
+        let part = part.min(threads.max(1) - 1);
+        before += cost(id);
+        places[id] = Place { part, at: counts[part] };
+        counts[part] += 1;
+    }
+    places
+}
+
+/// The parts that have nodes.
+pub fn divide(nodes: Vec<Node>, places: &[Place]) -> Vec<Part> {
+    let count = places.iter().map(|place| place.part + 1).max().unwrap_or(1);
+    let mut parts: Vec<Vec<(usize, Node)>> = (0..count).map(|_| Vec::new()).collect();
+    for node in nodes {
+        let Place { part, at } = places[node.id()];
+        parts[part].push((at, node));
+    }
+    let part = |(number, mut nodes): (usize, Vec<(usize, Node)>)| {
+        nodes.sort_by_key(|(at, _)| *at);
+        Part::new(number, nodes.into_iter().map(|(_, node)| node).collect(), places)
+    };
+    parts.into_iter().enumerate().map(part).collect()
+}
+
+/// What threads tell each other. Everything is there twice, for the window that is and the one before, so that nobody
+/// writes what another may still read.
+struct Shared {
+    gate: Gate,
+    /// When each thread's nodes, or what it posted, want something next.
+    earliest: [Vec<AtomicU64>; 2],
+    /// What was posted to each thread, by each thread.
+    mail: [Vec<Vec<Mutex<Vec<(usize, Event)>>>>; 2],
+    /// The shortest delay between threads.
+    window_ns: u64,
+}
+
+/// Runs everything before `end`, a thread for each part.
+pub fn run(parts: &mut [Part], places: &[Place], end: u64, progress: &mut dyn FnMut(Time)) {
+    let count = parts.len();
+    let between = |part: (usize, &Part)| -> u64 {
+        let (number, part) = part;
+        let away = part.nodes.iter().flat_map(Node::links).filter(|(to, _)| places[*to].part != number);
+        away.map(|(_, delay_ns)| delay_ns).min().unwrap_or(u64::MAX)
+    };
+    let shared = Shared {
+        gate: Gate::new(count),
+        earliest: [(); 2].map(|()| (0..count).map(|_| AtomicU64::new(0)).collect()),
+        mail: [(); 2].map(|()| (0..count).map(|_| (0..count).map(|_| Mutex::default()).collect()).collect()),
+        window_ns: parts.iter().enumerate().map(between).min().unwrap_or(u64::MAX).max(1),
+    };
+    let shared = &shared;
+    std::thread::scope(|scope| {
+        let mut parts = parts.iter_mut().enumerate();
+        let (me, mine) = parts.next().expect("there is a part");
+        for (me, part) in parts {
+            scope.spawn(move || work(shared, me, part, places, end, &mut |_| {}));
+        }
+        work(shared, me, mine, places, end, progress);
+    });
+}
+
+fn work(shared: &Shared, me: usize, part: &mut Part, places: &[Place], end: u64, progress: &mut dyn FnMut(Time)) {
+    let _alarm = Alarm(&shared.gate);
+    let mut away: Vec<Message> = Vec::new();
+    let mut posted = u64::MAX;
+    for window in 0_u64.. {
+        let (now, before) = ((window % 2) as usize, ((window + 1) % 2) as usize);
+        shared.earliest[now][me].store(part.earliest().min(posted), Ordering::Release);
+        shared.gate.meet();
+        // Heaps put mail in order, whoever posted it.
+        for mail in &shared.mail[before][me] {
+            for (at, event) in mail.lock().expect("nobody panics with mail in hand").drain(..) {
+                part.take(at, event);
+            }
+        }
+        let earliest = shared.earliest[now].iter().map(|at| at.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
+        part.advance(earliest.saturating_add(shared.window_ns).min(end), places, &mut away);
+        if earliest >= end {
+            return;
+        }
+        posted = away.iter().map(|message| message.event.at).min().unwrap_or(u64::MAX);
+        away.sort_by_key(|message| places[message.to].part);
+        while let Some(last) = away.last() {
+            let to = places[last.to].part;
+            let from = away.partition_point(|message| places[message.to].part < to);
+            let mail = away.drain(from..).map(|message| (places[message.to].at, message.event));
+            shared.mail[now][to][me].lock().expect("as above").extend(mail);
+        }
+        if window % PROGRESS_EVERY == 0 {
+            progress(Time::from_ns(earliest));
+        }
+    }
+}
+
+/// Where threads wait for each other. They meet every few microseconds, so they look again and again before they let
+/// others have the processor, and never sleep.
+struct Gate {
+    threads: usize,
+    arrived: AtomicUsize,
+    meeting: AtomicUsize,
+    broken: AtomicBool,
+}
+
+/// How often a thread looks before it lets others have the processor.
+const LOOKS: u32 = 4_000;
+
+impl Gate {
+    fn new(threads: usize) -> Gate {
+        Gate { threads, arrived: AtomicUsize::new(0), meeting: AtomicUsize::new(0), broken: AtomicBool::new(false) }
+    }
+
+    /// Waits until all are here. What they wrote before, all see behind.
+    fn meet(&self) {
+        let meeting = self.meeting.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.meeting.store(meeting.wrapping_add(1), Ordering::Release);
+            return;
+        }
+        let mut looks = 0;
+        while self.meeting.load(Ordering::Acquire) == meeting {
+            assert!(!self.broken.load(Ordering::Relaxed), "another thread of the simulation panicked");
+            looks += 1;
+            if looks < LOOKS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Tells the others when its thread panics, so that they do not wait for it forever.
+struct Alarm<'a>(&'a Gate);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.broken.store(true, Ordering::Relaxed);
+        }
+    }
+}
