@@ -54,9 +54,11 @@ mod rule;
 mod show;
 mod slice;
 mod slots;
+mod stats;
 mod subscriptions;
 mod tables;
 mod value;
+pub mod workload;
 
 pub use evaluate::Message;
 pub use format::{
@@ -70,6 +72,7 @@ pub use refusal::{Refusal, TooMuch};
 pub use rule::{Action, Aggregate, Condition, Function, Operand, Rule, Test, Update, UpdateFunction};
 pub use show::Shown;
 pub use slots::SlotUse;
+pub use stats::{StageSize, Stats};
 pub use subscriptions::{Applied, Limits, Options, RuleId, Subscriptions};
 pub use tables::{
     Change, Delivery, Entry, EntryKey, Group, Leaf, Stage, StageKey, State, Tables, Target, Wide, stages,

@@ -1,0 +1,168 @@
+//! What compiling rules costs: time, entries, and the time of a change. `cargo bench -p subscribe`, with the names of
+//! parts to run only those: `paper`, `change`, `siena`, `ranges`.
+
+use std::time::{Duration, Instant};
+
+use dice::Dice;
+use source::{Diagnostics, SourceMap};
+use subscribe::workload::{self, Siena, Workload};
+use subscribe::{Format, Layout, Limits, NoIncludes, Options, Rule, Subscriptions, parse};
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let parts: [(&str, fn()); 4] = [("paper", paper), ("change", change), ("siena", siena), ("ranges", ranges)];
+    for (name, part) in parts {
+        if wanted.is_empty() || wanted.iter().any(|other| other == name) {
+            part();
+            println!();
+        }
+    }
+}
+
+fn rules(text: &str, format: &Format) -> Vec<Rule> {
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let rules = parse(&mut map, "workload", text, format, &mut NoIncludes, &mut diagnostics);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
+    rules
+}
+
+/// Reads and compiles a workload; the time of each.
+fn compile(of: &Workload, limits: Limits) -> (Duration, Duration, Result<Subscriptions, String>) {
+    let start = Instant::now();
+    let rules = rules(&of.text, &of.format);
+    let read = start.elapsed();
+    let layout = Layout::sensible(&of.format, &rules);
+    let mut all = Subscriptions::new(of.format.clone(), layout, Options { limits, ..Options::default() });
+    let outcome = all.change(&[], rules);
+    let outcome = outcome.map_err(|refusal| refusal.diagnostic(&SourceMap::new()).render(&SourceMap::new(), false));
+    (read, start.elapsed() - read, outcome.map(|_| all))
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn paper() {
+    println!("the paper's workload: 100 symbols, thresholds 1..1000, 200 hosts; at 100 K rules 21,401 entries there");
+    println!(
+        "{:>9} {:>9} {:>11} {:>8} {:>8} {:>7} {:>7} {:>9} {:>8} {:>9}",
+        "rules", "read ms", "compile ms", "entries", "leaves", "groups", "nodes", "binary", "kept", "MB"
+    );
+    for count in [1_000, 10_000, 100_000, 1_000_000] {
+        let (read, compiled, all) = compile(&workload::paper(1, count), Limits::default());
+        let stats = all.expect("it fits").stats();
+        println!(
+            "{count:>9} {:>9.1} {:>11.1} {:>8} {:>8} {:>7} {:>7} {:>9} {:>8} {:>9.1}",
+            ms(read),
+            ms(compiled),
+            stats.entries(),
+            stats.leaves,
+            stats.groups,
+            stats.nodes,
+            stats.binary_nodes,
+            stats.kept,
+            stats.bytes.iter().sum::<usize>() as f64 / 1e6
+        );
+        for stage in stats.stages.iter().filter(|stage| stage.all() > 0) {
+            println!("{:>21}: {} exact, {} wide, {} rest", stage.name, stage.exact, stage.wide, stage.rest);
+        }
+    }
+}
+
+fn change() {
+    println!("one rule more, one rule less, among 100 K of the paper's workload: to the last difference");
+    let of = workload::paper(1, 100_000);
+    let mut all = compile(&of, Limits::default()).2.expect("it fits");
+    let mut dice = Dice::new(2);
+    let (mut times, mut writes, mut most) = (Vec::new(), Vec::new(), 0);
+    let mut ids: Vec<_> = all.rules().map(|(id, _)| id).collect();
+    for round in 0..4000 {
+        let rule = rules(&workload::paper_rule(&mut dice), &of.format);
+        let start = Instant::now();
+        let applied = match round % 2 {
+            0 => all.change(&[], rule),
+            _ => all.change(&[ids.swap_remove(dice.below(ids.len() as u64) as usize)], Vec::new()),
+        };
+        times.push(start.elapsed());
+        let applied = applied.expect("it fits");
+        ids.extend(&applied.added);
+        writes.push(applied.change.len());
+        most = most.max(all.kept());
+    }
+    let mut sorted = times.clone();
+    sorted.sort();
+    writes.sort();
+    let at = |part: usize| sorted[(sorted.len() - 1) * part / 1000];
+    println!(
+        "ms: p50 {:.3}  p90 {:.3}  p99 {:.3}  p99.9 {:.3}  max {:.3}",
+        ms(at(500)),
+        ms(at(900)),
+        ms(at(990)),
+        ms(at(999)),
+        ms(at(1000))
+    );
+    println!(
+        "table writes: p50 {}  p90 {}  p99 {}  max {};  nodes and sets kept: {most} at most",
+        writes[writes.len() / 2],
+        writes[writes.len() * 9 / 10],
+        writes[writes.len() * 99 / 100],
+        writes[writes.len() - 1]
+    );
+}
+
+fn siena() {
+    println!("conjunctions over 10 attributes (Zipf 1.0), 100 hosts: entries against subscriptions");
+    let show = |of: &Siena| {
+        let (_, compiled, all) = compile(&workload::siena(1, of), Limits::default());
+        match all {
+            Ok(all) => {
+                let stats = all.stats();
+                println!(
+                    "{:>7} subscriptions of {} predicates: {:>9} entries {:>8} leaves {:>8} nodes {:>9.1} ms",
+                    of.subscriptions,
+                    of.predicates,
+                    stats.entries(),
+                    stats.leaves,
+                    stats.nodes,
+                    ms(compiled)
+                );
+            }
+            Err(why) => println!("{:>7} of {}: refused\n{why}", of.subscriptions, of.predicates),
+        }
+    };
+    for subscriptions in [10, 20, 50, 100, 200, 500] {
+        show(&Siena { subscriptions, ..Siena::default() });
+    }
+    println!("and against predicates in each");
+    for predicates in 1..=6 {
+        show(&Siena { predicates, subscriptions: 100, ..Siena::default() });
+    }
+}
+
+fn ranges() {
+    println!("ranges in three fields, no value to tell rules apart by");
+    for selectivity in [10, 100, 1000] {
+        println!("each range a {selectivity}th of the values");
+        for count in [100, 300, 1_000, 3_000, 10_000] {
+            let limits = Limits { bytes: 2 << 30, ..Limits::default() };
+            let (_, compiled, all) = compile(&workload::ranges(1, count, selectivity), limits);
+            match all {
+                Ok(all) => {
+                    let stats = all.stats();
+                    println!(
+                        "{count:>7} rules: {:>9} entries {:>8} leaves {:>8} nodes {:>9.1} ms {:>8.1} MB",
+                        stats.entries(),
+                        stats.leaves,
+                        stats.nodes,
+                        ms(compiled),
+                        stats.bytes.iter().sum::<usize>() as f64 / 1e6
+                    );
+                }
+                Err(why) => {
+                    println!("{count:>7} rules: refused after {:.1} ms\n{why}", ms(compiled));
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How large things are.
+
+use crate::subscriptions::Subscriptions;
+use crate::tables::{EntryKey, StageKey};
+
+/// Entries of one stage, by table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageSize {
+    /// What is looked up: `add_order.price`, or `validity`.
+    pub name: String,
+    /// Entries of the exact table.
+    pub exact: usize,
+    /// Entries of the wide table: ranges, prefixes or, for validity, patterns.
+    pub wide: usize,
+    /// Entries of the table of the rest.
+    pub rest: usize,
+}
+
+impl StageSize {
+    /// All entries.
+    pub fn all(&self) -> usize {
+        self.exact + self.wide + self.rest
+    }
+}
+
+/// How large a set of rules is, as rules, diagram and tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Rules.
+    pub rules: usize,
+    /// Nodes of the diagram: one for all that a path asks of a field.
+    pub nodes: usize,
+    /// Nodes that it would have as a binary diagram of comparisons.
+    pub binary_nodes: usize,
+    /// Different sets of acts, the empty one included if it is reached.
+    pub sets: usize,
+    /// Nodes and sets that are kept, with those of the unions in between.
+    pub kept: usize,
+    /// States.
+    pub states: usize,
+    /// Entries, by stage.
+    pub stages: Vec<StageSize>,
+    /// Entries of the leaf table.
+    pub leaves: usize,
+    /// Multicast groups.
+    pub groups: usize,
+    /// Bytes of diagrams, of the memory of operations, and of the rules and their trie.
+    pub bytes: [usize; 3],
+}
+
+impl Stats {
+    /// Entries of all stages; leaves and groups are not among them.
+    pub fn entries(&self) -> usize {
+        self.stages.iter().map(StageSize::all).sum()
+    }
+}
+
+impl Subscriptions {
+    /// Nodes and sets that are kept, with those of the unions in between and those not needed any more.
+    pub fn kept(&self) -> usize {
+        self.store.len()
+    }
+
+    /// How large this is now. It goes through all of the tables.
+    pub fn stats(&self) -> Stats {
+        let tables = self.tables();
+        let reachable = self.store.reachable(self.emitter.root());
+        let mut stages: Vec<StageSize> = self
+            .stages
+            .iter()
+            .map(|stage| {
+                let name = match &stage.column {
+                    StageKey::Validity => "validity".to_owned(),
+                    StageKey::Column(key) => key.name(&self.format),
+                };
+                StageSize { name, ..StageSize::default() }
+            })
+            .collect();
+        for entry in &tables.entries {
+            let size = &mut stages[usize::from(entry.stage)];
+            *match entry.key {
+                EntryKey::Exact(_) => &mut size.exact,
+                EntryKey::Rest => &mut size.rest,
+                _ => &mut size.wide,
+            } += 1;
+        }
+        Stats {
+            rules: self.rules().count(),
+            nodes: reachable.iter().filter(|function| !function.is_set()).count(),
+            binary_nodes: self.store.binary_nodes(self.emitter.root()),
+            sets: reachable.iter().filter(|function| function.is_set()).count(),
+            kept: self.store.len(),
+            states: self.emitter.states(),
+            stages,
+            leaves: tables.leaves.len(),
+            groups: tables.groups.len(),
+            bytes: [
+                self.store.bytes(),
+                self.store.memory_bytes(),
+                self.rules.capacity() * size_of::<Option<crate::subscriptions::Held>>()
+                    + self.merge.bytes()
+                    + self.emitter.bytes(),
+            ],
+        }
+    }
+}
