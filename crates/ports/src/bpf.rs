@@ -87,6 +87,10 @@ pub(crate) mod code {
     pub(crate) const ADD_REGISTER: u8 = 0x0f;
     /// `destination &= immediate`
     pub(crate) const AND: u8 = 0x57;
+    /// `destination *= immediate`
+    pub(crate) const MULTIPLY: u8 = 0x27;
+    /// `if destination < immediate goto offset` (unsigned)
+    pub(crate) const JUMP_LESS: u8 = 0xa5;
     /// `destination ^= immediate`
     pub(crate) const XOR: u8 = 0xa7;
     /// `if destination > source goto offset` (unsigned)

@@ -248,39 +248,39 @@ impl PortSpec {
     /// # Errors
     /// The first port's that cannot be opened.
     pub fn open_all(specs: &[PortSpec]) -> Result<Vec<Box<dyn Port>>, PortError> {
-        let interfaces: Vec<_> = specs.iter().filter_map(PortSpec::xdp).collect();
-        let mut opened = xdp::open_all(&interfaces).into_iter();
-        let open = |spec: &PortSpec| -> Result<Box<dyn Port>, PortError> {
-            Ok(match &spec.kind {
-                PortKind::Pcap { input, output } => Box::new(PcapPort::open(input.as_deref(), output.as_deref())?),
-                PortKind::AfPacket { interface } => Box::new(AfPacketPort::open(interface)?),
-                PortKind::Tap { interface } => Box::new(TapPort::open(interface)?),
-                PortKind::Xdp { interface, .. } => match opened.next().expect("one for each") {
-                    Ok(port) => Box::new(port),
-                    Err(PortError::NoXdp { why, .. }) => {
-                        let note = format!("`{interface}` is used through AF_PACKET and not AF_XDP: {why}");
-                        Box::new(AfPacketPort::open(interface)?.with_note(note))
-                    }
-                    Err(error) => return Err(error),
-                },
-            })
-        };
-        specs.iter().map(open).collect()
+        let opened = Self::open_for_workers(specs, 1)?;
+        Ok(opened.into_iter().map(|mut drivers| drivers.remove(0)).collect())
     }
 
-    /// Opens the drivers of a run with several workers, in order: of each port either one driver for each worker, between
-    /// whom the kernel deals frames out by flow, or one driver for all. The former goes for AF_PACKET.
+    /// Opens the drivers of a run with several workers, in order: of each port either one driver for each worker, or one
+    /// driver for all. The kernel deals out the frames of AF_PACKET by flow, and whoever fills the queues of an interface
+    /// those of AF_XDP, if it has at least as many queues as there are workers.
     ///
     /// # Errors
     /// The first port's that cannot be opened.
     pub fn open_for_workers(specs: &[PortSpec], workers: usize) -> Result<Vec<Vec<Box<dyn Port>>>, PortError> {
-        let boxed = |ports: Vec<AfPacketPort>| ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-        let shared = |spec: &PortSpec| matches!(&spec.kind, PortKind::AfPacket { .. });
-        let others: Vec<PortSpec> = specs.iter().filter(|spec| !shared(spec)).cloned().collect();
-        let mut others = Self::open_all(&others)?.into_iter();
+        let interfaces: Vec<_> = specs.iter().filter_map(PortSpec::xdp).collect();
+        let mut opened = xdp::open_all(&interfaces).into_iter();
         let open = |spec: &PortSpec| match &spec.kind {
+            PortKind::Pcap { input, output } => {
+                PcapPort::open(input.as_deref(), output.as_deref()).map(|port| boxed([port]))
+            }
             PortKind::AfPacket { interface } => AfPacketPort::open_fanout(interface, workers).map(boxed),
-            _ => Ok(vec![others.next().expect("one for each")]),
+            PortKind::Tap { interface } => TapPort::open(interface).map(|port| boxed([port])),
+            PortKind::Xdp { interface, .. } => match opened.next().expect("one for each") {
+                Ok(port) if port.senders().min(port.queues()) >= workers => port.split(workers).map(boxed),
+                Ok(port) => Ok(boxed([port])),
+                Err(PortError::NoXdp { why, .. }) => {
+                    let note = format!("`{interface}` is used through AF_PACKET and not AF_XDP: {why}");
+                    let mut note = Some(note);
+                    let noted = |port: AfPacketPort| match note.take() {
+                        Some(note) => port.with_note(note),
+                        None => port,
+                    };
+                    Ok(boxed(AfPacketPort::open_fanout(interface, workers)?.into_iter().map(noted)))
+                }
+                Err(error) => Err(error),
+            },
         };
         specs.iter().map(open).collect()
     }
@@ -291,6 +291,10 @@ impl PortSpec {
             _ => None,
         }
     }
+}
+
+fn boxed<P: Port + 'static>(ports: impl IntoIterator<Item = P>) -> Vec<Box<dyn Port>> {
+    ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ fn main() {
     live::run_as_root(&[
         ("a flood reaches a sink whole", flood),
         ("the field of a flood counts", varied),
+        ("a thinned flood sends its share", thinned),
         ("paced frames reach a sink through a wire", paced),
         ("a sink leaves with its value", sink_ends),
         ("what cannot be opened is named", missing),
@@ -55,6 +56,22 @@ fn flood(router: &Namespace) {
     let arrived = arrived(&sink, 1000);
     assert!(arrived.frames >= 1000, "{arrived:?}");
     assert!(arrived.bytes >= 100_000, "{arrived:?}");
+}
+
+fn thinned(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    hosts.h1.turn_on("eth0", Offload::Receive).unwrap();
+    for sent in [0u64, 1, 24, 63] {
+        let sink = sink_at(&hosts.h1);
+        let flood = Flood::thinned("r1", &frame(100), None, sent as u32).unwrap();
+        for _ in 0..20 {
+            flood.send(64).unwrap();
+        }
+        // Each call may run on another processor, with a count of its own.
+        let (least, most) = (sent * 18, sent * 22);
+        let arrived = arrived(&sink, least).frames;
+        assert!((least..=most.max(1)).contains(&arrived), "{arrived} of 1280 at {sent} of 64");
+    }
 }
 
 fn varied(router: &Namespace) {

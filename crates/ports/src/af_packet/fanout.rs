@@ -22,6 +22,9 @@ impl AfPacketPort {
     /// # Errors
     /// As [`AfPacketPort::open`], and if the kernel cannot deal frames out.
     pub fn open_fanout(name: &str, workers: usize) -> Result<Vec<AfPacketPort>, PortError> {
+        if workers == 1 {
+            return Ok(vec![Self::open(name)?]);
+        }
         let mut ports: Vec<AfPacketPort> = (0..workers).map(|_| Self::open(name)).collect::<Result<_, _>>()?;
         let failed = |source| PortError::system("dealing frames out to several workers", name, "cap_net_raw", source);
         let mut group = None;

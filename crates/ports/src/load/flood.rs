@@ -13,6 +13,12 @@ use crate::interface::Interface;
 
 const MAP_LOOKUP_ELEMENT: i32 = 1;
 const REDIRECT: i32 = 23;
+/// `XDP_DROP`
+const DROP: i32 = 1;
+/// Of so many frames in a row a share is sent.
+const SHARES: u32 = 64;
+/// An odd number, by which the frames that are sent are spread among those that are not.
+const SPREAD: i32 = 37;
 /// So many bytes of each frame are written anew: its memory comes back as the receiver left it, and a kernel that forwards
 /// works in it.
 const RESTORED: usize = 64;
@@ -57,12 +63,25 @@ impl Flood {
     /// # Errors
     /// If there is no such interface, this process may not load BPF programs, or the kernel is older than 5.18.
     pub fn new(interface: &str, frame: &[u8], vary: Option<Vary>) -> Result<Flood, PortError> {
+        Self::thinned(interface, frame, vary, SHARES)
+    }
+
+    /// Like [`new`](Self::new), but of each 64 frames only `sent` leave: the others cost the sender a little, and nobody
+    /// else anything. So the kernel can offer less than it has, at a steady rate, and need not wait for that.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// If `sent` is more than 64.
+    pub fn thinned(interface: &str, frame: &[u8], vary: Option<Vary>, sent: u32) -> Result<Flood, PortError> {
+        assert!(sent <= SHARES, "a share of 64");
         let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
-        let count = bpf::create_map(MapKind::PerCpuArray, 8, 1).map_err(failed("making a BPF map"))?;
-        let program =
-            bpf::load_xdp(&program(index, frame, &count, vary), 0).map_err(failed("loading a sending program"))?;
+        let count = bpf::create_map(MapKind::PerCpuArray, 8, 2).map_err(failed("making a BPF map"))?;
+        let program = bpf::load_xdp(&program(index, frame, &count, vary, sent), 0)
+            .map_err(failed("loading a sending program"))?;
         Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), _count: count })
     }
 
@@ -77,7 +96,7 @@ impl Flood {
     }
 }
 
-fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>) -> Vec<u64> {
+fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>, sent: u32) -> Vec<u64> {
     let redirect = [
         instruction(code::MOVE, 1, 0, 0, index),
         instruction(code::MOVE, 2, 0, 0, 0),
@@ -111,16 +130,51 @@ fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>) -> V
         work.splice(0..0, next_value(count, vary, work.len() as i16));
     }
     let mut program = vec![instruction(code::MOVE_REGISTER, 6, 1, 0, 0)];
+    if sent < SHARES {
+        program.extend(thinning(count, sent));
+    }
     program.extend(work);
     program.extend(redirect);
     program
+}
+
+/// Drops all but a share of the frames. The count of what came is the map's second.
+fn thinning(count: &OwnedFd, sent: u32) -> Vec<u64> {
+    let found = [
+        instruction(code::LOAD_U64, 1, 0, 0, 0),
+        instruction(code::MOVE_REGISTER, 2, 1, 0, 0),
+        instruction(code::ADD, 2, 0, 0, 1),
+        instruction(code::STORE_U64, 0, 2, 0, 0),
+        instruction(code::MULTIPLY, 1, 0, 0, SPREAD),
+        instruction(code::AND, 1, 0, 0, SHARES as i32 - 1),
+        instruction(code::JUMP_LESS, 1, 0, 2, sent as i32),
+        instruction(code::MOVE, 0, 0, 0, DROP),
+        instruction(code::EXIT, 0, 0, 0, 0),
+    ];
+    let mut program = element(count, 1);
+    program.push(instruction(code::JUMP_EQUAL, 0, 0, found.len() as i16, 0));
+    program.extend(found);
+    program
+}
+
+/// Puts the address of an element of a map into r0, or 0.
+fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
+    let [load_low, load_high] = load_map(1, map.as_fd());
+    vec![
+        instruction(code::MOVE, 1, 0, 0, index),
+        instruction(code::STORE_U32, 10, 1, -4, 0),
+        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
+        instruction(code::ADD, 2, 0, 0, -4),
+        load_low,
+        load_high,
+        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
+    ]
 }
 
 /// Counts: r7 becomes the next value of the field and r8 its complement, as they are to stand in the frame. Should
 /// there be no count, `behind` instructions behind these are left out as well.
 fn next_value(count: &OwnedFd, Vary { first, count: values, .. }: Vary, behind: i16) -> Vec<u64> {
     let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;
-    let [load_low, load_high] = load_map(1, count.as_fd());
     let found = [
         // r7 = (the count, which goes up) % values + first
         instruction(code::LOAD_U64, 7, 0, 0, 0),
@@ -134,16 +188,8 @@ fn next_value(count: &OwnedFd, Vary { first, count: values, .. }: Vary, behind: 
         instruction(code::TO_BIG_ENDIAN, 8, 0, 0, 16),
         instruction(code::TO_BIG_ENDIAN, 7, 0, 0, 32),
     ];
-    let mut program = vec![
-        instruction(code::MOVE, 1, 0, 0, 0),
-        instruction(code::STORE_U32, 10, 1, -4, 0),
-        instruction(code::MOVE_REGISTER, 2, 10, 0, 0),
-        instruction(code::ADD, 2, 0, 0, -4),
-        load_low,
-        load_high,
-        instruction(code::CALL, 0, 0, 0, MAP_LOOKUP_ELEMENT),
-        instruction(code::JUMP_EQUAL, 0, 0, found.len() as i16 + behind, 0),
-    ];
+    let mut program = element(count, 0);
+    program.push(instruction(code::JUMP_EQUAL, 0, 0, found.len() as i16 + behind, 0));
     program.extend(found);
     program
 }

@@ -17,18 +17,33 @@ use super::user::unshare;
 /// If the process is gone, holds no such namespace, or belongs to someone else.
 pub fn join(process: u32, network: RawFd) -> Result<(), NamespaceError> {
     let refused = |what| move |source| NamespaceError::Refused { what, source };
+    let network = held(process, network)?;
+    join_user(process)?;
+    enter(&network, libc::CLONE_NEWNET).map_err(refused("entering a network namespace"))?;
+    // A system whose /sys cannot be mounted anew shows the interfaces of the machine there, as it did before.
+    let _ = see_interfaces();
+    Ok(())
+}
+
+/// Moves this process, which must have one thread, into the user namespace of a process, unless it is there.
+///
+/// # Errors
+/// If the process is gone or belongs to someone else.
+pub fn join_user(process: u32) -> Result<(), NamespaceError> {
+    let refused = |what| move |source| NamespaceError::Refused { what, source };
     let user = File::open(format!("/proc/{process}/ns/user")).map_err(refused("opening a user namespace"))?;
-    let network =
-        File::open(format!("/proc/{process}/fd/{network}")).map_err(refused("opening a network namespace"))?;
     let own = std::fs::metadata("/proc/self/ns/user").map_err(refused("opening the own user namespace"))?;
     let its = user.metadata().map_err(refused("opening a user namespace"))?;
     if (own.dev(), own.ino()) != (its.dev(), its.ino()) {
         enter(&user, libc::CLONE_NEWUSER).map_err(refused("entering a user namespace"))?;
     }
-    enter(&network, libc::CLONE_NEWNET).map_err(refused("entering a network namespace"))?;
-    // A system whose /sys cannot be mounted anew shows the interfaces of the machine there, as it did before.
-    let _ = see_interfaces();
     Ok(())
+}
+
+/// The network namespace that a process holds open as a descriptor.
+pub(super) fn held(process: u32, network: RawFd) -> Result<File, NamespaceError> {
+    let file = File::open(format!("/proc/{process}/fd/{network}"));
+    file.map_err(|source| NamespaceError::Refused { what: "opening a network namespace", source })
 }
 
 /// Mounts the network namespace's own view of `/sys`, for this process and those it starts.

@@ -38,7 +38,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread::JoinHandle;
 
-pub use join::join;
+pub use join::{join, join_user};
 pub use network::{veth, veth_with_queues};
 pub use offloads::{Offload, Offloads};
 pub use ping::Answer;
@@ -130,6 +130,15 @@ impl Namespace {
         let namespace = Namespace { name: name.to_owned(), file };
         namespace.set_up("lo")?;
         Ok(namespace)
+    }
+
+    /// The network namespace that another process holds open as a descriptor ([`raw_descriptor`](Self::raw_descriptor)).
+    /// Whoever is not root has to be in its user namespace to enter ([`join_user`]).
+    ///
+    /// # Errors
+    /// If the process is gone or belongs to someone else.
+    pub fn held(process: u32, descriptor: RawFd, name: &str) -> Result<Namespace, NamespaceError> {
+        Ok(Namespace { name: name.to_owned(), file: join::held(process, descriptor)? })
     }
 
     /// The name it was given.

@@ -24,7 +24,7 @@
 //!   its tagging itself (`ethtool -K IF tx-vlan-hw-insert off`, for a card's own reception `rxvlan off`). AF_PACKET has
 //!   no such gap. Tags that are in the frame stay in any case.
 //! - *Frames of several buffers* (MTU over 3,818 bytes) are put together on the heap; a kernel that has no
-//!   multi-buffer AF_XDP refuses the port.
+//!   multi-buffer AF_XDP refuses the port. An MTU over 10,218 bytes is refused everywhere, and AF_PACKET takes over.
 
 mod open;
 mod partial;
@@ -137,28 +137,47 @@ impl XdpPort {
         &self.queues[0].memory
     }
 
-    /// One port for each receive queue, for a thread of its own; sending is in order within each. A queue beyond the
-    /// interface's sending queues can only receive.
-    pub fn split(mut self) -> Vec<XdpPort> {
-        let queues = std::mem::take(&mut self.queues);
-        let part = |(number, queue)| XdpPort {
-            name: self.name.clone(),
-            index: self.index,
-            mtu: self.mtu,
-            is_native: self.is_native,
-            has_local_senders: self.has_local_senders,
-            redirect: Arc::clone(&self.redirect),
-            queues: vec![queue],
-            senders: usize::from(number < self.senders),
-            epoll: None,
-            control: Arc::clone(&self.control),
-            next: 0,
-            idle: 0,
-            is_down: false,
-            scratch: Vec::new(),
-            stats: if number == 0 { self.stats } else { PortStats::default() },
+    /// How many of its queues can send too.
+    pub fn senders(&self) -> usize {
+        self.senders
+    }
+
+    /// So many ports with their share of the queues each, for threads of their own; frames stay in order within a queue. A
+    /// part sends by its first queue, and one without a sending queue can only receive.
+    ///
+    /// # Errors
+    /// If the process can open no more descriptors.
+    ///
+    /// # Panics
+    /// If there are fewer queues than parts.
+    pub fn split(mut self, parts: usize) -> Result<Vec<XdpPort>, PortError> {
+        assert!((1..=self.queues.len()).contains(&parts), "each part has a queue");
+        let mut shares: Vec<Vec<Queue>> = (0..parts).map(|_| Vec::new()).collect();
+        for (number, queue) in std::mem::take(&mut self.queues).into_iter().enumerate() {
+            shares[number % parts].push(queue);
+        }
+        let failed = |source| PortError::System { what: "making an epoll set", interface: self.name.clone(), source };
+        let part = |(number, queues): (usize, Vec<Queue>)| {
+            let epoll = if queues.len() > 1 { Some(open::epoll(&queues).map_err(failed)?) } else { None };
+            Ok(XdpPort {
+                name: self.name.clone(),
+                index: self.index,
+                mtu: self.mtu,
+                is_native: self.is_native,
+                has_local_senders: self.has_local_senders,
+                redirect: Arc::clone(&self.redirect),
+                senders: self.senders.saturating_sub(number).div_ceil(parts).min(queues.len()),
+                queues,
+                epoll,
+                control: Arc::clone(&self.control),
+                next: 0,
+                idle: 0,
+                is_down: false,
+                scratch: Vec::new(),
+                stats: if number == 0 { self.stats } else { PortStats::default() },
+            })
         };
-        queues.into_iter().enumerate().map(part).collect()
+        shares.into_iter().enumerate().map(part).collect()
     }
 
     /// Tells a removed interface from one that is merely down.

@@ -24,6 +24,9 @@ const HALVINGS: u32 = 4;
 const HEADROOM: usize = 256;
 /// Ethernet header and two VLAN tags.
 const HEADERS: usize = 22;
+/// The largest MTU: frames of 10,240 bytes, which is what jumbo frames of all kinds stay below. Longer ones take tens of
+/// buffers each, of which a ring would hold but a few dozen frames.
+pub(super) const MTU_MOST: usize = 10_240 - HEADERS;
 /// Sockets may have this much under way in the kernel, in bytes.
 const QUEUE_BYTES: c_int = 8 << 20;
 /// How many frames a call sends in copy mode (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17).
@@ -53,7 +56,7 @@ struct Shared {
 /// Each gets its own answer.
 pub(crate) fn open_all(interfaces: &[(&str, XdpSettings)]) -> Vec<Result<XdpPort, PortError>> {
     let found: Vec<_> = interfaces.iter().map(|(name, _)| look(name)).collect();
-    let usable = || found.iter().flatten();
+    let usable = || found.iter().flatten().filter(|found| found.mtu <= MTU_MOST);
     let queues: u32 = usable().map(|found| found.queues).sum();
     let longest = usable().map(|found| found.mtu + HEADERS).max().unwrap_or(0);
     let chunk_len = if longest + HEADROOM <= 2048 { 2048 } else { 4096 };
@@ -94,6 +97,9 @@ impl Found<'_> {
         chunk_len: usize,
     ) -> Result<XdpPort, NoXdp> {
         let redirect = Redirect::attach(self.index, self.queues, settings.generic)?;
+        if self.mtu > MTU_MOST {
+            return Err(NoXdp::LongFrames { mtu: self.mtu, most: MTU_MOST });
+        }
         let is_native = redirect.attach == Attach::Native;
         let binding = Binding {
             index: self.index,
@@ -277,7 +283,7 @@ fn busy_poll(socket: &OwnedFd, us: u32) -> io::Result<()> {
 }
 
 /// A descriptor that is readable when one of the queues' is.
-fn epoll(queues: &[Queue]) -> io::Result<OwnedFd> {
+pub(super) fn epoll(queues: &[Queue]) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     // SAFETY: no pointers are involved.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };

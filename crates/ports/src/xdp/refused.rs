@@ -51,6 +51,16 @@ pub enum NoXdp {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Frames may be longer than any that a port takes.
+    #[error(
+        "its MTU of {mtu} bytes is over the {most} that an AF_XDP port takes; `ip link set dev NAME mtu {most}` makes it fit"
+    )]
+    LongFrames {
+        /// The interface's MTU, in bytes.
+        mtu: usize,
+        /// The largest that would do.
+        most: usize,
+    },
     /// Something else.
     #[error("{what} failed: {source}")]
     System {

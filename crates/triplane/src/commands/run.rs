@@ -69,10 +69,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
             output.note(&format!("port {}: {note}", spec.number));
         }
         if workers > of_port.len() {
-            output.note(&format!(
-                "port {}: one worker receives and deals frames out by flow; ports through AF_PACKET are split by the kernel",
-                spec.number
-            ));
+            output.note(&format!("port {}: {}", spec.number, one_receives(spec, workers)));
         }
         drivers.push((PortId(u32::from(spec.number)), of_port));
     }
@@ -148,6 +145,18 @@ fn count_workers(args: &RunArgs, specs: &[PortSpec], output: &Output) -> usize {
             1
         }
         _ => args.workers,
+    }
+}
+
+/// Why the workers share a driver, and what would spare them that.
+fn one_receives(spec: &PortSpec, workers: usize) -> String {
+    let dealt = "one worker receives and deals frames out by flow";
+    match &spec.kind {
+        PortKind::Xdp { interface, .. } => format!(
+            "`{interface}` has fewer queues than there are workers, so {dealt}; `ethtool -L {interface} combined {workers}` \
+             (on a veth `rx {workers} tx {workers}`) gives each its own where the device has as many"
+        ),
+        _ => format!("{dealt}; ports through AF_PACKET are split by the kernel"),
     }
 }
 
