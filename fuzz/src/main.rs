@@ -1,4 +1,4 @@
-//! Fuzzers for everything that reads what others wrote: programs, IR, entries files, captures, packets.
+//! Fuzzers for everything that reads what others wrote: programs, IR, entries files, captures, packets, controllers' calls.
 //!
 //! They run on a stable compiler, from a seed: the same seed and number of rounds give the same inputs. A supervisor
 //! ([`supervise`]) runs rounds in a child process, so that a stack overflow, an endless loop or an exhausted memory is
@@ -24,7 +24,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 const HELP: &str = "\
-Fuzzes what reads programs, IR, entries files, captures and packets.
+Fuzzes what reads programs, IR, entries files, captures, packets and controllers' calls.
 
 Usage: cargo run --profile fuzz -p fuzz -- TARGET [OPTIONS]
 
@@ -34,6 +34,7 @@ Targets:
   packets    random entries and packets through the switch, with every program there is and with generated ones
   entries    mutated entries files against the router
   pcap       mutated capture files
+  p4runtime  calls of controllers, made up and mutated, against the server with a switch behind it
 
 Options:
   --seed N        Where the random numbers begin [default: from the clock; printed at the end]

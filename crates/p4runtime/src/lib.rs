@@ -43,5 +43,7 @@ pub use arbitration::{Outbox, StreamId};
 pub use listen::{ListenError, Listening, Tls, listen, listen_and_keep, listen_on};
 pub use pipeline::Pipeline;
 pub use plane::{Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane};
+#[cfg(any(test, feature = "testing"))]
+pub use server::testing;
 pub use server::{API_VERSION, Lost, Server, Settings};
 pub use status::{Code, Refusal, Status};

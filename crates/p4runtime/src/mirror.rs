@@ -155,7 +155,6 @@ impl Mirror {
                 replicas: session.replicas.iter().map(replica).collect(),
                 class_of_service: session.class_of_service.into(),
                 packet_length_bytes: session.max_bytes.map_or(0, |bytes| i32::try_from(bytes).unwrap_or(i32::MAX)),
-                ..Default::default()
             };
             self.clones.insert(session_id, Arc::new(entry));
         }

@@ -3,6 +3,7 @@
 mod entries;
 mod frontend;
 mod ir;
+mod p4runtime;
 mod packets;
 mod pcap;
 mod text;
@@ -15,7 +16,7 @@ use source::{Diagnostics, SourceMap};
 use crate::random::Random;
 
 /// The names of all targets.
-pub const NAMES: [&str; 5] = ["frontend", "ir", "packets", "entries", "pcap"];
+pub const NAMES: [&str; 6] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime"];
 
 /// A target.
 pub trait Target {
@@ -43,6 +44,7 @@ pub fn open(name: &str) -> Box<dyn Target> {
         "packets" => Box::new(packets::Packets::new()),
         "entries" => Box::new(entries::target()),
         "pcap" => Box::new(pcap::Captures::new()),
+        "p4runtime" => Box::new(p4runtime::Calls::new()),
         other => unreachable!("`{other}` is listed and not implemented"),
     }
 }

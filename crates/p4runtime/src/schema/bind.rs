@@ -103,7 +103,8 @@ impl Schema {
                 digest_ids.insert(ir, described.id);
             }
         }
-        let header = |name: &str| ControllerHeader::of(&program, &info, name);
+        let header =
+            |name: &str| ControllerHeader::of(&program, &info, name, |metadata| sdn(&types, &metadata.type_name));
         Schema {
             checker,
             references,

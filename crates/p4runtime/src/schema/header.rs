@@ -2,10 +2,10 @@
 
 use bits::Bits;
 use ir::Program;
-use p4runtime_proto::config::P4Info;
+use p4runtime_proto::config::{P4Info, controller_packet_metadata};
 use p4runtime_proto::v1::PacketMetadata;
 
-use crate::bytestring;
+use super::Sdn;
 use crate::status::Refusal;
 
 /// A field of such a header.
@@ -15,6 +15,8 @@ struct Part {
     id: Option<u32>,
     name: String,
     width: u32,
+    /// How the controller sees it.
+    sdn: Sdn,
 }
 
 /// A header in front of packets to or from the controller.
@@ -26,7 +28,12 @@ pub struct ControllerHeader {
 
 impl ControllerHeader {
     /// The program's header of this name: `packet_in` or `packet_out`.
-    pub(super) fn of(program: &Program, info: &P4Info, name: &str) -> Option<ControllerHeader> {
+    pub(super) fn of(
+        program: &Program,
+        info: &P4Info,
+        name: &str,
+        sdn: impl Fn(&controller_packet_metadata::Metadata) -> Sdn,
+    ) -> Option<ControllerHeader> {
         let described = info
             .controller_packet_metadata
             .iter()
@@ -37,18 +44,23 @@ impl ControllerHeader {
         });
         let parts: Vec<Part> = match layout {
             Some(layout) => {
-                let part = |field: &ir::HeaderField| Part {
-                    id: described.metadata.iter().find(|metadata| metadata.name == field.name).map(|it| it.id),
-                    name: field.name.clone(),
-                    width: field.width,
+                let part = |field: &ir::HeaderField| {
+                    let metadata = described.metadata.iter().find(|metadata| metadata.name == field.name);
+                    Part {
+                        id: metadata.map(|it| it.id),
+                        name: field.name.clone(),
+                        width: field.width,
+                        sdn: metadata.map_or(Sdn::Plain, &sdn),
+                    }
                 };
                 layout.fields.iter().map(part).collect()
             }
             None => {
-                let part = |metadata: &p4runtime_proto::config::controller_packet_metadata::Metadata| Part {
+                let part = |metadata: &controller_packet_metadata::Metadata| Part {
                     id: Some(metadata.id),
                     name: metadata.name.clone(),
                     width: metadata.bitwidth as u32,
+                    sdn: sdn(metadata),
                 };
                 described.metadata.iter().map(part).collect()
             }
@@ -66,7 +78,7 @@ impl ControllerHeader {
             let value = Bits::read(header, at, part.width);
             at += part.width as usize;
             if let Some(metadata_id) = part.id {
-                metadata.push(PacketMetadata { metadata_id, value: bytestring::print(&value) });
+                metadata.push(PacketMetadata { metadata_id, value: part.sdn.print(&value) });
             }
         }
         Some((metadata, payload.to_vec()))
@@ -98,7 +110,9 @@ impl ControllerHeader {
                         self.listed()
                     )));
                 };
-                let value = bytestring::parse(&field.value, part.width)
+                let value = part
+                    .sdn
+                    .parse(&field.value, part.width)
                     .map_err(|refusal| Refusal::invalid(format!("field `{}` has {}", part.name, refusal.message)))?;
                 value.write(&mut packet, at);
             }

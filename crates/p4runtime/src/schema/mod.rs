@@ -9,6 +9,7 @@ mod sdn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bits::Bits;
 use ir::{ActionId, CounterId, DigestId, MatchKind, MeterId, ProfileId, Program, RegisterId, TableId, ValueSetId};
 use p4runtime_proto::config;
 
@@ -16,6 +17,7 @@ pub use data::DataType;
 pub use header::ControllerHeader;
 pub use sdn::Translated;
 
+use crate::bytestring;
 use crate::status::Refusal;
 
 /// How a value looks to the controller, where that is not how it looks to the program (`@p4runtime_translation`).
@@ -25,6 +27,27 @@ pub enum Sdn {
     Plain,
     /// A number of another width, or a text.
     Translated(Translated),
+}
+
+impl Sdn {
+    /// The program's bits for what a controller writes.
+    ///
+    /// # Errors
+    /// If it does not fit, or stands for nothing in the program.
+    pub fn parse(&self, bytes: &[u8], width: u32) -> Result<Bits, Refusal> {
+        match self {
+            Sdn::Plain => bytestring::parse(bytes, width),
+            Sdn::Translated(translated) => translated.parse(bytes, width),
+        }
+    }
+
+    /// What a controller reads for the program's bits.
+    pub fn print(&self, value: &Bits) -> Vec<u8> {
+        match self {
+            Sdn::Plain => bytestring::print(value),
+            Sdn::Translated(translated) => translated.print(value),
+        }
+    }
 }
 
 /// A value that the controller gives: a match field or a parameter.

@@ -24,18 +24,12 @@ pub(super) fn kind_name(kind: MatchKind) -> &'static str {
 
 /// The bits of a value that the controller gives.
 pub(super) fn parse_value(field: &Field, bytes: &[u8]) -> Result<Bits, Refusal> {
-    match &field.sdn {
-        Sdn::Plain => bytestring::parse(bytes, field.width),
-        Sdn::Translated(translated) => translated.parse(bytes, field.width),
-    }
+    field.sdn.parse(bytes, field.width)
 }
 
 /// A value as the controller sees it.
 pub(super) fn print_value(field: &Field, value: &Bits) -> Vec<u8> {
-    match &field.sdn {
-        Sdn::Plain => bytestring::print(value),
-        Sdn::Translated(translated) => translated.print(value),
-    }
+    field.sdn.print(value)
 }
 
 /// The values of a key, one a field, in the order of the fields.

@@ -118,6 +118,7 @@ impl Translator<'_> {
             table: table.ir,
             keys: key.keys,
             priority: key.priority,
+            room: self.schema.program.tables[table.ir].size.unwrap_or(u64::MAX),
             action,
             idle_timeout_ns,
             counter,

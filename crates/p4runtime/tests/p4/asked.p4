@@ -8,12 +8,28 @@ type bit<9> port_id_t;
 @p4runtime_translation("example.org/name", string)
 type bit<8> name_t;
 
+@controller_header("packet_in")
+header packet_in_t {
+    port_id_t port;
+    bit<7> unused;
+    name_t name;
+}
+
+@controller_header("packet_out")
+header packet_out_t {
+    name_t name;
+    port_id_t port;
+    bit<7> unused;
+}
+
 header data_t {
     bit<8> kind;
     bit<8> second;
 }
 
 struct headers_t {
+    packet_in_t packet_in;
+    packet_out_t packet_out;
     data_t data;
 }
 
@@ -25,6 +41,16 @@ struct metadata_t {
 
 parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     state start {
+        transition select(standard.ingress_port) {
+            510: packet_out;
+            default: data;
+        }
+    }
+    state packet_out {
+        packet.extract(hdr.packet_out);
+        transition data;
+    }
+    state data {
         packet.extract(hdr.data);
         transition accept;
     }
@@ -80,9 +106,20 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
 
     apply {
         meta.port = (port_id_t)standard.ingress_port;
+        if (hdr.packet_out.isValid()) {
+            meta.port = hdr.packet_out.port;
+            meta.name = hdr.packet_out.name;
+            hdr.packet_out.setInvalid();
+        }
         by_port.apply();
         classes.apply();
         by_name.apply();
+        if (hdr.data.second == 0xee) {
+            hdr.packet_in.setValid();
+            hdr.packet_in.port = meta.port;
+            hdr.packet_in.name = meta.name;
+            standard.egress_spec = 510;
+        }
         restricted.apply();
         routes.apply();
         hops.apply();

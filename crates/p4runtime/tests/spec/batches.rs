@@ -66,6 +66,28 @@ fn errors_are_told_one_by_one() {
     assert_eq!(rows(&rig), [row(&rig, 1, 2), row(&rig, 3, 2)]);
 }
 
+/// 12.3 Of a batch whose errors are more than an answer has room for, the first updates have details, and the message names
+/// those that failed, as far as it goes.
+#[test]
+fn errors_of_a_huge_batch_do_not_break_the_call() {
+    const HUGE: u64 = 3_000;
+    let rig = Rig::new();
+    let wrong = |at: u64| at % 1_000 == 999;
+    let updates = (0..HUGE).map(|at| {
+        let port = if wrong(at) { 0x200 } else { 2 };
+        update(Type::Modify, entry(&rig.info, "exact_t").default_action().does(call(&rig.info, "forward", &[port])))
+    });
+    let failed = write(&rig, Atomicity::ContinueOnError, updates.collect()).unwrap_err();
+    assert_eq!(failed.code, Code::Unknown);
+    assert!(failed.errors.len() > 50 && failed.errors.iter().all(|error| error.code == Code::Ok));
+    assert!(failed.message.starts_with("3 of 3000 updates failed"), "{}", failed.message);
+    assert!(failed.message.contains("[999]: ") && failed.message.contains("[2999]: "), "{}", failed.message);
+    let updates = (0..HUGE).map(|at| update(Type::Modify, row(&rig, at, 2)));
+    let failed = write(&rig, Atomicity::ContinueOnError, updates.collect()).unwrap_err();
+    assert!(failed.message.starts_with("3000 of 3000 updates failed"), "{}", failed.message);
+    assert!(failed.message.ends_with(" more") && failed.errors[0].code == Code::NotFound, "{}", failed.message);
+}
+
 /// 12.3 An error before any update is looked at has no details.
 #[test]
 fn errors_of_the_whole_call_have_no_details() {

@@ -60,6 +60,39 @@ fn texts_are_translated_both_ways() {
     assert_eq!(rig.through(1, &[7; 64]), Some(3));
 }
 
+/// 18.1 Metadata of packets to and from the controller are in its form too.
+/// 16.6 A value that stands for nothing in the data plane is refused, with the packet it is about.
+#[test]
+fn metadata_of_packets_is_translated() {
+    use v1::stream_message_request::Update as Request;
+    use v1::stream_message_response::Update as Response;
+    let field = |metadata_id, value: Vec<u8>| v1::PacketMetadata { metadata_id, value };
+    let mut rig = Rig::with(PROGRAM);
+    let by_name = exact(entry(&rig.info, "by_name"), text("red")).does(call(&rig.info, "to_port", &[3]));
+    rig.insert(by_name).unwrap();
+    let out = |metadata| Request::Packet(v1::PacketOut { payload: vec![7; 64], metadata });
+    rig.primary().send(out(vec![field(1, text("red")), field(2, vec![0, 0, 0, 2]), field(3, vec![0])]));
+    assert_eq!(rig.sent().0, 3, "the program knows the packet's name");
+
+    let classify = argument(call(&rig.info, "classify", &[]), text("blue"));
+    rig.insert(entry(&rig.info, "classes").exact(1, 7).does(classify)).unwrap();
+    let mut frame = vec![7; 64];
+    frame[1] = 0xee;
+    rig.send(2, &frame);
+    match rig.primary().recv().expect("the stream goes on").update {
+        Some(Response::Packet(packet)) => {
+            let names: Vec<_> = packet.metadata.iter().map(|field| field.value.clone()).collect();
+            assert_eq!(names, [vec![2], vec![0], text("blue")]);
+            assert_eq!(packet.payload, frame);
+        }
+        other => panic!("no packet: {other:?}"),
+    }
+    rig.primary().send(out(vec![field(1, text("red")), field(2, vec![2, 0]), field(3, vec![0])]));
+    let error = rig.primary().refused();
+    assert!(error.message.contains("`port`"), "{}", error.message);
+    assert!(matches!(error.details, Some(v1::stream_error::Details::PacketOut(_))));
+}
+
 /// The p4-constraints language: an entry that breaks `@entry_restriction` is INVALID_ARGUMENT, with the clause that failed
 /// and the values it saw.
 #[test]

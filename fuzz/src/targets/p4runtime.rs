@@ -1,0 +1,51 @@
+//! Calls of controllers, as scripts of messages: the server refuses or does what it is asked, and what it has is what it
+//! says. What must hold is in `p4runtime::testing`.
+
+use ::p4runtime::testing::script;
+
+use super::{Reached, Target};
+use crate::random::Random;
+use crate::{mutate, worker};
+
+/// Scripts of calls.
+pub struct Calls {
+    /// Scripts that reached something.
+    inputs: Vec<Vec<u8>>,
+}
+
+impl Calls {
+    pub fn new() -> Calls {
+        Calls { inputs: (1..=50).map(script::generate).collect() }
+    }
+}
+
+impl Target for Calls {
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        self.inputs.clone()
+    }
+
+    fn generate(&mut self, random: &mut Random) -> Vec<u8> {
+        if random.one_in(3) {
+            return script::generate(random.next());
+        }
+        let mut input = random.pick(&self.inputs).clone();
+        if random.one_in(4) {
+            // The calls of one after those of another.
+            input.extend(random.pick(&self.inputs));
+        }
+        for _ in 0..=random.below(6) {
+            mutate::bytes(&mut input, random);
+        }
+        input
+    }
+
+    fn run(&mut self, input: &[u8]) -> Vec<u64> {
+        let mut reached = Reached::default();
+        script::run(input).into_iter().for_each(|what| reached.add(what));
+        reached.list()
+    }
+
+    fn keep(&mut self, input: Vec<u8>) {
+        worker::remember(&mut self.inputs, input);
+    }
+}
