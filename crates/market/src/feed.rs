@@ -80,6 +80,20 @@ impl Feed {
         payload
     }
 
+    /// A datagram without messages, which tells the number of the next one: so that who missed the last one hears of it.
+    pub fn heartbeat(&self) -> Vec<u8> {
+        moldudp64::datagram::<[u8; 0]>(self.spec.session, self.sequence, &[])
+    }
+
+    /// A datagram that says that the session is over.
+    pub fn end_of_session(&self) -> Vec<u8> {
+        let header =
+            moldudp64::Repr { session: self.spec.session, sequence: self.sequence, count: moldudp64::END_OF_SESSION };
+        let mut payload = vec![0; moldudp64::HEADER_LEN];
+        header.emit(&mut payload);
+        payload
+    }
+
     /// The next message. What needs an order when there is none becomes a new one.
     fn message(&mut self, timestamp_ns: u64) -> Message {
         let mix = self.spec.mix;

@@ -3,6 +3,8 @@
 use wire::itch::Message;
 use wire::{Malformed, moldudp64};
 
+use crate::DAY_NS;
+
 /// What has come so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -21,22 +23,29 @@ pub struct Totals {
 pub struct Arrival {
     /// Its sequence number.
     pub sequence: u64,
-    /// From its timestamp to now, in ns; 0 if its timestamp lies ahead.
+    /// From its timestamp to now, in ns, over midnight too; 0 if its timestamp lies ahead, by up to half a day.
     pub age_ns: u64,
     /// What it says.
     pub message: Message,
 }
 
-/// Reads one stream. The first datagram of a session says where its numbers begin.
+/// Reads one stream. The first datagram of a session says where its numbers begin, unless it is to be read from number 1.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     session: Option<[u8; 10]>,
     /// The number that should come next.
     expected: u64,
     totals: Totals,
+    from_start: bool,
+    is_over: bool,
 }
 
 impl Receiver {
+    /// One that misses what came before the first datagram: every session begins with number 1.
+    pub fn from_start() -> Receiver {
+        Receiver { from_start: true, ..Receiver::default() }
+    }
+
     /// Takes a datagram's payload at `now_ns` since midnight and gives the messages that are new, in order.
     ///
     /// # Errors
@@ -47,8 +56,9 @@ impl Receiver {
         let messages = packet.messages().map(Message::parse).collect::<Result<Vec<_>, _>>()?;
         if self.session != Some(header.session) {
             self.session = Some(header.session);
-            self.expected = header.sequence;
+            self.expected = if self.from_start { 1 } else { header.sequence };
         }
+        self.is_over = header.count == moldudp64::END_OF_SESSION;
         self.totals.missing += header.sequence.saturating_sub(self.expected);
         self.expected = self.expected.max(header.sequence);
         self.totals.datagrams += u64::from(!messages.is_empty());
@@ -60,16 +70,27 @@ impl Receiver {
             }
             self.expected = sequence.saturating_add(1);
             self.totals.messages += 1;
-            let age_ns = now_ns.saturating_sub(message.header.timestamp_ns);
+            let age_ns = age(message.header.timestamp_ns, now_ns);
             arrivals.push(Arrival { sequence, age_ns, message });
         }
         Ok(arrivals)
+    }
+
+    /// Whether the last datagram ended the session.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// What has come so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }
+}
+
+/// From one time of day to another, in ns.
+fn age(then_ns: u64, now_ns: u64) -> u64 {
+    let passed = now_ns.saturating_add(DAY_NS).saturating_sub(then_ns) % DAY_NS;
+    if passed < DAY_NS / 2 { passed } else { 0 }
 }
 
 #[cfg(test)]
@@ -109,6 +130,27 @@ mod tests {
         heartbeat[17] += 2;
         receiver.receive(&heartbeat, 0).unwrap();
         assert_eq!(receiver.totals().missing, 5);
+    }
+
+    #[test]
+    fn the_beginning_is_missed_by_who_reads_from_the_start_and_the_end_tells_the_rest() {
+        let (mut feed, mut receiver) = (feed(), Receiver::from_start());
+        feed.datagram(0);
+        receiver.receive(&feed.datagram(0), 0).unwrap();
+        feed.datagram(0);
+        receiver.receive(&feed.heartbeat(), 0).unwrap();
+        assert!(!receiver.is_over());
+        receiver.receive(&feed.end_of_session(), 0).unwrap();
+        assert!(receiver.is_over());
+        assert_eq!(receiver.totals(), Totals { datagrams: 1, messages: 3, missing: 6, repeated: 0 });
+    }
+
+    #[test]
+    fn ages_are_right_at_midnight_and_never_negative() {
+        assert_eq!(age(100, 107), 7);
+        assert_eq!(age(DAY_NS - 3, 4), 7);
+        assert_eq!(age(107, 100), 0);
+        assert_eq!(age(u64::MAX, 0), 0);
     }
 
     #[test]

@@ -1,0 +1,238 @@
+//! Which messages a subscriber wants, asked of each message as it comes.
+
+use std::sync::Arc;
+
+use source::{Diagnostics, SourceMap};
+use subscribe::{Condition, Field, FieldId, Format, HeaderId, Kind, Match, NoIncludes, Padding, Rule, Subject};
+use wire::itch::{Body, Message, Price, Side, Symbol};
+
+/// A condition of the rule language over the fields of `examples/market-data/feed.p4`: `kind`, `side`, `stock`, `shares`,
+/// `price`, and whether `add_order`, `trade` or `other` is valid.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    fields: Arc<Fields>,
+    condition: Condition,
+}
+
+/// A text that is no condition: what is wrong with it, and where.
+#[derive(Debug)]
+pub struct NoFilter {
+    /// The findings.
+    pub diagnostics: Diagnostics,
+    /// The text that they are about.
+    pub map: SourceMap,
+}
+
+impl std::fmt::Display for NoFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.diagnostics.render(&self.map, false))
+    }
+}
+
+/// The format, and what stands for what in it.
+#[derive(Debug)]
+struct Fields {
+    format: Format,
+    headers: [HeaderId; 4],
+    fields: [FieldId; 5],
+}
+
+/// The places in [`Fields::headers`].
+const ADD_ORDER: usize = 0;
+const TRADE: usize = 1;
+const OTHER: usize = 2;
+const ORDER: usize = 3;
+/// The places in [`Fields::fields`].
+const KIND: usize = 0;
+const SIDE: usize = 1;
+const STOCK: usize = 2;
+const SHARES: usize = 3;
+const PRICE: usize = 4;
+
+impl Fields {
+    fn new() -> Fields {
+        let mut format = Format::new();
+        // Nobody can write the last: it is valid where the fields of an order are.
+        let headers = ["add_order", "trade", "other", "add_order or trade"]
+            .map(|name| format.header(name).expect("each name is there once"));
+        let text = Kind::Text(Padding::SPACES);
+        let fields = [
+            ("kind", 8, text, Match::Exact),
+            ("side", 8, text, Match::Exact),
+            ("stock", 64, text, Match::Exact),
+            ("shares", 32, Kind::Unsigned, Match::Any),
+            ("price", 32, Kind::Unsigned, Match::Any),
+        ]
+        .map(|(name, width, kind, matching)| {
+            let header = (name != "kind").then_some(headers[ORDER]);
+            let field = Field { name: name.to_owned(), width, kind, matching, header };
+            format.field(field).expect("each name is there once, with a width that its kind has")
+        });
+        format.slots = 0;
+        Fields { format, headers, fields }
+    }
+}
+
+/// What rules see of a message.
+struct View {
+    /// By place in [`Fields::headers`].
+    valid: [bool; 4],
+    /// By place in [`Fields::fields`].
+    values: [u128; 5],
+}
+
+impl View {
+    fn new(message: &Message) -> View {
+        let order = |at, side: Side, stock: Symbol, shares: u32, price: Price| {
+            let mut valid = [false; 4];
+            (valid[at], valid[ORDER]) = (true, true);
+            let side = if side == Side::Buy { b'B' } else { b'S' };
+            let mut values = [0; 5];
+            values[SIDE] = side.into();
+            values[STOCK] = u64::from_be_bytes(stock.0).into();
+            (values[SHARES], values[PRICE]) = (shares.into(), price.0.into());
+            View { valid, values }
+        };
+        let mut view = match &message.body {
+            Body::AddOrder(body) => order(ADD_ORDER, body.side, body.stock, body.shares, body.price),
+            Body::Trade(body) => order(TRADE, body.side, body.stock, body.shares, body.price),
+            _ => {
+                let mut valid = [false; 4];
+                valid[OTHER] = true;
+                View { valid, values: [0; 5] }
+            }
+        };
+        view.values[KIND] = message.body.letter().into();
+        view
+    }
+
+    fn is_valid(&self, fields: &Fields, header: HeaderId) -> bool {
+        fields.headers.iter().zip(self.valid).any(|(known, valid)| *known == header && valid)
+    }
+
+    fn value(&self, fields: &Fields, field: FieldId) -> Option<u128> {
+        let at = fields.fields.iter().position(|known| *known == field)?;
+        (at == KIND || self.valid[ORDER]).then(|| self.values[at])
+    }
+
+    fn holds(&self, fields: &Fields, condition: &Condition) -> bool {
+        match condition {
+            Condition::Always => true,
+            Condition::Never => false,
+            Condition::Valid { header, .. } => self.is_valid(fields, *header),
+            Condition::Test(test) => match test.subject {
+                Subject::Field(field) => self.value(fields, field).is_some_and(|value| test.values.contains(value)),
+                // The format has none of these, so no text speaks of them.
+                Subject::Counter(_) | Subject::Aggregate(_) => false,
+            },
+            Condition::Not(inner) => !self.holds(fields, inner),
+            Condition::All(list) => list.iter().all(|part| self.holds(fields, part)),
+            Condition::Any(list) => list.iter().any(|part| self.holds(fields, part)),
+        }
+    }
+}
+
+impl Filter {
+    /// Reads a condition, such as `stock == "GOOGL" and price > 500000`. Prices are in ten-thousandths of a dollar.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Filter, NoFilter> {
+        // A rule needs something to do. On a line of its own it is in no message about the condition.
+        let (filter, _) = Self::rules("filter", &format!("{text}\n: drop"))?.swap_remove(0);
+        Ok(filter)
+    }
+
+    /// Reads rules: the condition of each, and its ports. `name` is what messages call the text.
+    ///
+    /// # Errors
+    /// What is wrong with them; a text without any, or with aggregates, is wrong too.
+    pub fn rules(name: &str, text: &str) -> Result<Vec<(Filter, Vec<u32>)>, NoFilter> {
+        let fields = Arc::new(Fields::new());
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let rules = subscribe::parse(&mut map, name, text, &fields.format, &mut NoIncludes, &mut diagnostics);
+        for rule in rules.iter().filter(|rule| !rule.aggregates.is_empty()) {
+            let text = "values over several messages are not asked of messages here";
+            diagnostics.push(source::Diagnostic::error("filter", rule.span, text));
+        }
+        if rules.is_empty() && !diagnostics.has_errors() {
+            let text = "a condition is missing; such as: stock == \"GOOGL\"";
+            diagnostics.push(source::Diagnostic::error("filter", source::Span::default(), text));
+        }
+        if diagnostics.has_errors() {
+            return Err(NoFilter { diagnostics, map });
+        }
+        let ports = |rule: &Rule| {
+            let forwards = rule.actions.iter().filter_map(|action| match action {
+                subscribe::Action::Forward(ports) => Some(ports.clone()),
+                _ => None,
+            });
+            forwards.flatten().collect()
+        };
+        Ok(rules
+            .into_iter()
+            .map(|rule| (Filter { fields: fields.clone(), condition: rule.condition.clone() }, ports(&rule)))
+            .collect())
+    }
+
+    /// Whether the subscriber wants a message.
+    pub fn wants(&self, message: &Message) -> bool {
+        View::new(message).holds(&self.fields, &self.condition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Feed, Mix, Spec, Workload};
+    use wire::moldudp64;
+
+    fn messages() -> Vec<Message> {
+        let mut feed = Feed::new(Spec { mix: Mix::BOOK, share: 0.3, ..Workload::Synthetic.spec(4) });
+        let datagrams: Vec<Vec<u8>> = (0..1_000).map(|at| feed.datagram(at)).collect();
+        let of_one = |payload: &Vec<u8>| -> Vec<Message> {
+            let packet = moldudp64::Packet::new_checked(payload).unwrap();
+            packet.messages().map(|bytes| Message::parse(bytes).unwrap()).collect()
+        };
+        datagrams.iter().flat_map(of_one).collect()
+    }
+
+    /// What the same condition says of a message, said in Rust.
+    fn check(text: &str, meant: impl Fn(&Message) -> bool) {
+        let filter = Filter::parse(text).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let messages = messages();
+        let wanted = messages.iter().filter(|message| filter.wants(message)).count();
+        assert!(wanted > 0 && wanted < messages.len(), "{text} wants {wanted}");
+        for message in messages {
+            assert_eq!(filter.wants(&message), meant(&message), "{text}: {message:?}");
+        }
+    }
+
+    #[test]
+    fn filters_mean_what_they_say() {
+        let google = |message: &Message| message.stock() == Some(Symbol(*b"GOOGL   "));
+        let order = |message: &Message| match &message.body {
+            Body::AddOrder(body) => Some((body.side, body.shares, body.price)),
+            Body::Trade(body) => Some((body.side, body.shares, body.price)),
+            _ => None,
+        };
+        check("stock == \"GOOGL\"", google);
+        check("stock != \"GOOGL\"", |message| message.stock().is_some() && !google(message));
+        check("not stock == \"GOOGL\"", |message| !google(message));
+        check("valid(trade) or kind == \"D\"", |message| matches!(message.body.letter(), b'P' | b'D'));
+        check("not valid(other)", |message| order(message).is_some());
+        check("stock == \"GOOGL\" and price > 5000000 and side == \"B\" or shares in 100..200", |message| {
+            order(message).is_some_and(|(side, shares, price)| {
+                google(message) && price > Price(5_000_000) && side == Side::Buy || (100..=200).contains(&shares)
+            })
+        });
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, said) in [("stok == \"GOOGL\"", "`stok`"), ("", "filter"), ("avg(price) > 3", "filter")] {
+            let wrong = Filter::parse(text).err().unwrap_or_else(|| panic!("`{text}` is taken"));
+            assert!(wrong.to_string().contains(said), "{wrong}");
+        }
+    }
+}
