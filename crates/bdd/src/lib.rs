@@ -15,7 +15,7 @@
 //! has two or more), and no test is *implied* by an earlier one of the same field (there is no earlier one). The diagram
 //! of a function is therefore unique for an order of the fields: two functions are equal exactly if their `Ref`s are.
 //!
-//! A binary diagram of comparisons, as in the literature, has one node for each cut; [`Store::binary_nodes`] counts those.
+//! A binary diagram of comparisons, as in the literature, has one node for each cut.
 //!
 //! The store keeps what was made until [`Store::collect`] is told what is still needed. Operations stop with [`Full`]
 //! when a limit is reached, and leave the store as sound as it was. The crate knows no packets, rules or tables.

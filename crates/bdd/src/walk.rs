@@ -57,9 +57,4 @@ impl Store {
         out.sort_by_key(|of| self.level(*of).unwrap_or(u32::MAX));
         out
     }
-
-    /// How many nodes a binary diagram of comparisons has for this function: one for each cut of each node.
-    pub fn binary_nodes(&self, function: Ref) -> usize {
-        self.reachable(function).into_iter().map(|of| self.arms(of).len().saturating_sub(1)).sum()
-    }
 }

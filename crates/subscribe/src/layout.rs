@@ -130,6 +130,11 @@ impl Layout {
 }
 
 impl Key {
+    /// Whether the column is the validity of a header.
+    pub fn is_validity(self) -> bool {
+        matches!(self, Key::Valid(_))
+    }
+
     /// The width of the column, in bits.
     pub fn width(self, format: &Format) -> u32 {
         match self {

@@ -38,8 +38,11 @@
 #![forbid(unsafe_code)]
 
 mod acts;
+mod check;
+mod dot;
 mod emit;
 mod evaluate;
+mod explain;
 mod format;
 mod groups;
 mod layout;
@@ -50,6 +53,7 @@ mod parse;
 mod prefixes;
 mod ranges;
 mod refusal;
+mod report;
 mod rule;
 mod show;
 mod slice;
@@ -60,7 +64,9 @@ mod tables;
 mod value;
 pub mod workload;
 
+pub use check::{Difference, difference};
 pub use evaluate::Message;
+pub use explain::{Decided, Explanation, Verdict};
 pub use format::{
     ActionDeclaration, ActionId, Counter, CounterId, Field, FieldId, Format, FormatError, Header, HeaderId, Kind,
     MAX_WIDTH, Match, NoName, Padding, Parameter, Subject, Window, max_of,
@@ -69,6 +75,7 @@ pub use layout::{Key, Layout, OrderError};
 pub use parse::{Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, parse};
 pub use ranges::Ranges;
 pub use refusal::{Refusal, TooMuch};
+pub use report::Useless;
 pub use rule::{Action, Aggregate, Condition, Function, Operand, Rule, Test, Update, UpdateFunction};
 pub use show::Shown;
 pub use slots::SlotUse;

@@ -93,16 +93,15 @@ impl Refusal {
                     TooMuch::Bytes(limit) => format!("more than {} MB", limit >> 20),
                     TooMuch::Steps => "more work than is allowed".to_owned(),
                 };
-                let message = format!("the diagram of these rules needs {what}");
+                let message = format!(
+                    "the diagram of these rules needs {what}: it stopped when {stopped} of {all} rules were brought together"
+                );
                 let shown: Vec<String> =
                     ranges.iter().take(6).map(|(name, bounds)| format!("`{name}` ({bounds} bounds)")).collect();
-                let mut text = format!("it stopped when {stopped} of {all} rules were brought together");
-                if ranges.len() > 1 {
-                    text += &format!(
-                        "; ranges of several fields cross one another, and each crossing is a part of its own: {}",
-                        shown.join(", ")
-                    );
-                }
+                let why = match ranges.len() {
+                    0 | 1 => String::new(),
+                    _ => format!("ranges of several fields cross one another: {}; ", shown.join(", ")),
+                };
                 let help = match values.is_empty() {
                     true => "test a field for equality in every rule, so that rules fall into groups that do not meet; \
                              or use fewer different bounds, fewer fields with ranges, fewer rules in one switch, or raise the limit"
@@ -113,7 +112,7 @@ impl Refusal {
                         source::names::listed(values.iter().map(String::as_str))
                     ),
                 };
-                Diagnostic::error("rules-too-large", source::Span::default(), message).label(text).help(help)
+                Diagnostic::error("rules-too-large", source::Span::default(), message).help(why + &help)
             }
             Refusal::Slots { rule, slots } => {
                 let message = format!("{} needs another aggregate, and the program has {slots}", rule.label(map));

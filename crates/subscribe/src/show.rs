@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::format::{Format, Subject, Window, max_of};
+use crate::format::{Format, Kind, Match, Subject, Window, max_of};
+use crate::parse::MAX_PARTS;
 use crate::rule::{Action, Aggregate, Condition, Operand, Rule, Test, UpdateFunction};
 use crate::value::show as show_value;
 
@@ -96,28 +97,45 @@ impl fmt::Display for Shown<'_, Test> {
         let width = self.format.width(test.subject);
         let kind = match test.subject {
             Subject::Field(id) => self.format.get(id).kind,
-            _ => crate::format::Kind::Unsigned,
+            _ => Kind::Unsigned,
         };
         let value = |value: u128| show_value(value, kind, width);
         let max = max_of(width);
+        let matching = match test.subject {
+            Subject::Field(id) => self.format.get(id).matching,
+            _ => Match::Any,
+        };
+        let element = |f: &mut fmt::Formatter<'_>, (first, last): (u128, u128)| match first == last {
+            true => f.write_str(&value(first)),
+            false => match prefix(first, last, width) {
+                Some(length) if matching == Match::Lpm || matches!(kind, Kind::Ipv4 | Kind::Ipv6) => {
+                    write!(f, "{}/{length}", value(first))
+                }
+                _ => write!(f, "{}..{}", value(first), value(last)),
+            },
+        };
         let set = |f: &mut fmt::Formatter<'_>, ranges: &[(u128, u128)]| {
             f.write_str("{")?;
-            for (at, (first, last)) in ranges.iter().enumerate() {
-                let comma = if at > 0 { ", " } else { "" };
-                match first == last {
-                    true => write!(f, "{comma}{}", value(*first))?,
-                    false => write!(f, "{comma}{}..{}", value(*first), value(*last))?,
+            let mut comma = "";
+            for range in ranges {
+                let mut rest = Some(*range);
+                while let Some(from) = rest {
+                    let (part, after) = part(from, matching, width);
+                    f.write_str(comma)?;
+                    element(f, part)?;
+                    (rest, comma) = (after, ", ");
                 }
             }
             f.write_str("}")
         };
         let missing = test.values.complement(max);
+        let ordered = matches!(matching, Match::Any | Match::Range) && !matches!(kind, Kind::Ipv4 | Kind::Ipv6);
         match (test.values.list(), missing.list()) {
             ([(first, last)], _) if first == last => write!(f, " == {}", value(*first)),
             (_, [(first, last)]) if first == last => write!(f, " != {}", value(*first)),
-            ([(first, last)], [_]) if *first == 0 => write!(f, " <= {}", value(*last)),
-            ([(first, last)], [_]) if *last == max => write!(f, " >= {}", value(*first)),
-            (values, missing) if values.len() <= missing.len() => {
+            ([(first, last)], [_]) if ordered && *first == 0 => write!(f, " <= {}", value(*last)),
+            ([(first, last)], [_]) if ordered && *last == max => write!(f, " >= {}", value(*first)),
+            (values, missing) if values.len() <= missing.len() && fits(values, matching) => {
                 f.write_str(" in ")?;
                 set(f, values)
             }
@@ -127,6 +145,32 @@ impl fmt::Display for Shown<'_, Test> {
             }
         }
     }
+}
+
+/// Whether a set can be listed: of a field that is matched exactly, only that or its complement is short.
+fn fits(values: &[(u128, u128)], matching: Match) -> bool {
+    matching != Match::Exact || values.iter().all(|(first, last)| last - first <= MAX_PARTS as u128)
+}
+
+/// The length of the prefix that a range is.
+fn prefix(first: u128, last: u128, width: u32) -> Option<u32> {
+    let size = last - first;
+    let is_prefix = size & size.wrapping_add(1) == 0 && first & size == 0;
+    is_prefix.then(|| width - size.count_ones())
+}
+
+/// What a range begins with that a field can be asked at once, and the rest.
+fn part((first, last): (u128, u128), matching: Match, width: u32) -> ((u128, u128), Option<(u128, u128)>) {
+    let end = match matching {
+        Match::Any | Match::Range => last,
+        Match::Exact => first,
+        Match::Lpm => {
+            let ends = (0..width).rev().map(|below| first | max_of(below + 1));
+            let aligned = |end: &u128| *end <= last && prefix(first, *end, width).is_some();
+            ends.chain([first]).find(aligned).unwrap_or(first)
+        }
+    };
+    ((first, end), end.checked_add(1).filter(|next| *next <= last && end < last).map(|next| (next, last)))
 }
 
 impl fmt::Display for Shown<'_, Aggregate> {

@@ -30,7 +30,7 @@ pub struct Stats {
     pub rules: usize,
     /// Nodes of the diagram: one for all that a path asks of a field.
     pub nodes: usize,
-    /// Nodes that it would have as a binary diagram of comparisons.
+    /// Nodes that it has as a binary diagram of comparisons, as [`Subscriptions::dot`] draws it.
     pub binary_nodes: usize,
     /// Different sets of acts, the empty one included if it is reached.
     pub sets: usize,
@@ -87,7 +87,7 @@ impl Subscriptions {
         Stats {
             rules: self.rules().count(),
             nodes: reachable.iter().filter(|function| !function.is_set()).count(),
-            binary_nodes: self.store.binary_nodes(self.emitter.root()),
+            binary_nodes: reachable.iter().map(|function| self.comparisons(*function).0.len()).sum(),
             sets: reachable.iter().filter(|function| function.is_set()).count(),
             kept: self.store.len(),
             states: self.emitter.states(),

@@ -71,6 +71,10 @@ impl Held {
     pub fn slots(&self) -> Vec<u16> {
         self.aggregates.iter().map(|(slot, _, _)| *slot).collect()
     }
+
+    pub fn acts(&self) -> &[u32] {
+        &self.acts
+    }
 }
 
 /// Rules, their diagram, and the tables that a switch has for them. See the crate's page.

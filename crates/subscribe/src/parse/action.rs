@@ -197,7 +197,14 @@ impl<'a> Parser<'a> {
             self.take();
             return update(function, self.operand(counter)?);
         }
-        update(UpdateFunction::Set, self.operand(counter)?)
+        let operand = self.operand(counter)?;
+        if self.is("+") || self.is("-") {
+            let name = &self.format.get_counter(counter).name;
+            let help = format!("write `{name} <- {name} + …`, or two rules");
+            let error = Diagnostic::error("rule-type", self.next.span, "a counter is updated by one number or field");
+            return self.fail(error.help(help));
+        }
+        update(UpdateFunction::Set, operand)
     }
 
     /// The counter that is updated, again.

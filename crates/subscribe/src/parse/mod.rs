@@ -196,6 +196,12 @@ impl<'a> Parser<'a> {
                 name = Some(word.into());
             }
             self.expect(":", "a rule's name ends with `:`")?;
+        } else if self.next.token == Token::Word("rule")
+            && let Token::Sign(word @ ("and" | "or" | "not" | "in")) = *self.peek_second()
+        {
+            self.take();
+            let error = Diagnostic::error("rule-syntax", self.next.span, format!("a rule cannot be called `{word}`"));
+            return self.fail(error.help("write `rule NAME: condition : action`"));
         }
         let condition = self.condition()?;
         self.expect(":", "the actions come behind a `:`")?;

@@ -1,0 +1,211 @@
+//! What people ask of a set of rules: why, what for, how large, whether it is another one.
+
+mod support;
+
+use dice::Dice;
+use source::SourceMap;
+use subscribe::{Layout, Limits, Message, Options, Refusal, Subscriptions, Tables, Useless, difference, workload};
+
+fn with(text: &str, options: Options) -> Subscriptions {
+    let format = support::format();
+    let rules = support::rules(text, &format);
+    let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &rules), options);
+    all.change(&[], rules).expect("it fits");
+    all
+}
+
+fn of(all: &Subscriptions, fields: &[(&str, u128)]) -> Message {
+    let mut message = Message::empty(all.format());
+    for (name, value) in fields {
+        match all.format().subject(name).expect("a field") {
+            subscribe::Subject::Field(id) => message.set(all.format(), id, *value),
+            _ => panic!("{name} is no field"),
+        }
+    }
+    message
+}
+
+#[test]
+fn explanations_name_the_test_that_decided() {
+    let all = with(
+        "rule a: shares == 3 and add_order.price > 5 : fwd(1)\n\
+         rule b: shares == 3 and add_order.price > 9 : fwd(2)\n\
+         rule c: not (trade.price > 1 and port == 2) : to_controller\n\
+         rule d: trade.price > 1 or port == 1 : fwd(4)",
+        Options::default(),
+    );
+    let message = of(&all, &[("shares", 3), ("add_order.price", 7)]);
+    let explained = all.explain(&message, 10);
+    assert_eq!(all.shown(&explained.delivery), "fwd(1); to_controller");
+    let said = |verdict: &subscribe::Verdict| {
+        let name = all.rule(verdict.rule).and_then(|rule| rule.name.clone()).unwrap_or_default();
+        let because: Vec<String> =
+            verdict.because.iter().map(|decided| format!("{} saw {}", decided.test, decided.saw)).collect();
+        format!("{name}: {}", because.join(", "))
+    };
+    let matching: Vec<String> = explained.matching.iter().map(said).collect();
+    assert_eq!(
+        matching,
+        [
+            "a: add_order.shares == 3 saw 3, add_order.price >= 6 saw 7",
+            "c: not (trade.price >= 2) saw `trade` is not valid"
+        ]
+    );
+    let others: Vec<String> = explained.others.iter().map(said).collect();
+    assert_eq!(
+        others,
+        ["b: add_order.price >= 10 saw 7", "d: trade.price >= 2 saw `trade` is not valid, meta.port == 1 saw 0"]
+    );
+}
+
+#[test]
+fn useless_rules_are_found_with_the_reason() {
+    let mut all = with(
+        "rule never: shares == 3 and add_order.price > 1 and shares > 5 : fwd(1)\n\
+         rule nots: not (shares < 4 or shares > 2) and valid(add_order) : fwd(1)\n\
+         rule empty: shares < 0 : fwd(1)\n\
+         rule wide: add_order.price > 5 : fwd(2)\n\
+         rule narrow: add_order.price > 7 : fwd(2)\n\
+         rule other: add_order.price > 7 : fwd(3)\n\
+         rule long: trade.isValid() and not (trade.price > 3 or port == 1) and (port == 1 or trade.price > 8) : fwd(1)",
+        Options::default(),
+    );
+    let name = |id: subscribe::RuleId| all.rule(id).and_then(|rule| rule.name.clone()).unwrap_or_default().to_string();
+    let never: Vec<(String, usize)> = all
+        .never()
+        .into_iter()
+        .map(|useless| match useless {
+            Useless::Never { rule, because } => (name(rule), because.len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [("never", 2), ("nots", 2), ("empty", 1), ("long", 0)];
+    assert_eq!(never, expected.map(|(name, spans)| (name.to_owned(), spans)));
+    let shown = all.never()[0].diagnostic(&all, &SourceMap::new()).expect("the rule is there");
+    assert_eq!(shown.message, "rule `never` never matches");
+    let covered = all.covered(1000).expect("no limits");
+    let covered: Vec<(String, String)> = covered
+        .into_iter()
+        .map(|useless| match useless {
+            Useless::Covered { rule, by } => {
+                let name = |id| all.rule(id).and_then(|rule| rule.name.clone()).unwrap_or_default().to_string();
+                (name(rule), name(by))
+            }
+            other => panic!("{other:?}"),
+        })
+        .filter(|(rule, _)| ["wide", "narrow", "other"].contains(&&**rule))
+        .collect();
+    assert_eq!(covered, [("narrow".to_owned(), "wide".to_owned())]);
+}
+
+#[test]
+fn tables_are_compared_as_functions() {
+    let mut dice = Dice::new(31);
+    let format = support::format();
+    let mut different = 0;
+    for _ in 0..60 {
+        let text: Vec<String> = (0..5).map(|_| support::plain_rule(&mut dice)).collect();
+        let rules = support::rules(&text.join("\n"), &format);
+        let layout = Layout::sensible(&format, &[]);
+        let tables: Vec<Tables> = support::targets()
+            .into_iter()
+            .map(|options| {
+                let mut all = Subscriptions::new(format.clone(), layout.clone(), options);
+                // In another order, states get other numbers.
+                let mut rules = rules.clone();
+                rules.rotate_left(dice.below(5) as usize);
+                rules.into_iter().for_each(|rule| drop(all.change(&[], vec![rule]).expect("it fits")));
+                all.tables()
+            })
+            .collect();
+        for other in &tables {
+            let same = difference(&tables[0], other, &format, &layout, Limits::default()).expect("small");
+            assert_eq!(same, None, "{}", text.join("\n"));
+        }
+        // One entry less, or one that leads elsewhere, is noticed; the message proves it.
+        let mut broken = tables[0].clone();
+        if broken.entries.is_empty() {
+            continue;
+        }
+        let at = dice.below(broken.entries.len() as u64) as usize;
+        if dice.percent(50) {
+            broken.entries.remove(at);
+        } else {
+            broken.entries[at].next = broken.entries[0].next;
+        }
+        let found = difference(&tables[0], &broken, &format, &layout, Limits::default()).expect("small");
+        if let Some(found) = found {
+            let run = |tables: &Tables| {
+                let mut delivery = tables.run(&format, &layout, &found.message);
+                delivery.group = None;
+                delivery
+            };
+            assert_eq!((run(&tables[0]), run(&broken)), (found.first.clone(), found.second.clone()));
+            assert_ne!(found.first, found.second);
+            different += 1;
+        }
+    }
+    assert!(different > 30, "broken tables differ: {different}");
+}
+
+#[test]
+fn sets_that_grow_too_large_are_refused_and_nothing_changes() {
+    let of = workload::ranges(1, 2000, 10);
+    let rules = support::rules(&of.text, &of.format);
+    let limits = Limits { nodes: 100_000, ..Limits::default() };
+    let mut all = Subscriptions::new(
+        of.format.clone(),
+        Layout::sensible(&of.format, &[]),
+        Options { limits, ..Options::default() },
+    );
+    all.change(&[], rules[..10].to_vec()).expect("ten are few");
+    let before = (all.tables(), all.stats().rules);
+    let refusal = all.change(&[subscribe::RuleId(3)], rules[10..].to_vec()).expect_err("2000 are many");
+    let text = refusal.diagnostic(&SourceMap::new()).render(&SourceMap::new(), false);
+    for part in ["needs more than 100000 nodes", "test a field for equality"] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    assert!(matches!(refusal, Refusal::TooLarge { ranges, .. } if ranges.len() == 3 && ranges[0].1 > 1000));
+    assert_eq!((all.tables(), all.stats().rules), before);
+    all.change(&[], rules[10..20].to_vec()).expect("twenty are few too");
+}
+
+#[test]
+fn other_refusals_name_the_rules_and_change_nothing() {
+    let mut all = with("rule one: shares == 3 : mark(1)", Options::default());
+    let format = all.format().clone();
+    let add = |all: &mut Subscriptions, text: &str| all.change(&[], support::rules(text, &format));
+    add(&mut all, "rule apart: shares == 4 : mark(2)").expect("they exclude each other");
+    let refusal =
+        add(&mut all, "rule two: add_order.price > 3 : mark(1); fwd(1)\nrule three: trade.price == 3 : mark(3)");
+    let refusal = refusal.expect_err("a message may be both");
+    match &refusal {
+        Refusal::Conflict { action, rules } => {
+            assert_eq!((action.as_str(), rules.len()), ("mark", 2));
+            assert!(rules.iter().all(|rule| rule.name.as_deref() != Some("apart")) || rules.len() == 2);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(all.rules().count(), 2);
+    let rules: Vec<String> =
+        (0..65).map(|at| format!("count() > 1 and add_order.price > {at} : fwd(1)")).take(31).collect();
+    add(&mut all, &rules.join("\n")).expect("31 slots of 64");
+    let more: Vec<String> =
+        (0..40).map(|at| format!("count() > 1 and add_order.price < {} : fwd(1)", at % 31 + 1)).collect();
+    let more = more.join("\n")
+        + "\nsum(shares) > 1 and dst == 3 : fwd(2)\nsum(shares) > 1 and dst == 4 : fwd(2)\n\
+                                  sum(shares) > 1 and dst == 5 : fwd(2)";
+    assert!(matches!(add(&mut all, &more), Err(Refusal::Slots { slots: 64, .. })));
+    assert_eq!((all.rules().count(), all.slots().len()), (33, 31));
+}
+
+#[test]
+fn pictures_have_every_node_once() {
+    let all = with("shares == 3 and add_order.price > 5 : fwd(1)\nstock == A : fwd(2)", Options::default());
+    let dot = all.dot(1000).expect("it is small");
+    let stats = all.stats();
+    assert_eq!(dot.matches("[label=").count(), stats.binary_nodes, "{dot}");
+    assert_eq!(dot.matches("shape=box").count(), stats.sets, "{dot}");
+    assert!(dot.contains("== \\\"A\\\"") && dot.contains("fwd(1, 2)"), "{dot}");
+    assert_eq!(all.dot(3), None);
+}
