@@ -4,6 +4,12 @@
 //! each combination of masks, asks them in the order of the best priority that they have, and stops when none can have
 //! a better rule. It is written with the same care: packed keys, hashbrown, a fast hash. Of two variants the better
 //! counts, set by set: tuples of all five fields, and tuples of the two prefixes with chains of rules behind them.
+//!
+//! ```text
+//! cargo bench -p tables --bench classifier [-- [acl] [fw] [ipc] [1000] [10000] [100000] [alone] [tuples]]
+//! ```
+//!
+//! `alone` leaves the baselines out, which take most of the time; `tuples` lists the merged tuples.
 
 mod support;
 
@@ -105,11 +111,22 @@ fn main() {
         "ns/insert",
         "Mpps"
     );
-    for (name, family) in [("acl", Family::Acl), ("fw", Family::Fw), ("ipc", Family::Ipc)] {
-        for count in [1_000, 10_000, 100_000] {
-            measure(name, family, count, &layout);
+    let asked = |of: &[String]| -> Vec<String> {
+        let some: Vec<_> = of.iter().filter(|one| is_asked(one)).cloned().collect();
+        if some.is_empty() { of.to_vec() } else { some }
+    };
+    let families = [("acl", Family::Acl), ("fw", Family::Fw), ("ipc", Family::Ipc)];
+    let names = asked(&families.map(|(name, _)| name.to_owned()));
+    let counts = asked(&["1000", "10000", "100000"].map(str::to_owned));
+    for (name, family) in families.into_iter().filter(|(name, _)| names.iter().any(|asked| asked == name)) {
+        for count in &counts {
+            measure(name, family, count.parse().expect("it is one of three numbers"), &layout);
         }
     }
+}
+
+fn is_asked(word: &str) -> bool {
+    std::env::args().any(|argument| argument == word)
 }
 
 fn measure(name: &str, family: Family, count: usize, layout: &Layout) {
@@ -160,7 +177,13 @@ fn measure(name: &str, family: Family, count: usize, layout: &Layout) {
             }),
         ),
     ];
-    let times = compare(headers.len(), &mut ways);
+    if is_asked("alone") {
+        ways.drain(..2);
+    }
+    let mut times = compare(headers.len(), &mut ways);
+    if times.len() == 2 {
+        times.splice(0..0, [f64::NAN; 2]);
+    }
     let ratio = times[0].min(times[1]) / times[3];
     println!(
         "{name:<9}{:>8} {:>9.0}{:>9.0} {:>9.0}{:>9.0} {ratio:>6.1}x | {:>7}{:>7}{:>9}{insert_ns:>9}{:>8.1}",
@@ -174,7 +197,7 @@ fn measure(name: &str, family: Family, count: usize, layout: &Layout) {
         merge.memory_bytes() / rules.len(),
         1e3 / times[3],
     );
-    if std::env::args().any(|argument| argument == "tuples") {
+    if is_asked("tuples") {
         for (mask, len) in merge.tuples() {
             println!("    {:016x} {:016x} {len}", mask[0], mask[1]);
         }

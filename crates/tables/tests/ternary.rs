@@ -124,9 +124,10 @@ fn check(
 }
 
 type Make = fn(&Layout) -> Box<dyn Classifier>;
-const METHODS: [(&str, Make); 3] = [
+const METHODS: [(&str, Make); 4] = [
     ("scan", |layout| Box::new(SmallScan::new(layout.words()))),
-    ("merge", |layout| Box::new(TupleMerge::new(layout))),
+    ("merge, one by one", |layout| Box::new(TupleMerge::new(layout))),
+    ("merge, batches together", |layout| Box::new(TupleMerge::new(layout).with_near_words(0))),
     ("ternary", |layout| Box::new(Ternary::new(layout))),
 ];
 
@@ -218,7 +219,7 @@ fn hostile_rule_sets_stay_correct() {
     ];
     for (name, make) in sets {
         let mut dice = Dice::new(7);
-        let mut table = TupleMerge::new(&layout);
+        let mut table = TupleMerge::new(&layout).with_near_words(0);
         let mut rules: Vec<Rule> = Vec::new();
         for handle in 0..1500u32 {
             let values = make(&mut dice, handle.into());

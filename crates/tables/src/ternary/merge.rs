@@ -20,10 +20,11 @@
 use smallvec::SmallVec;
 
 use super::Classifier;
+use super::grid::{GRIDS, relax};
 use super::rules::{NONE, Rank, Rules};
 use super::tuple::Tuple;
-use crate::layout::{Field, Layout};
-use crate::pattern::{Pattern, Words};
+use crate::layout::Layout;
+use crate::pattern::Pattern;
 use crate::prefetch::prefetch;
 use crate::simd::{Level, level};
 use crate::{BATCH, MISS, PackedLookup, for_words};
@@ -34,6 +35,23 @@ pub const TUPLES_MOST: usize = 256;
 /// key pays for a tuple, but few for a chain, so finer tuples, which hold fewer rules, have to save more.
 const CHAIN_MOST: [usize; GRIDS] = [8, 16, 48];
 
+/// Rules of fewer words are in near caches, where the processor looks ahead well enough by itself: measured, keys are
+/// looked up faster one by one then, by a tenth to a third, and slower by a sixth at three times as many.
+const NEAR_WORDS: usize = 1 << 18;
+/// After how many tuples a batch is looked through for keys that can find nothing better any more.
+const REVIEW: usize = 4;
+/// So few keys are looked up one by one to the end: the work for a batch would be mostly for keys that are done.
+const FEW: u32 = 6;
+
+/// The places of the ones in a word.
+fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (at < BATCH).then_some(at)
+    })
+}
+
 /// A classifier for many rules.
 #[derive(Clone, Debug)]
 pub struct TupleMerge {
@@ -42,12 +60,27 @@ pub struct TupleMerge {
     /// The best first.
     tuples: Vec<Tuple>,
     level: Level,
+    near_words: usize,
 }
 
 impl TupleMerge {
     /// An empty classifier.
     pub fn new(layout: &Layout) -> Self {
-        TupleMerge { layout: layout.clone(), rules: Rules::new(layout.words()), tuples: Vec::new(), level: level() }
+        TupleMerge {
+            layout: layout.clone(),
+            rules: Rules::new(layout.words()),
+            tuples: Vec::new(),
+            level: level(),
+            near_words: NEAR_WORDS,
+        }
+    }
+
+    /// Looks batches up together as soon as rules take so many words (default: 2 MiB of them, the size of a second-level
+    /// cache). A rule takes two for each word of its key, and four.
+    #[must_use]
+    pub fn with_near_words(mut self, words: usize) -> Self {
+        self.near_words = words;
+        self
     }
 
     /// The masks of the tuples in the order in which they are asked, with the number of rules in each.
@@ -55,20 +88,25 @@ impl TupleMerge {
         self.tuples.iter().map(|tuple| (&tuple.mask[..], tuple.len))
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
-        let mut best = Rank::default();
-        let mut found = NONE;
-        for tuple in &self.tuples {
-            if found != NONE && best > tuple.best {
+        let (mut found, mut best) = (NONE, Rank::default());
+        self.search::<N>(&self.tuples, key, &mut found, &mut best);
+        (found != NONE).then(|| self.rules.handle::<N>(found))
+    }
+
+    /// Looks for a rule in tuples that wins over what was found.
+    #[inline(always)]
+    fn search<const N: usize>(&self, tuples: &[Tuple], key: &[u64], found: &mut u32, best: &mut Rank) {
+        for tuple in tuples {
+            if *found != NONE && *best > tuple.best {
                 break;
             }
             let hash = tuple.hash::<N>(key);
             if tuple.may_have(hash) {
-                self.walk::<N>(tuple.head(hash), key, &mut found, &mut best);
+                self.walk::<N>(tuple.head(hash), key, found, best);
             }
         }
-        (found != NONE).then(|| self.rules.handle::<N>(found))
     }
 
     /// For each tuple: hashes and filters of all keys that it can still serve better, then the slots of those that
@@ -91,57 +129,48 @@ impl TupleMerge {
     #[inline(always)]
     fn lookup_chunk<const N: usize>(&self, keys: &[u64], columns: &[[u64; BATCH]], found: &mut [u32]) {
         let words = if N == 0 { self.rules.words() } else { N };
-        let key = |at: u8| &keys[usize::from(at) * words..][..words];
+        let key = |at: usize| &keys[at * words..][..words];
         let mut best = [Rank::default(); BATCH];
-        let mut active = [0u8; BATCH];
+        let mut rules = [NONE; BATCH];
         let mut hashes = [0u64; BATCH];
-        let mut passing = [0u8; BATCH];
         let mut chains = [(NONE, 0u8); BATCH];
-        let mut count = found.len();
-        for (at, active) in active.iter_mut().enumerate() {
-            *active = at as u8;
-        }
-        found.fill(NONE);
-        for tuple in &self.tuples {
+        // A bit for each key that may find something better still.
+        let mut open = u32::MAX >> (BATCH - found.len());
+        for (number, tuple) in self.tuples.iter().enumerate() {
+            if number % REVIEW == 0 {
+                for at in ones(open) {
+                    let is_settled = rules[at] != NONE && best[at] > tuple.best;
+                    open &= !(u32::from(is_settled) << at);
+                }
+                if open.count_ones() <= FEW {
+                    for at in ones(open) {
+                        self.search::<N>(&self.tuples[number..], key(at), &mut rules[at], &mut best[at]);
+                    }
+                    break;
+                }
+            }
             tuple.hash_batch::<N>(columns, &mut hashes);
-            let mut kept = 0;
-            let mut pass = 0;
-            for place in 0..count {
-                let at = active[place];
-                let index = usize::from(at) % BATCH;
-                active[kept] = at;
-                let useful = best[index].priority <= tuple.best.priority;
-                kept += usize::from(useful);
-                passing[pass] = at;
-                pass += usize::from(useful & tuple.may_have(hashes[index]));
-            }
-            count = kept;
-            if count == 0 {
-                break;
-            }
-            if pass == 0 {
-                continue;
-            }
-            for at in &passing[..pass] {
-                tuple.prefetch_slot(hashes[usize::from(*at) % BATCH]);
+            let passing = tuple.may_have_each(&hashes) & open;
+            for at in ones(passing) {
+                tuple.prefetch_slot(hashes[at]);
             }
             let mut heads = 0;
-            for at in &passing[..pass] {
-                let head = tuple.head(hashes[usize::from(*at) % BATCH]);
+            for at in ones(passing) {
+                let head = tuple.head(hashes[at]);
                 if head != NONE {
                     let (records, first) = self.rules.place::<N>(head);
                     prefetch(records, first);
-                    chains[heads] = (head, *at);
+                    chains[heads % BATCH] = (head, at as u8);
                     heads += 1;
                 }
             }
-            for (head, at) in &chains[..heads] {
-                let index = usize::from(*at) % BATCH;
-                self.walk::<N>(*head, key(*at), &mut found[index], &mut best[index]);
+            for (head, at) in &chains[..heads.min(BATCH)] {
+                let at = usize::from(*at) % BATCH;
+                self.walk::<N>(*head, key(at), &mut rules[at], &mut best[at]);
             }
         }
-        for found in found.iter_mut() {
-            *found = if *found == NONE { MISS } else { self.rules.handle::<N>(*found) };
+        for (found, rule) in found.iter_mut().zip(rules) {
+            *found = if rule == NONE { MISS } else { self.rules.handle::<N>(rule) };
         }
     }
 
@@ -176,6 +205,13 @@ impl TupleMerge {
     }
 
     fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        if self.rules.record_words() < self.near_words {
+            let words = self.rules.words();
+            for (at, found) in found.iter_mut().enumerate() {
+                *found = self.lookup_in::<N>(&keys[at * words..][..words]).unwrap_or(MISS);
+            }
+            return;
+        }
         match self.level {
             Level::Baseline => self.lookup_chunks::<N>(keys, found),
             // SAFETY: `level` found every feature that the function is compiled for.
@@ -236,78 +272,6 @@ impl TupleMerge {
         let tuple = self.tuples.remove(at);
         let place = self.tuples.partition_point(|other| other.best > tuple.best);
         self.tuples.insert(place, tuple);
-    }
-}
-
-/// How many masks are tried for a new tuple, from coarse to the rule's own.
-const GRIDS: usize = 3;
-
-/// A rule's mask cut down for a tuple: prefixes to steps of a grid. Masks that are no prefixes stay, since those who
-/// write them mostly use one of them for many rules.
-fn relax(layout: &Layout, mask: &[u64], grid: usize) -> Words {
-    let mut relaxed: Words = mask.into();
-    if grid + 1 == GRIDS {
-        return relaxed;
-    }
-    let lengths: SmallVec<[Option<u32>; 8]> = layout.fields().iter().map(|field| prefix_length(field, mask)).collect();
-    let shares = layout.fields().iter().zip(&lengths).filter(|(field, _)| field.width > NARROW);
-    let longest = shares.filter_map(|(field, length)| Some(share(field.width, (*length)?))).max().unwrap_or(0);
-    for (field, length) in layout.fields().iter().zip(lengths) {
-        if let Some(length) = length {
-            keep_prefix(field, &mut relaxed, cut(field.width, length, longest, grid));
-        }
-    }
-    relaxed
-}
-
-/// Fields of up to this many bits are in a tuple as a whole or not at all.
-const NARROW: u32 = 16;
-
-/// How much of a field a prefix fixes, in 64ths.
-fn share(width: u32, length: u32) -> u32 {
-    length * 64 / width.max(1)
-}
-
-/// The length that a prefix has in a tuple, given the longest share among the rule's.
-fn cut(width: u32, length: u32, longest: u32, grid: usize) -> u32 {
-    if width <= NARROW {
-        return if length == width { width } else { 0 };
-    }
-    if grid > 0 {
-        let step = width / 8;
-        return length / step * step;
-    }
-    // Beside a long prefix a short one tells little apart.
-    if share(width, length) + 32 <= longest {
-        return 0;
-    }
-    let step = width / 4;
-    (length / step * step).min(step * 3)
-}
-
-/// How many of a field's first bits are in a mask, if no others are.
-fn prefix_length(field: &Field, mask: &[u64]) -> Option<u32> {
-    let mut length = 0;
-    let mut ended = false;
-    for part in (0..field.words()).rev() {
-        let bits = field.ones(part).count_ones();
-        let word = (mask[field.word + part] >> field.shift & field.ones(part)) << (64 - bits);
-        let ones = word.leading_ones();
-        if word.count_ones() != ones || (ended && ones > 0) {
-            return None;
-        }
-        length += ones;
-        ended |= ones < bits;
-    }
-    Some(length)
-}
-
-/// Takes a field's bits behind a prefix out of a mask.
-fn keep_prefix(field: &Field, mask: &mut [u64], length: u32) {
-    let spare = field.width - length;
-    for part in 0..field.words() {
-        let out = spare.saturating_sub(64 * part as u32).min(64);
-        mask[field.word + part] &= !((crate::layout::low_ones(out) & field.ones(part)) << field.shift);
     }
 }
 
@@ -372,29 +336,7 @@ impl Classifier for TupleMerge {
 mod tests {
     use super::*;
     use crate::classbench::{self, Family};
-    use crate::{FieldKind, SmallScan};
-
-    #[test]
-    fn masks_are_cut_to_steps() {
-        let layout = Layout::new([(32, FieldKind::Prefix), (16, FieldKind::Range), (100, FieldKind::Masked)]);
-        let relaxed = |masks: [u128; 3], grid| {
-            let mut mask = vec![0; layout.words()];
-            for (field, value) in masks.into_iter().enumerate() {
-                layout.put(&mut mask, field, &[value as u64, (value >> 64) as u64]);
-            }
-            relax(&layout, &mask, grid).to_vec()
-        };
-        let all = (1u128 << 100) - 1;
-        // Full, nearly full and gapped masks; then what each grid leaves.
-        assert_eq!(
-            relaxed([0xffff_ffff, 0xffff, all], 0),
-            [0xffff_ff00 | 0xffff << 32, all as u64 & !0 << 25, all as u64 >> 28]
-        );
-        assert_eq!(relaxed([0xffff_f800, 0xfff0, 0xff], 0), [0xffff_0000, 0xff, 0]);
-        assert_eq!(relaxed([0xffff_f800, 0xfff0, 0xff], 1), [0xffff_f000, 0xff, 0]);
-        assert_eq!(relaxed([0xffff_f800, 0xfff0, 0xff], 2), [0xffff_f800 | 0xfff0 << 32, 0xff, 0]);
-        assert_eq!(relaxed([0xff00_00ff, 0, 0], 0), [0xff00_00ff, 0, 0]);
-    }
+    use crate::SmallScan;
 
     /// What the code is compiled for must not change what it says.
     #[test]
@@ -410,7 +352,7 @@ mod tests {
         let rules = classbench::rules(Family::Ipc, 2000, 3);
         let mut keys: Vec<u64> = Vec::new();
         classbench::headers(&rules, 1001, 4).iter().for_each(|header| keys.extend(header.key()));
-        let mut merge = TupleMerge::new(&layout);
+        let mut merge = TupleMerge::new(&layout).with_near_words(0);
         let mut scan = SmallScan::new(2);
         for (rule, handle) in rules.iter().zip(0u32..) {
             merge.insert(&rule.pattern(&layout), u64::from(9999 - handle), handle);

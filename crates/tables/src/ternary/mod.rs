@@ -7,6 +7,7 @@
 //! was inserted first. A rule is named by its pattern and priority: the same pattern may be there with several
 //! priorities.
 
+mod grid;
 mod merge;
 mod rules;
 mod scan;

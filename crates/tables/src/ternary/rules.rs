@@ -93,6 +93,12 @@ impl Rules {
         (&self.records, rule as usize * (2 * self.count::<N>() + REST))
     }
 
+    /// The words that all rules take, ranges left out.
+    #[inline(always)]
+    pub(super) fn record_words(&self) -> usize {
+        self.records.len()
+    }
+
     pub(super) fn add(&mut self, pattern: &Pattern, priority: u64, handle: u32) -> u32 {
         let stride = 2 * self.words + REST;
         let rule = self.free.pop().unwrap_or_else(|| {

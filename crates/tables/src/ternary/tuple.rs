@@ -83,6 +83,19 @@ impl Tuple {
         self.filter[bit / 64] >> (bit % 64) & 1 != 0
     }
 
+    /// A bit for each hash that the filter lets pass.
+    #[inline(always)]
+    pub(super) fn may_have_each(&self, hashes: &[u64; BATCH]) -> u32 {
+        let filter = &self.filter[..];
+        let mask = filter.len() * 64 - 1;
+        let mut passing = 0;
+        for (at, hash) in hashes.iter().enumerate() {
+            let bit = (hash >> 32) as usize & mask;
+            passing |= ((filter[bit / 64] >> (bit % 64)) as u32 & 1) << at;
+        }
+        passing
+    }
+
     #[inline(always)]
     fn first_slot(&self, hash: u64) -> usize {
         (hash >> (64 - self.slots.len().trailing_zeros())) as usize
