@@ -1,6 +1,6 @@
 //! The door of the listener: so many connections at once, and no more.
 
-use std::io::{Error, IoSlice};
+use std::io::{Error, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,19 +10,28 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Sleep;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
+
+/// Bytes that a client of HTTP/2 begins with, its preface. Who has sent so many has spoken, and who speaks HTTP/2 is asked
+/// for signs of life from then on.
+const PREFACE_BYTES: usize = 24;
 
 /// A connection, which has its place until it is dropped.
 pub(crate) struct Guest {
     stream: TcpStream,
+    /// While it has not spoken: how many bytes are missing, and how long it may take.
+    silent: Option<(usize, Pin<Box<Sleep>>)>,
     _place: OwnedSemaphorePermit,
 }
 
-/// Lets up to `places` connections in at once. Others are closed at once, so that their clients know, and counted.
+/// Lets up to `places` connections in at once. Others are closed at once, so that their clients know, and counted. Those
+/// that have not spoken when `patience` ends are closed as well.
 pub(crate) fn open(
     listener: TcpListener,
     places: usize,
+    patience: Duration,
     refused: Arc<AtomicU64>,
 ) -> ReceiverStream<Result<Guest, Error>> {
     /// Connections that are accepted and not yet served.
@@ -43,7 +52,8 @@ pub(crate) fn open(
             };
             // Answers are small and waited for; should this fail, they only come later.
             let _ = stream.set_nodelay(true);
-            if guests.send(Ok(Guest { stream, _place: place })).await.is_err() {
+            let silent = Some((PREFACE_BYTES, Box::pin(tokio::time::sleep(patience))));
+            if guests.send(Ok(Guest { stream, silent, _place: place })).await.is_err() {
                 return;
             }
         }
@@ -61,7 +71,19 @@ impl Connected for Guest {
 
 impl AsyncRead for Guest {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<(), Error>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if let Some((missing, time)) = &mut self.silent {
+            let came = buffer.filled().len() - before;
+            if came >= *missing {
+                self.silent = None;
+            } else if time.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(ErrorKind::TimedOut.into()));
+            } else {
+                *missing -= came;
+            }
+        }
+        read
     }
 }
 

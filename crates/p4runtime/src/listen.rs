@@ -147,7 +147,9 @@ fn serve(
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .http2_adaptive_window(Some(true));
     if let Some(tls) = tls {
-        let mut config = ServerTlsConfig::new().identity(Identity::from_pem(tls.certificate, tls.key));
+        let mut config = ServerTlsConfig::new()
+            .identity(Identity::from_pem(tls.certificate, tls.key))
+            .timeout(server.settings().patience);
         if let Some(authority) = tls.client_authority {
             config = config.client_ca_root(Certificate::from_pem(authority));
         }
@@ -168,7 +170,7 @@ fn serve(
         }
         None => None,
     };
-    let max_connections = server.settings().max_connections;
+    let (max_connections, patience) = (server.settings().max_connections, server.settings().patience);
     let hub = Arc::new(Hub::new(server, plane, keeper));
     let (stop, stopped) = oneshot::channel();
     let shared = hub.clone();
@@ -180,7 +182,7 @@ fn serve(
             .max_encoding_message_size(usize::MAX);
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = crate::door::open(listener, max_connections, turned_away);
+            let incoming = crate::door::open(listener, max_connections, patience, turned_away);
             tokio::spawn(shared.run_notifications(notified));
             tokio::select! {
                 _ = builder.serve_with_incoming(service, incoming) => {}

@@ -121,11 +121,21 @@ impl Hub {
     async fn run_stream(self: Arc<Self>, stream: StreamId, mut requests: tonic::Streaming<v1::StreamMessageRequest>) {
         let queue = self.queues().get(&stream).cloned();
         let Some(queue) = queue else { return };
+        // Those who say nothing would keep others from their places.
+        let patience = tokio::time::sleep(self.server().settings().patience);
+        tokio::pin!(patience);
+        let mut has_spoken = false;
         loop {
             let message = tokio::select! {
                 message = requests.message() => message,
                 () = queue.closed() => break,
+                () = &mut patience, if !has_spoken => {
+                    let silent = Refusal::new(Code::DeadlineExceeded, "the stream has not said who it is");
+                    let _ = queue.try_send(Err(silent.into()));
+                    break;
+                }
             };
+            has_spoken = true;
             let Ok(Some(message)) = message else { break };
             let mut outbox = Outbox::new();
             let handled = self.server().stream_message(stream, message, &mut outbox);
@@ -390,7 +400,8 @@ impl P4Runtime for Service {
         &self,
         request: Request<tonic::Streaming<v1::StreamMessageRequest>>,
     ) -> Answer<Self::StreamChannelStream> {
-        let stream = self.0.server().open_stream()?;
+        let peer = request.remote_addr().map(|address| address.ip());
+        let stream = self.0.server().open_stream(peer)?;
         let (queue, messages) = mpsc::channel(QUEUE);
         self.0.queues().insert(stream, queue);
         tokio::spawn(self.0.clone().run_stream(stream, request.into_inner()));

@@ -12,6 +12,7 @@ pub enum Code {
     Ok = 0,
     Unknown = 2,
     InvalidArgument = 3,
+    DeadlineExceeded = 4,
     NotFound = 5,
     AlreadyExists = 6,
     PermissionDenied = 7,

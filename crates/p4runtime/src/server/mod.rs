@@ -4,7 +4,9 @@ pub(crate) mod compiled;
 mod config;
 mod told;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
 
 use constraints::References;
 use p4runtime_proto::v1;
@@ -44,15 +46,28 @@ pub struct Settings {
     pub max_batch: usize,
     /// Streams of one role.
     pub max_streams_a_role: usize,
+    /// Streams from one address.
+    pub max_streams_a_peer: usize,
     /// Connections of all clients together.
     pub max_connections: usize,
+    /// How long a connection may take until it speaks HTTP/2, and a stream until it says who it is.
+    pub patience: Duration,
 }
 
 impl Settings {
     /// Device 1 with these ports.
     pub fn new(ports: impl IntoIterator<Item = u32>, cpu_port: Option<u32>) -> Settings {
         let ports = ports.into_iter().chain(cpu_port).collect();
-        Settings { device_id: 1, ports, cpu_port, max_batch: 1 << 20, max_streams_a_role: 16, max_connections: 256 }
+        Settings {
+            device_id: 1,
+            ports,
+            cpu_port,
+            max_batch: 1 << 20,
+            max_streams_a_role: 16,
+            max_streams_a_peer: 64,
+            max_connections: 256,
+            patience: Duration::from_secs(20),
+        }
     }
 }
 
@@ -101,7 +116,8 @@ pub struct Server {
     /// What is to be kept of what was done lately, if anybody keeps it.
     changes: Option<Changes>,
     last_stream: u64,
-    open_streams: usize,
+    /// Streams that are open, and where they come from, as far as that is known.
+    open_streams: BTreeMap<StreamId, Option<IpAddr>>,
 }
 
 impl Server {
@@ -115,7 +131,7 @@ impl Server {
             digests: Digests::default(),
             changes: None,
             last_stream: 0,
-            open_streams: 0,
+            open_streams: BTreeMap::new(),
         }
     }
 
@@ -173,25 +189,33 @@ impl Server {
 
     // ── Streams ──
 
-    /// A stream was opened.
+    /// A stream was opened, from this address if it is known.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there are too many.
-    pub fn open_stream(&mut self) -> Result<StreamId, Status> {
+    pub fn open_stream(&mut self, peer: Option<IpAddr>) -> Result<StreamId, Status> {
         /// Streams at most, over all roles.
         const MAX_STREAMS: usize = 256;
-        if self.open_streams >= MAX_STREAMS {
-            let message = format!("there are {MAX_STREAMS} streams, and may be no more");
-            return Err(Refusal::new(Code::ResourceExhausted, message).into());
+        let exhausted = |message: String| Err(Refusal::new(Code::ResourceExhausted, message).into());
+        if self.open_streams.len() >= MAX_STREAMS {
+            return exhausted(format!("there are {MAX_STREAMS} streams, and may be no more"));
         }
-        self.open_streams += 1;
+        if let Some(peer) = peer
+            && self.open_streams.values().filter(|other| **other == Some(peer)).count()
+                >= self.settings.max_streams_a_peer
+        {
+            let most = self.settings.max_streams_a_peer;
+            return exhausted(format!("{peer} has {most} streams, and may have no more"));
+        }
         self.last_stream += 1;
-        Ok(StreamId(self.last_stream))
+        let stream = StreamId(self.last_stream);
+        self.open_streams.insert(stream, peer);
+        Ok(stream)
     }
 
     /// A stream ended.
     pub fn close_stream(&mut self, stream: StreamId, outbox: &mut Outbox) {
-        self.open_streams -= 1;
+        self.open_streams.remove(&stream);
         self.arbitration.end(stream, outbox);
     }
 

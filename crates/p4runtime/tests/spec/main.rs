@@ -6,13 +6,17 @@
 mod arbitration;
 mod batches;
 mod counters;
+mod defaults;
 mod digests;
+mod entry_actions;
 mod listed;
+mod matches;
 mod multicast;
 mod packet_io;
 mod pipeline;
 mod profiles;
 mod reads;
 mod rig;
+mod table_reads;
 mod tables;
 mod translation;

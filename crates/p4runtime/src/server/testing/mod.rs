@@ -183,7 +183,7 @@ impl World {
 
     /// Opens a stream, if there is room for one more.
     pub fn open_stream(&mut self) {
-        self.streams.extend(self.server.open_stream());
+        self.streams.extend(self.server.open_stream(None));
     }
 
     /// Ends one of the streams that are open.

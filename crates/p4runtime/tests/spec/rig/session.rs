@@ -33,10 +33,11 @@ pub struct Failed {
 
 /// The canonical code with this number.
 pub fn code(number: i32) -> Code {
-    const ALL: [Code; 13] = [
+    const ALL: [Code; 14] = [
         Code::Ok,
         Code::Unknown,
         Code::InvalidArgument,
+        Code::DeadlineExceeded,
         Code::NotFound,
         Code::AlreadyExists,
         Code::PermissionDenied,
