@@ -86,6 +86,8 @@ impl From<std::io::Error> for Failure {
 pub struct Output {
     stdout_color: bool,
     stderr_color: bool,
+    /// Whether findings were shown before and are not again.
+    is_quiet: bool,
 }
 
 impl Output {
@@ -99,7 +101,13 @@ impl Output {
         Output {
             stdout_color: wanted(std::io::stdout().is_terminal()),
             stderr_color: wanted(std::io::stderr().is_terminal()),
+            is_quiet: false,
         }
+    }
+
+    /// The same without findings, for reading what was read before.
+    pub fn quiet(self) -> Output {
+        Output { is_quiet: true, ..self }
     }
 
     /// Prints what was asked for.
@@ -122,6 +130,9 @@ impl Output {
 
     /// Prints findings.
     pub fn diagnostics(&self, map: &SourceMap, diagnostics: &Diagnostics) {
+        if self.is_quiet {
+            return;
+        }
         let _ = std::io::stderr().write_all(diagnostics.render(map, self.stderr_color).as_bytes());
     }
 

@@ -1,7 +1,7 @@
 use source::{Diagnostics, SourceMap};
 
 use crate::generate::{Kind, generate};
-use crate::topology::{Entries, Program, Rate, Shape, Topology};
+use crate::topology::{Endpoint, Entries, Program, Rate, Shape, Topology};
 
 /// Reads a text; the findings as they are shown.
 fn read(text: &str) -> (Option<Topology>, String) {
@@ -75,6 +75,26 @@ fn what_is_written_is_read_again() {
         let ends =
             |topology: &Topology| -> Vec<_> { topology.links.iter().map(|link| (link.ends, link.shape)).collect() };
         assert_eq!(ends(&again), ends(&made), "{kind:?}");
+    }
+}
+
+#[test]
+fn switches_say_where_their_controllers_reach_them() {
+    let text = "[defaults]\np4runtime = true\n[switches.s1]\n[switches.s2]\np4runtime = false\n[switches.s3]\n\
+                p4runtime = \"127.0.0.1:9559\"\ndevice_id = 7\n";
+    let (topology, findings) = read(text);
+    let topology = topology.unwrap_or_else(|| panic!("{findings}"));
+    let told = |topology: &Topology| -> Vec<_> {
+        topology.switches.iter().map(|switch| (switch.p4runtime, switch.device_id)).collect()
+    };
+    let at = Endpoint::At("127.0.0.1:9559".parse().expect("an address"));
+    assert_eq!(told(&topology), [(Some(Endpoint::Allotted), None), (None, None), (Some(at), Some(7))]);
+    let again = read(&crate::emit(&topology)).0.expect("what is written can be read");
+    assert_eq!(told(&again), told(&topology));
+    let (_, findings) = read("[defaults]\np4runtime = \"127.0.0.1:9559\"\n[switches.s1]\np4runtime = 50051\n");
+    for expected in ["several switches cannot be at one address", "`p4runtime` is true, false, or an address and port"]
+    {
+        assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }
 }
 

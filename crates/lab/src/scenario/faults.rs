@@ -3,7 +3,7 @@
 use source::Span;
 use toml::de::DeTable;
 
-use super::RandomFaults;
+use super::{Planned, RandomFaults};
 use crate::random::Random;
 use crate::read::document::Reader;
 use crate::sim::Fault;
@@ -30,7 +30,7 @@ type Told = (Delay, Node, Fault);
 
 impl Reader<'_> {
     /// The faults of one table.
-    pub(super) fn fault(&mut self, table: &DeTable<'_>, span: Span, topology: &Topology) -> Vec<Told> {
+    pub(super) fn fault(&mut self, table: &DeTable<'_>, span: Span, topology: &Topology) -> Vec<Planned> {
         self.known(table, "a fault", &KEYS);
         let Some(at) = self.parsed::<Delay>(table, "at") else {
             if self.get(table, "at").is_none() {
@@ -77,7 +77,7 @@ impl Reader<'_> {
         if told.is_empty() && !self.diagnostics.has_errors() {
             self.wrong(span, "a fault says what goes wrong: crash = \"s1\", down = [\"s1\", \"s2\"], …");
         }
-        told
+        told.into_iter().map(|(at, node, fault)| Planned { at, node, fault, span }).collect()
     }
 }
 
@@ -89,22 +89,23 @@ fn links(topology: &Topology, at: Delay, up: bool, meant: impl Fn([Node; 2]) -> 
 }
 
 /// What a seed draws of random faults, in the order of time. A switch or link that is down is let be.
-pub fn draw(faults: RandomFaults, topology: &Topology, duration: Delay, seed: u64) -> Vec<Told> {
+pub fn draw(faults: RandomFaults, topology: &Topology, duration: Delay, seed: u64) -> Vec<Planned> {
     let mut random = Random::new(seed, 3);
-    let mut told = Vec::new();
+    let mut told: Vec<Told> = Vec::new();
     let switches = if faults.crashes { topology.switches.len() } else { 0 };
     let cables = if faults.links { topology.links.len() } else { 0 };
     let mut back = vec![0; switches + cables];
     let mut now = 0_u64;
     if back.is_empty() {
-        return told;
+        return Vec::new();
     }
     loop {
         now = now.saturating_add(random.exponential_ns(faults.every.as_ns() as f64).max(1));
         let lasts = random.exponential_ns(faults.lasts.as_ns() as f64).max(1);
         let which = random.below(back.len() as u64) as usize;
         if now >= duration.as_ns() {
-            return told;
+            let planned = |(at, node, fault)| Planned { at, node, fault, span: Span::default() };
+            return told.into_iter().map(planned).collect();
         }
         if back[which] > now {
             continue;

@@ -9,13 +9,15 @@ mod run;
 
 use std::net::Ipv4Addr;
 
+use source::Span;
+
 use crate::sim::Fault;
 use crate::sim::ecn::Law;
 use crate::sim::traffic::{Reading, SizeDistribution};
-use crate::topology::{Delay, End, Node};
+use crate::topology::{Delay, End, Node, Topology};
 
 pub use crate::sim::CongestionControl;
-pub use expect::{Expectation, Quantity, Statistic, Unmet};
+pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
 pub use read::read;
 pub use results::{FlowResult, LinkResult, Results, Values};
 pub use run::{Run, prepare};
@@ -32,7 +34,7 @@ pub struct Scenario {
     /// Who sends.
     pub traffic: Vec<Traffic>,
     /// What goes wrong, and when.
-    pub faults: Vec<(Delay, Node, Fault)>,
+    pub faults: Vec<Planned>,
     /// What goes wrong at random.
     pub random_faults: Option<RandomFaults>,
     /// What is recorded, and in which file.
@@ -58,6 +60,21 @@ pub struct Traffic {
     pub ecn: Option<Law>,
     /// What is sent.
     pub kind: TrafficKind,
+    /// Where the file says so.
+    pub span: Span,
+}
+
+/// Something that goes wrong at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Planned {
+    /// When.
+    pub at: Delay,
+    /// With what.
+    pub node: Node,
+    /// What.
+    pub fault: Fault,
+    /// Where the file says so.
+    pub span: Span,
 }
 
 /// What is sent.
@@ -156,6 +173,14 @@ pub struct RandomFaults {
 }
 
 impl Scenario {
+    /// Everything that goes wrong, in the order of time: what was planned, and what is drawn from a seed.
+    pub fn schedule(&self, topology: &Topology, seed: u64) -> Vec<Planned> {
+        let drawn = self.random_faults.map(|random| faults::draw(random, topology, self.duration, seed));
+        let mut all: Vec<Planned> = self.faults.iter().copied().chain(drawn.into_iter().flatten()).collect();
+        all.sort_by_key(|planned| planned.at);
+        all
+    }
+
     /// A scenario for those who have none: every host pings every other (each its successor, where there are many).
     pub fn all_ping(hosts: usize) -> Scenario {
         const ALL_PAIRS_UP_TO: usize = 16;
@@ -171,6 +196,7 @@ impl Scenario {
             address: None,
             ecn: None,
             kind: TrafficKind::Ping { count: 5, interval: Delay::from_ms(100) },
+            span: Span::default(),
         };
         Scenario {
             duration: Delay::from_ms(3_000),

@@ -253,7 +253,7 @@ impl Reader<'_> {
         if stop <= start {
             self.wrong(span, format!("`{name}` stops before it starts"));
         }
-        Some(Traffic { name, pairs, start, stop, address, ecn, kind })
+        Some(Traffic { name, pairs, start, stop, address, ecn, kind, span })
     }
 
     /// Who sends to whom.

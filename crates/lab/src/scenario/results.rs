@@ -17,7 +17,7 @@ use crate::sim::{LinkStats, Sample, Stack, Totals};
 use crate::topology::{End, Topology};
 
 /// What came of a scenario.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Results {
     /// What came of each traffic, in the order of the scenario.
     pub traffic: Vec<FlowResult>,

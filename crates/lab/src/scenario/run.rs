@@ -5,7 +5,6 @@ use std::net::Ipv4Addr;
 
 use switch::Time;
 
-use super::faults;
 use super::results::{self, Results};
 use super::{Scenario, Timing, Traffic, TrafficKind};
 use crate::sim::traffic::{
@@ -73,9 +72,8 @@ pub fn prepare(
     for (host, stack) in hosts.stacks.into_iter().enumerate() {
         simulation.run_program(host, Time::ZERO, Box::new(stack));
     }
-    let drawn = scenario.random_faults.map(|random| faults::draw(random, topology, scenario.duration, seed));
-    for (at, node, fault) in scenario.faults.iter().copied().chain(drawn.into_iter().flatten()) {
-        simulation.fault(time(at), node, fault);
+    for planned in scenario.schedule(topology, seed) {
+        simulation.fault(time(planned.at), planned.node, planned.fault);
     }
     simulation.sample_every(scenario.sample.as_ns());
     Run { simulation, duration: scenario.duration, parts: hosts.parts }

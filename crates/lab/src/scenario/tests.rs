@@ -141,6 +141,52 @@ fn faults_on_a_schedule_and_at_random_show() {
     assert_ne!(once.totals, other.totals);
 }
 
+/// A thousand datagrams a second from h1 to h2 for two seconds, with these faults.
+fn with_faults(faults: &str) -> Results {
+    let traffic = "[[traffic]]\nkind = \"udp\"\nfrom = \"h1\"\nto = \"h2\"\nrate = \"1Mbps\"\nsize = 125\n";
+    run(&format!("duration = \"2s\"\n{traffic}{faults}"), 1)
+}
+
+#[test]
+fn partitions_heal() {
+    let parted = "[[faults]]\nat = \"500ms\"\npartition = [\"h1\", \"h3\"]\n";
+    let healed = format!("{parted}[[faults]]\nat = \"1500ms\"\nheal = [\"h1\", \"h3\"]\n");
+    let received = |faults: &str| with_faults(faults).traffic[0].measured.received;
+    assert!((490..=502).contains(&received(parted)), "{}", received(parted));
+    assert!((990..=1002).contains(&received(&healed)), "{}", received(&healed));
+    // Another partition's healing does not help.
+    let other = format!("{parted}[[faults]]\nat = \"1500ms\"\nheal = [\"h3\"]\n");
+    assert_eq!(received(&other), received(parted));
+}
+
+#[test]
+fn slow_hosts_take_their_time_until_they_are_not_slow() {
+    let slow = "[[faults]]\nat = \"1s\"\nslow = \"h2\"\nby = \"2ms\"\n";
+    let measured = with_faults(slow).traffic[0].measured.clone();
+    assert!((1495..=1502).contains(&measured.received), "half of those that came when it was slow: {measured:?}");
+    assert!(measured.latency.max() > 400_000_000, "they wait for each other: {measured:?}");
+    let eager = format!("{slow}[[faults]]\nat = \"1100ms\"\nslow = \"h2\"\n");
+    assert!(with_faults(&eager).traffic[0].measured.received > 1900);
+}
+
+#[test]
+fn skewed_clocks_are_early_late_or_fast() {
+    let last = |skew: &str| {
+        let results = with_faults(&format!("[[faults]]\nat = \"1s\"\nskew = \"h1\"\n{skew}"));
+        let measured = &results.traffic[0].measured;
+        (measured.received, measured.last.expect("something arrived").as_ns() / 1_000_000)
+    };
+    // A sender whose clock runs twice as fast is done in half the time.
+    let (received, end) = last("drift_ppm = 1000000\n");
+    assert!((1990..=2001).contains(&received) && (1495..=1505).contains(&end), "{received} by {end} ms");
+    // One that is ahead sends at once what is due, and is done earlier by as much.
+    let (_, end) = last("offset = \"500ms\"\n");
+    assert!((1495..=1505).contains(&end), "{end} ms");
+    // One that is behind waits until its clock shows the time.
+    let (received, _) = last("behind = \"500ms\"\n");
+    assert!((1495..=1502).contains(&received), "{received}");
+}
+
 #[test]
 fn mistakes_are_told_all_at_once() {
     let (scenario, findings) = read(

@@ -12,6 +12,7 @@ A network of P4 switches on this machine, from one file:
   triplane lab sim lab.toml --scenario load.toml --out results --plot
   triplane lab sim lab.toml --scenario faults.toml --seeds 1000
   triplane lab up lab.toml                     the same with real hosts: namespaces
+  triplane lab run lab.toml --scenario faults.toml
   triplane lab exec h1 ping -c 3 10.0.0.2
   triplane lab pcap s1:1 | tcpdump -r -
   triplane lab down
@@ -38,6 +39,11 @@ pub enum LabCommand {
     Sim(Box<SimArgs>),
     /// Start a network of namespaces and links: real hosts, real programs. Needs root, or user namespaces.
     Up(UpArgs),
+    /// Start a network, play a scenario on it in real time, and end it.
+    Run(Box<RunArgs>),
+    /// Play a scenario on a network that is up; `run` starts this.
+    #[command(hide = true)]
+    Play(Box<RunArgs>),
     /// End a network that is up; nothing of it stays behind.
     Down(DownArgs),
     /// Run a command on a host.
@@ -78,6 +84,20 @@ pub struct UpArgs {
     /// What the network is called; by default as its file.
     #[arg(long)]
     pub name: Option<String>,
+}
+
+/// `triplane lab run`
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// What it is to be.
+    #[command(flatten)]
+    pub up: UpArgs,
+    /// Who sends what, what goes wrong, what is expected; without it, all hosts ping each other.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub scenario: Option<PathBuf>,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What a live network is to be.

@@ -30,6 +30,8 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
         }
         LabCommand::Sim(args) => simulate::run(args, output),
         LabCommand::Up(args) => live::up(args, output),
+        LabCommand::Run(args) => live::run(args, output),
+        LabCommand::Play(args) => live::play(args, output),
         LabCommand::Down(args) => live::down(args, output),
         LabCommand::Exec(args) => live::exec(&args.lab, &args.host, &args.command),
         LabCommand::Shell(args) => live::exec(&args.lab, &args.host, &[]),

@@ -45,7 +45,8 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     text
 }
 
-fn traffic(traffic: &[FlowResult]) -> String {
+/// What came of each traffic.
+pub fn traffic(traffic: &[FlowResult]) -> String {
     if traffic.is_empty() {
         return "no traffic\n".to_owned();
     }

@@ -31,7 +31,7 @@ const MAX_REPLAYED: usize = 10_000_000;
 pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let executor = if args.interpret { v1model::Executor::Interpreter } else { v1model::Executor::Auto };
     let network = Arc::new(Network::load(&args.topology, executor, output)?);
-    let (scenario, map) = scenario(args, &network.topology, output)?;
+    let (scenario, map) = scenario(args.scenario.as_deref(), &network.topology, output)?;
     let replays = replays(args, &scenario)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     match args.seeds {
@@ -41,9 +41,9 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
 }
 
 /// Reads the scenario, or makes one for those who have none.
-fn scenario(args: &SimArgs, topology: &Topology, output: &Output) -> Result<(Scenario, SourceMap), Failure> {
+pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Result<(Scenario, SourceMap), Failure> {
     let mut map = SourceMap::new();
-    let Some(path) = &args.scenario else { return Ok((Scenario::all_ping(topology.hosts.len()), map)) };
+    let Some(path) = path else { return Ok((Scenario::all_ping(topology.hosts.len()), map)) };
     let text = load::read(path, lab::read::MAX_BYTES as u64)?;
     let file = map.add(&path.display().to_string(), text.as_str());
     let mut diagnostics = Diagnostics::new();

@@ -49,6 +49,11 @@ impl Answering {
             Request::Status => self.status(),
             Request::Fail { switch, failed } => self.switch(switch).and_then(|at| self.fail(at, *failed)),
             Request::Link { one, other, up } => self.link(one, other, *up),
+            Request::End { switch, port, up } => {
+                let order = Order::Link { port: *port, up: *up };
+                self.switch(switch).and_then(|at| self.tell(at, order)).map(|()| Value::Null)
+            }
+            Request::SlowHost { host, by_ns } => self.slow(host, *by_ns),
             Request::Capture { port } => match self.port(port) {
                 Ok((switch, port)) => {
                     self.capture(switch, port, stream);
@@ -103,6 +108,20 @@ impl Answering {
             }
         }
         Ok(Value::Null)
+    }
+
+    /// Lets a host need time for each frame: the switch at the other end of its link hands them over that slowly.
+    fn slow(&self, host: &str, by_ns: u64) -> Result<Value, String> {
+        let topology = &self.network.topology;
+        let at = topology.hosts.iter().position(|known| known.name == host);
+        let uplink = at.and_then(|at| topology.uplink(at));
+        match uplink.map(|end| (end.node, end.port)) {
+            Some((Node::Switch(switch), port)) => {
+                self.tell(switch, Order::Slow { port, by_ns })?;
+                Ok(Value::Null)
+            }
+            _ => Err(format!("no switch leads to a host `{host}`")),
+        }
     }
 
     fn status(&self) -> Result<Value, String> {

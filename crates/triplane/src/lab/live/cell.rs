@@ -89,8 +89,12 @@ impl Cell {
         let log = File::create(&self.log).with_context(|| format!("cannot write {}", self.log.display()))?;
         let mut command = start::process("solo", &self.args.name, Some(&self.name), &self.args.live);
         command.stdin(stdin).stdout(OwnedFd::from(its)).stderr(log).process_group(0);
-        let child = command.spawn().with_context(|| format!("cannot start a process for `{}`", self.name))?;
-        self.roster.enter(&self.name, child.id())?;
+        let mut child = command.spawn().with_context(|| format!("cannot start a process for `{}`", self.name))?;
+        self.roster.enter(&self.name, child.id()).inspect_err(|_| {
+            // One that nobody knows of must not run.
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
         self.process = Some(Process { child, life });
         self.why = None;
         Ok(())
@@ -119,15 +123,20 @@ impl Cell {
                 Ok(order) => self.obey(order),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if let Some(process) = &mut self.process
-                && let Ok(Some(status)) = process.child.try_wait()
-            {
-                self.process = None;
-                self.why = Some(cause(status));
-            }
+            self.look();
             if let (None, Some(listener)) = (&self.process, &self.listener) {
                 controlled::turn_away(listener);
             }
+        }
+    }
+
+    /// Sees whether the process has ended.
+    fn look(&mut self) {
+        if let Some(process) = &mut self.process
+            && let Ok(Some(status)) = process.child.try_wait()
+        {
+            self.process = None;
+            self.why = Some(cause(status));
         }
     }
 
@@ -180,6 +189,9 @@ impl Cell {
         if let Some(status) = answer.and_then(|answer| serde_json::from_value(answer).ok()) {
             return Status { pid, ..status };
         }
+        // It may have ended a moment ago.
+        self.look();
+        let pid = pid.filter(|_| self.process.is_some());
         let ports = self.ports.iter().map(|(port, told)| PortStatus { port: *port, up: told.up, ..Default::default() });
         let why = self.why.clone().or(pid.map(|_| "it does not answer".to_owned()));
         Status { failed: true, why, pid, ports: ports.collect(), counters: Vec::new() }

@@ -39,18 +39,31 @@ pub fn hold(args: &HoldArgs, output: &Output) -> Result<(), Failure> {
     // These stay where they were opened: where everybody else on this machine is.
     let listeners = network.endpoints.iter().map(|served| served.as_ref().map(controlled::bind).transpose());
     let listeners: Vec<Option<TcpListener>> = listeners.collect::<Result<_, _>>()?;
-    // While there is one thread: root takes a network namespace, anyone else a user namespace as well.
-    let own = Namespace::new_own().or_else(|_| Namespace::new_user()).map_err(anyhow::Error::from)?;
-    own.disable_ipv6().map_err(anyhow::Error::from)?;
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&ended)).context("cannot be told to end")?;
     }
+    // Before it goes into a namespace, where it would be somebody else.
     let roster = Room::prepare(&args.name)?;
-    let holder = Holder { args, network, own, ended, roster: Arc::new(roster) };
-    let result = holder.stand(listeners, output);
+    let result = enter(args, network, roster, ended, listeners, output);
     Room::close(&args.name);
     result
+}
+
+/// Goes where the network is to be, and makes it there.
+fn enter(
+    args: &HoldArgs,
+    network: Arc<Network>,
+    roster: Roster,
+    ended: Arc<AtomicBool>,
+    listeners: Vec<Option<TcpListener>>,
+    output: &Output,
+) -> Result<(), Failure> {
+    // While there is one thread: root takes a network namespace, anyone else a user namespace as well.
+    let own = Namespace::new_own().or_else(|_| Namespace::new_user()).map_err(anyhow::Error::from)?;
+    own.disable_ipv6().map_err(anyhow::Error::from)?;
+    let holder = Holder { args, network, own, ended, roster: Arc::new(roster) };
+    holder.stand(listeners, output)
 }
 
 struct Holder<'a> {

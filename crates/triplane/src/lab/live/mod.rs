@@ -15,6 +15,7 @@ mod cell;
 mod controlled;
 mod holder;
 mod hosts;
+mod play;
 mod protocol;
 mod residents;
 mod room;
@@ -39,6 +40,7 @@ use protocol::{Answer, Request};
 use room::Room;
 
 pub use holder::hold;
+pub use play::{play, run};
 pub use solo::solo;
 pub use up::up;
 

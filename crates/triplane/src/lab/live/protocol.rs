@@ -27,6 +27,22 @@ pub enum Request {
         /// Whether it goes up.
         up: bool,
     },
+    /// The link at a switch's port goes down or up.
+    End {
+        /// The switch.
+        switch: String,
+        /// The port.
+        port: u32,
+        /// Whether it goes up.
+        up: bool,
+    },
+    /// A host needs so long for each frame that it receives.
+    SlowHost {
+        /// The host.
+        host: String,
+        /// Nanoseconds; 0 for no time.
+        by_ns: u64,
+    },
     /// What a port of a switch was told; said to the process of that switch.
     Port {
         /// The port.

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -103,14 +103,16 @@ impl Roster {
     }
 }
 
-/// Where networks of this user are found, if it is somewhere else than usual.
-const DIRECTORY: &str = "TRIPLANE_LAB_DIR";
+/// The variable that says where networks of this user are found, if it is somewhere else than usual.
+pub const DIRECTORY: &str = "TRIPLANE_LAB_DIR";
 
-/// The directory of all networks of this user.
-fn directory() -> PathBuf {
-    if let Some(directory) = std::env::var_os(DIRECTORY) {
-        return PathBuf::from(directory);
-    }
+/// The directory of all networks of this user. It is found once: in a user namespace everybody is root.
+pub fn directory() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| std::env::var_os(DIRECTORY).map_or_else(usual_directory, PathBuf::from))
+}
+
+fn usual_directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
     // Who owns the own process is who runs it.
     let user = std::fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
@@ -161,9 +163,9 @@ impl Room {
     /// same name left is removed.
     pub fn prepare(name: &str) -> Result<Roster, Failure> {
         let all = directory();
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&all);
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all);
         made.with_context(|| format!("cannot make {}", all.display()))?;
-        let owner = std::fs::metadata(&all).map(|metadata| metadata.uid()).ok();
+        let owner = std::fs::metadata(all).map(|metadata| metadata.uid()).ok();
         let user = std::fs::metadata("/proc/self").map(|metadata| metadata.uid()).ok();
         if owner != user {
             return Err(anyhow!("{} belongs to someone else", all.display()).into());

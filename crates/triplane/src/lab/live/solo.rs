@@ -31,6 +31,14 @@ pub const READY: &str = "ready";
 
 /// Runs a switch until the holder is gone or says that it is enough.
 pub fn solo(args: &SoloArgs, output: &Output) -> Result<(), Failure> {
+    let holder = std::io::stdout().as_fd().try_clone_to_owned().context("there is no holder")?;
+    let mut holder = UnixStream::from(holder);
+    let mut life = holder.try_clone().context("cannot share a socket")?;
+    std::thread::spawn(move || {
+        // Nothing is ever said: this waits for the holder's end.
+        let _ = life.read(&mut [0]);
+        std::process::exit(0);
+    });
     let live = &args.hold.live;
     let executor = if live.interpret { Executor::Interpreter } else { Executor::Auto };
     let wanted = Wanted { executor, live: Some(Live { p4runtime: live.p4runtime, only: Some(&args.switch) }) };
@@ -54,14 +62,7 @@ pub fn solo(args: &SoloArgs, output: &Output) -> Result<(), Failure> {
     let thread = std::thread::Builder::new().name(args.switch.clone()).spawn(move || station.run());
     let thread = thread.context("cannot start a switch")?;
     let listener = socket::listen(&Room::switch_socket(&args.hold.name, at))?;
-    let holder = std::io::stdout().as_fd().try_clone_to_owned().context("there is no holder")?;
-    let mut holder = UnixStream::from(holder);
     holder.write_all(format!("{READY}\n").as_bytes()).context("the holder is gone")?;
-    std::thread::spawn(move || {
-        // Nothing is ever said: this waits for the holder's end.
-        let _ = holder.read(&mut [0]);
-        std::process::exit(0);
-    });
     socket::serve(&listener, || thread.is_finished(), |request, stream| answer(request, stream, &orders, start))?;
     // It may have ended already.
     let _ = orders.send(Order::Stop);

@@ -5,14 +5,23 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use super::super::args::LiveArgs;
+use super::room;
 
 /// This program. The link leads to it even when the file has been replaced since.
 const OWN: &str = "/proc/self/exe";
 
+/// A command that runs this program.
+pub fn own() -> Command {
+    let mut command = Command::new(OWN);
+    // In a user namespace it would look for them where root's are.
+    command.arg0("triplane").env(room::DIRECTORY, room::directory());
+    command
+}
+
 /// A command that runs `triplane lab` with one of its hidden subcommands, for a network or one switch of it.
 pub fn process(subcommand: &str, name: &str, switch: Option<&str>, args: &LiveArgs) -> Command {
-    let mut command = Command::new(OWN);
-    command.arg0("triplane").args(["lab", subcommand, "--name", name]);
+    let mut command = own();
+    command.args(["lab", subcommand, "--name", name]);
     if let Some(switch) = switch {
         command.args(["--switch", switch]);
     }

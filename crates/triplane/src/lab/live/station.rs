@@ -16,6 +16,9 @@ use crate::forward::Control;
 /// Frames taken from one port before the next one has its turn.
 const BATCH: usize = 64;
 
+/// What was due is made up for in one turn, up to so many moments; then frames have their turn.
+const EVENTS: usize = 1024;
+
 /// The longest wait between two looks at what was ordered.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 
@@ -179,6 +182,8 @@ pub struct Station {
     places: Vec<Place>,
     orders: Receiver<Order>,
     start: Instant,
+    /// The switch's time.
+    stepped: u64,
     batch: Vec<Received>,
     input: Vec<Frame>,
     output: Vec<Frame>,
@@ -196,6 +201,7 @@ impl Station {
             places,
             orders,
             start,
+            stepped: 0,
             batch: Vec::new(),
             input: Vec::new(),
             output: Vec::new(),
@@ -233,7 +239,25 @@ impl Station {
         }
     }
 
+    /// Does all that is due. What was due a while ago, since this thread did not run, happens at the time at which it was
+    /// due, so that a rate is a rate and lateness does not add up.
     fn turn(&mut self, now: u64) {
+        self.receive(now);
+        for _ in 0..EVENTS {
+            let arrivals = self.places.iter().filter_map(|place| place.back.as_ref().and_then(Lane::next));
+            let event = self.switch.as_ref().and_then(Device::next_event).map(Time::as_ns);
+            match arrivals.chain(event).min() {
+                Some(at) if at <= now => self.step(at, Vec::new()),
+                _ => break,
+            }
+        }
+        let input = std::mem::take(&mut self.input);
+        self.step(now, input);
+        self.send(now);
+    }
+
+    /// Takes what came to the ports: from hosts onto their links, from other switches into the input.
+    fn receive(&mut self, now: u64) {
         for place in &mut self.places {
             if place.failure.is_some() {
                 continue;
@@ -251,33 +275,43 @@ impl Station {
                     None => {}
                 }
             }
-            while let Some(data) = place.back.as_mut().and_then(|lane| lane.take(now)) {
-                place.note(now, &data);
-                self.input.push(Frame { port: PortId(place.port), data });
+        }
+    }
+
+    /// Lets the switch do what it does at a time, with these frames and those that arrive from hosts by then.
+    fn step(&mut self, at: u64, mut input: Vec<Frame>) {
+        // What comes late from a link must not turn the switch's time back.
+        let at = at.max(self.stepped);
+        self.stepped = at;
+        for place in &mut self.places {
+            while let Some(data) = place.back.as_mut().and_then(|lane| lane.take(at)) {
+                place.note(at, &data);
+                input.push(Frame { port: PortId(place.port), data });
             }
         }
         match &mut self.switch {
             Some(switch) => {
                 if let Some(controlled) = &mut self.controlled {
-                    controlled.poll(now, switch, &mut self.output);
+                    controlled.poll(at, switch, &mut self.output);
                 }
-                switch.step(Time::from_ns(now), &mut self.input, &mut self.output);
+                switch.step(Time::from_ns(at), &mut input, &mut self.output);
                 let told = switch.take_notifications();
                 if let Some(controlled) = self.controlled.as_ref().filter(|_| !told.is_empty()) {
                     controlled.tell(switch.program(), told);
                 }
             }
-            None => {
-                self.input.clear();
-                self.door.iter().for_each(Door::turn_away);
-            }
+            None => self.door.iter().for_each(Door::turn_away),
         }
         for frame in std::mem::take(&mut self.output) {
             if let Some(place) = self.places.iter_mut().find(|place| place.port == frame.port.0) {
-                place.note(now, &frame.data);
-                place.out.put(now, frame.data);
+                place.note(at, &frame.data);
+                place.out.put(at, frame.data);
             }
         }
+    }
+
+    /// Hands what has arrived at the other ends to the drivers.
+    fn send(&mut self, now: u64) {
         for place in &mut self.places {
             let mut sent = false;
             while let Some(frame) = place.out.take(now) {

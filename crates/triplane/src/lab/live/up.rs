@@ -13,9 +13,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use v1model::Executor;
 
 use super::super::args::UpArgs;
+use super::super::endpoints::Served;
 use super::super::network::{Live, Network, Wanted};
+use super::holder;
 use super::room::{self, Room};
-use super::{holder, start};
+use super::start::process;
 use crate::output::{Failure, Output};
 
 /// How often it is looked whether somebody pressed Ctrl-C.
@@ -26,10 +28,30 @@ const UNDO: Duration = Duration::from_secs(10);
 
 /// `triplane lab up`: checks everything, starts the holder, and waits until the network stands.
 pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
+    let network = check(args, output)?;
+    let (name, took) = start(args, output)?;
+    output.print(&format!("lab {name}: {} up in {:.2} s\n", network.describe(), took.as_secs_f64()))?;
+    for (switch, served) in network.topology.switches.iter().zip(&network.endpoints) {
+        if let Some(served) = served {
+            let Served { address, device_id } = served;
+            output.print(&format!("{}: P4Runtime on {address}, device {device_id}\n", switch.name))?;
+        }
+    }
+    let first = network.topology.hosts.first().map_or("h1", |host| host.name.as_str());
+    output.note(&format!("try: triplane lab exec {first} ip addr; triplane lab status; triplane lab down"));
+    Ok(())
+}
+
+/// Reads the network and everything that it names, and tells what is wrong with it, before anything is made.
+pub fn check(args: &UpArgs, output: &Output) -> Result<Network, Failure> {
+    let live = Live { p4runtime: args.live.p4runtime, only: None };
+    let wanted = Wanted { executor: Executor::Interpreter, live: Some(live) };
+    Network::load_for(&args.live.topology, &wanted, output)
+}
+
+/// Starts a network that was checked. Returns its name and how long it took.
+pub fn start(args: &UpArgs, output: &Output) -> Result<(String, Duration), Failure> {
     let live = &args.live;
-    // Everything wrong with the files is told here, before anything is made.
-    let wanted = Wanted { executor: Executor::Interpreter, live: Some(Live { p4runtime: live.p4runtime, only: None }) };
-    let network = Network::load_for(&live.topology, &wanted, output)?;
     let name = room::name(&live.topology.topology, args.name.as_deref())?;
     if let Some(room) = Room::find(&name)? {
         return Err(room.is_up_already());
@@ -39,24 +61,14 @@ pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
     }
-    let mut command = start::process("hold", &name, None, live);
+    let mut command = process("hold", &name, None, live);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().context("cannot start the process that holds the network")?;
     let said = last_line(&mut child, &stop, output);
     if said.as_deref() != Some(holder::READY) {
         return Err(undone(child, said.is_none(), output));
     }
-    let took = began.elapsed();
-    output.print(&format!("lab {name}: {} up in {:.2} s\n", network.describe(), took.as_secs_f64()))?;
-    for (switch, served) in network.topology.switches.iter().zip(&network.endpoints) {
-        if let Some(served) = served {
-            output
-                .print(&format!("{}: P4Runtime on {}, device {}\n", switch.name, served.address, served.device_id))?;
-        }
-    }
-    let first = network.topology.hosts.first().map_or("h1", |host| host.name.as_str());
-    output.note(&format!("try: triplane lab exec {first} ip addr; triplane lab status; triplane lab down"));
-    Ok(())
+    Ok((name, began.elapsed()))
 }
 
 /// The last line that the holder says while it starts; empty if it ends without a word. Its notes are passed on. `None`

@@ -17,10 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Interface names may be this long (IFNAMSIZ, without the zero).
 const LONGEST: usize = 15;
 
-/// What a switch's port is called in the holder's namespace: `s1-eth2`, or something short where that is too long.
+/// What a switch's port is called in the holder's namespace: `s1-eth2`, or, where that is too long, something short that
+/// is no other switch's.
 fn interface(topology: &Topology, switch: usize, port: u32) -> String {
     let name = format!("{}-eth{port}", topology.switches[switch].name);
-    if name.len() <= LONGEST { name } else { format!("s{}-eth{port}", switch + 1) }
+    if name.len() <= LONGEST { name } else { format!("switch{}.{port}", switch + 1) }
 }
 
 /// The ports of a switch, on interfaces of the calling thread's namespace, and their links.
