@@ -48,6 +48,7 @@ mod groups;
 mod layout;
 mod lex;
 mod lower;
+mod memory;
 mod merge;
 mod parse;
 mod prefixes;
@@ -72,6 +73,7 @@ pub use format::{
     MAX_WIDTH, Match, NoName, Padding, Parameter, Subject, Window, max_of,
 };
 pub use layout::{Key, Layout, OrderError};
+pub use memory::Memory;
 pub use parse::{Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, parse};
 pub use ranges::Ranges;
 pub use refusal::{Refusal, TooMuch};

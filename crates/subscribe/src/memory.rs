@@ -1,0 +1,137 @@
+//! What counters and aggregates are, said directly: the yardstick for registers in a data plane.
+//!
+//! A message is first tested against the values from before it, then what its delivery says is done to them. Time is
+//! an argument; a window of time begins at multiples of its length.
+
+use std::collections::HashMap;
+
+use crate::evaluate::Message;
+use crate::format::{Format, Window, max_of};
+use crate::rule::{Aggregate, Function, Operand, Update, UpdateFunction};
+use crate::slots::SlotUse;
+use crate::tables::Delivery;
+
+/// What was seen in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Which window, for windows of time.
+    window: u64,
+    /// Updates in it.
+    count: u128,
+    /// Their sum, or the counter's value.
+    sum: u128,
+    min: u128,
+    max: u128,
+}
+
+impl Seen {
+    /// What is left of it at a time.
+    fn at(self, window: Option<Window>, micros: u64) -> Seen {
+        match window {
+            Some(Window::Micros(length)) if micros / length != self.window => {
+                Seen { window: micros / length, ..Seen::default() }
+            }
+            Some(Window::Packets(length)) if self.count >= u128::from(length) => Seen::default(),
+            _ => self,
+        }
+    }
+}
+
+/// What was seen, by the values of an aggregate's key.
+type ByKey = HashMap<Vec<u128>, Seen>;
+
+/// Counters and aggregates between messages.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    counters: Vec<Seen>,
+    /// By slot: the aggregate, and what was seen by key.
+    slots: Vec<Option<(Aggregate, ByKey)>>,
+}
+
+impl Memory {
+    /// Counters at 0, no aggregates.
+    pub fn new(format: &Format) -> Memory {
+        Memory {
+            counters: vec![Seen::default(); format.counters().len()],
+            slots: vec![None; usize::from(format.slots)],
+        }
+    }
+
+    /// Gives slots to other aggregates, as [`Applied::slots`](crate::Applied::slots) says; they begin anew.
+    pub fn assign(&mut self, uses: &[SlotUse]) {
+        for of in uses {
+            self.slots[usize::from(of.slot)] = of.aggregate.clone().map(|aggregate| (aggregate, HashMap::new()));
+        }
+    }
+
+    /// Fills in the values that a message's tests see at a time: its counters and slots.
+    pub fn fill(&self, format: &Format, message: &mut Message, micros: u64) {
+        for (at, seen) in self.counters.iter().enumerate() {
+            message.counters[at] = seen.at(format.counters()[at].window, micros).sum;
+        }
+        for (at, slot) in self.slots.iter().enumerate() {
+            let Some((aggregate, by_key)) = slot else { continue };
+            let max = max_of(format.slot_width);
+            let seen = key(format, message, aggregate).and_then(|key| by_key.get(&key)).copied().unwrap_or_default();
+            let seen = seen.at(Some(aggregate.window), micros);
+            message.slots[at] = match aggregate.function {
+                Function::Min if seen.count == 0 => max,
+                Function::Count => seen.count,
+                Function::Sum => seen.sum,
+                Function::Avg => seen.sum.checked_div(seen.count).unwrap_or(0),
+                Function::Min => seen.min,
+                Function::Max => seen.max,
+            }
+            .min(max);
+        }
+    }
+
+    /// Does what a message's delivery says.
+    pub fn update(&mut self, format: &Format, message: &Message, delivery: &Delivery, micros: u64) {
+        for update in &delivery.updates {
+            self.count(format, message, update, micros);
+        }
+        for slot in &delivery.slots {
+            let Some((aggregate, by_key)) = &mut self.slots[usize::from(*slot)] else { continue };
+            let Some(key) = key(format, message, aggregate) else { continue };
+            let value = aggregate.field.and_then(|field| message.field(format, field)).unwrap_or(0);
+            let entry = by_key.entry(key).or_default();
+            let seen = entry.at(Some(aggregate.window), micros);
+            let is_first = seen.count == 0;
+            *entry = Seen {
+                window: seen.window,
+                count: seen.count + 1,
+                sum: seen.sum.saturating_add(value),
+                min: if is_first { value } else { seen.min.min(value) },
+                max: seen.max.max(value),
+            };
+        }
+    }
+
+    fn count(&mut self, format: &Format, message: &Message, update: &Update, micros: u64) {
+        let counter = format.get_counter(update.counter);
+        let operand = match update.operand {
+            Operand::Number(number) => Some(number),
+            Operand::Field(field) => message.field(format, field),
+        };
+        let Some(operand) = operand else { return };
+        let seen = &mut self.counters[usize::from(update.counter.0)];
+        *seen = seen.at(counter.window, micros);
+        seen.count += 1;
+        seen.sum = match update.function {
+            UpdateFunction::Set => operand,
+            UpdateFunction::Add => seen.sum.saturating_add(operand),
+            UpdateFunction::Subtract => seen.sum.saturating_sub(operand),
+            UpdateFunction::Min => seen.sum.min(operand),
+            UpdateFunction::Max => seen.sum.max(operand),
+        }
+        .min(max_of(counter.width));
+    }
+}
+
+/// The values of an aggregate's key in a message; `None` if a field that it needs is not there.
+fn key(format: &Format, message: &Message, aggregate: &Aggregate) -> Option<Vec<u128>> {
+    let is_there = aggregate.fields().all(|field| message.field(format, field).is_some());
+    let values = aggregate.by.iter().map(|field| message.field(format, *field));
+    if is_there { values.collect() } else { None }
+}
