@@ -16,7 +16,7 @@ use switch::{Frame, Time};
 use v1model::{CPU_PORT, Switch};
 
 use crate::forward::Control;
-use crate::load::Loader;
+use crate::load::{self, Loader, Pem};
 use crate::output::{Failure, Output};
 use crate::state::State;
 
@@ -24,8 +24,6 @@ use crate::state::State;
 const P4RUNTIME_PORT: u16 = 9559;
 /// Nobody else reaches this.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// The largest certificate or key file, in bytes.
-const MAX_PEM_BYTES: u64 = 1 << 20;
 
 /// What a switch is told of its control plane.
 #[derive(Args, Debug, Clone)]
@@ -201,17 +199,10 @@ pub fn address_or(text: &str, port: u16) -> Result<SocketAddr, String> {
 
 fn tls(args: &ControlArgs) -> Result<Option<Tls>, Failure> {
     let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
-    let pem = |path: &PathBuf, what: &str, mark: &str| {
-        let text = crate::load::read(path, MAX_PEM_BYTES)?;
-        match text.contains(mark) {
-            true => Ok(text.into_bytes()),
-            false => Err(Failure::Input(format!("{} has no {what} in PEM form", path.display()))),
-        }
-    };
-    let certificates = |path: &PathBuf| pem(path, "certificate", "-----BEGIN CERTIFICATE-----");
+    let certificates = |path: &PathBuf| load::pem(path, Pem::Certificate).map(String::into_bytes);
     Ok(Some(Tls {
         certificate: certificates(certificate)?,
-        key: pem(key, "private key", "PRIVATE KEY-----")?,
+        key: load::pem(key, Pem::Key)?.into_bytes(),
         client_authority: args.tls_ca.as_ref().map(certificates).transpose()?,
     }))
 }

@@ -18,6 +18,9 @@ use crate::output::{Failure, Output};
 /// The largest program file that is read, in bytes.
 const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 
+/// The largest certificate or key file, in bytes.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
 /// A program, as P4 source or in its compiled form, how to read it, and what was found on the way.
 pub struct Loader {
     /// Every file that was read.
@@ -262,6 +265,28 @@ fn read_source(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
 /// The text of a file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> Result<String, Failure> {
     to_text(path, &read_bytes(path, limit)?)
+}
+
+/// What a file in PEM form is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pem {
+    /// One or more certificates.
+    Certificate,
+    /// A private key.
+    Key,
+}
+
+/// The text of a file in PEM form.
+pub fn pem(path: &Path, what: Pem) -> Result<String, Failure> {
+    let text = read(path, MAX_PEM_BYTES)?;
+    let (name, mark) = match what {
+        Pem::Certificate => ("certificate", "-----BEGIN CERTIFICATE-----"),
+        Pem::Key => ("private key", "PRIVATE KEY-----"),
+    };
+    match text.contains(mark) {
+        true => Ok(text),
+        false => Err(Failure::Input(format!("{} has no {name} in PEM form", path.display()))),
+    }
 }
 
 fn too_long(path: &Path, limit: u64) -> Failure {

@@ -165,6 +165,59 @@ fn controllers_send_what_is_built_with_its_p4info() {
     assert!(said.contains("`triplane build`") && said.contains("BMv2"), "{said}");
 }
 
+/// A P4Info that somebody made up, in a file whose hash fits, is refused or describes the program: a switch with it can be
+/// made, and whatever it says is there can be read.
+#[test]
+fn made_up_p4infos_do_no_harm() {
+    use v1model::{Config, Executor, Switch};
+    let directory = Directory::new();
+    let mut seed = 1u64;
+    let mut below = |end: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % end
+    };
+    let (mut taken, mut refused) = (0, 0);
+    for program in ["crates/p4runtime/tests/p4/every.p4", "crates/p4runtime/tests/p4/asked.p4", ROUTER] {
+        let built = directory.path("built.tpl");
+        command(&["build", program, "-o", &built]).ok();
+        let compiled = compiled::Compiled::read(&std::fs::read(&built).unwrap()).expect("it was built just now");
+        let info = p4runtime_proto::to_bytes(&compiled.info);
+        for _ in 0..1_500 {
+            let mut changed = info.clone();
+            for _ in 0..=below(2) {
+                let at = below(changed.len());
+                match below(4) {
+                    0 => changed[at] ^= 1 << below(8),
+                    1 => changed[at] = below(256) as u8,
+                    2 => changed.truncate(at.max(1)),
+                    _ => {
+                        let end = (at + 1 + below(40)).min(changed.len());
+                        let piece = changed[at..end].to_vec();
+                        changed.splice(at..at, piece);
+                    }
+                }
+            }
+            let Ok(info) = p4runtime_proto::from_bytes::<P4Info>(&changed) else { continue };
+            let made_up = compiled::Compiled { info: info.clone(), ..compiled.clone() };
+            let config = ForwardingPipelineConfig {
+                p4info: Some(info),
+                p4_device_config: made_up.to_bytes().expect("it is small"),
+                cookie: None,
+            };
+            let Ok(pipeline) = Pipeline::compile(config) else {
+                refused += 1;
+                continue;
+            };
+            taken += 1;
+            let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
+            let switch = Switch::new(pipeline.program().clone(), config).expect("the program is as it was");
+            let settings = p4runtime::Settings::new(0..4, Some(510));
+            drop(p4runtime::Server::new(settings).with_pipeline(pipeline, &switch));
+        }
+    }
+    assert!(taken > 200 && refused > 200, "both happen: {taken} taken, {refused} refused");
+}
+
 /// A program whose tables ask something of their entries.
 const RESTRICTED: &str = r#"#include <v1model.p4>
 header h_t { bit<32> key; }

@@ -13,8 +13,22 @@ Entries are written as they are printed:
   triplane ctl delete ipv4_lpm hdr.ipv4.dst=10.0.0.0/8
 Names may be shortened to what stands behind a dot. exact, optional: VALUE; lpm: VALUE/LENGTH;
 ternary: VALUE&&&MASK; range: LOW..HIGH; what may be left out matches everything. Values are
-numbers (10, 0xa, 0b1010), MAC, IPv4 and IPv6 addresses. timeout=SECONDS sets an idle timeout;
-tables with a profile take member(ID), group(ID) or an action.
+numbers (10, 0xa, 0b1010), MAC, IPv4 and IPv6 addresses. timeout=SECONDS sets an idle timeout.
+
+Tables with an action profile take member(ID), group(ID), or actions: a(1) weight 2 | b(). To
+fill the profile, and what packets are copied to:
+  triplane ctl insert ecmp 'member 1 -> forward(mac=02:00:00:00:00:01, port=2)'
+  triplane ctl insert ecmp 'group 7 -> 1 weight 3, 2 watch 4, max_size=8'
+  triplane ctl insert multicast '1 -> 1, 2, 3 instance 7 backup 4'
+  triplane ctl insert clone '5 -> 3, class=1, truncate=128'
+What is there from the start, and only gets other values:
+  triplane ctl set flows 3 12                   a cell of a register array; `all` for every cell
+  triplane ctl set rx_counter 3 packets=0 bytes=0
+  triplane ctl set limiter 3 cir=1000 cburst=100 pir=2000 pburst=200     or: none
+  triplane ctl set ipv4_lpm hdr.ipv4.dst=10.0.0.0/8 packets=0    direct counters and meters
+  triplane ctl set allowed 'port=80 | port=443'                  a value set
+
+Completion of names from the switch that runs: triplane completions --help.
 
 Exit codes: 0 well; 1 what was asked for makes no sense, or the switch refused it;
 2 a mistake on the command line; 3 no server answers.";
@@ -78,12 +92,29 @@ pub enum CtlCommand {
         /// The table.
         table: Option<String>,
     },
-    /// Insert an entry.
+    /// Insert an entry of a table, a member or group of an action profile, a clone session or a multicast group.
     Insert(EntryArgs),
-    /// Change the action of an entry, or a table's default action.
+    /// Change what such a thing does, or a table's default action; `default` alone gives the program's own back.
     Modify(EntryArgs),
-    /// Delete an entry.
+    /// Delete such a thing.
     Delete(EntryArgs),
+    /// Write cells of registers, counters and meters, or the members of a value set.
+    Set(SetArgs),
+    /// List the members and groups of action profiles.
+    Profiles {
+        /// The action profile.
+        name: Option<String>,
+    },
+    /// List the rates of meters that have any.
+    Meters {
+        /// The meter, or the table of a direct one.
+        name: Option<String>,
+    },
+    /// List the members of value sets.
+    ValueSets {
+        /// The value set.
+        name: Option<String>,
+    },
     /// List what counters have counted.
     Counters {
         /// The counter, or the table of a direct one.
@@ -102,12 +133,23 @@ pub enum CtlCommand {
     Watch,
 }
 
-/// A table and an entry.
+/// Something with cells or values, and what they are to be.
+#[derive(Args, Debug)]
+pub struct SetArgs {
+    /// A register, counter, meter or value set, or the table of a direct counter or meter.
+    pub name: String,
+    /// INDEX VALUE ..., or for a table KEY=VALUE ..., or for a value set its members.
+    #[arg(value_name = "VALUE", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub value: Vec<String>,
+}
+
+/// A table, or what else has entries, and an entry.
 #[derive(Args, Debug)]
 pub struct EntryArgs {
-    /// The table.
+    /// A table or an action profile, or the word `multicast` or `clone`.
+    #[arg(value_name = "WHERE")]
     pub table: String,
-    /// KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)
+    /// KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...), or another of the forms below.
     #[arg(value_name = "ENTRY", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub entry: Vec<String>,
 }

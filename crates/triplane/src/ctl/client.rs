@@ -19,14 +19,13 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Streaming};
 
 use super::args::ServerArgs;
+use crate::load::{self, Pem};
 use crate::output::Failure;
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest message that is taken, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// The largest certificate or key file, in bytes.
-const MAX_PEM_BYTES: u64 = 1 << 20;
 
 /// A server's device.
 pub struct Client {
@@ -67,10 +66,11 @@ impl Client {
         let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(wrong)?;
         endpoint = endpoint.connect_timeout(Duration::from_secs(5));
         if let Some(authority) = &args.tls_ca {
-            let pem = |path| crate::load::read(path, MAX_PEM_BYTES);
-            let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem(authority)?));
+            let authority = load::pem(authority, Pem::Certificate)?;
+            let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
             if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-                tls = tls.identity(Identity::from_pem(pem(certificate)?, pem(key)?));
+                let (certificate, key) = (load::pem(certificate, Pem::Certificate)?, load::pem(key, Pem::Key)?);
+                tls = tls.identity(Identity::from_pem(certificate, key));
             }
             if let Some(name) = &args.tls_name {
                 tls = tls.domain_name(name);

@@ -6,7 +6,7 @@ use p4runtime_proto::v1::field_match::{self, FieldMatchType};
 use p4runtime_proto::v1::{self, table_action::Type as ActionType};
 use source::{Diagnostic, Diagnostics, Span};
 
-use super::text::{Call, Entry, Word};
+use super::text::{Call, Entry, Note, Word};
 use super::{names, value};
 
 /// What is done with an entry.
@@ -47,12 +47,13 @@ pub fn bind(
     } else {
         binder.complete(&entry, &seen, end);
     }
-    match (&written.call, change) {
-        (Some(call), _) => entry.action = binder.action(call),
-        (None, Change::Delete) => {}
+    match (&*written.choices, change) {
+        ([(call, notes)], _) if notes.is_empty() => entry.action = binder.action(call),
+        (choices @ [_, ..], _) => entry.action = binder.action_set(choices),
+        ([], Change::Delete) => {}
         // A default action that is given back is the program's.
-        (None, Change::Modify) if entry.is_default_action => {}
-        (None, _) => {
+        ([], Change::Modify) if entry.is_default_action => {}
+        ([], _) => {
             let actions = names::actions(info, table);
             let listed = source::names::listed(actions.iter().map(|(_, name)| *name));
             binder.error("entry-action", end, "the entry has no action", format!("add `-> ACTION(...)`: {listed}"));
@@ -61,13 +62,32 @@ pub fn bind(
     (!diagnostics.has_errors()).then_some(entry)
 }
 
+/// The key of an entry of `table`, or `None` if there are mistakes, which are told.
+pub fn bind_key(
+    info: &P4Info,
+    table: &Table,
+    settings: &[(Word, Word)],
+    end: Span,
+    diagnostics: &mut Diagnostics,
+) -> Option<v1::TableEntry> {
+    let written = Entry { settings: settings.to_vec(), ..Entry::default() };
+    bind(info, table, &written, Change::Delete, end, diagnostics)
+}
+
+/// An action of those that entries of `table` may have, or `None` if there are mistakes, which are told.
+pub fn bind_call(info: &P4Info, table: &Table, call: &Call, diagnostics: &mut Diagnostics) -> Option<v1::Action> {
+    let mut binder = Binder { info, table, diagnostics };
+    let action = binder.look_up(call)?;
+    binder.call(action, call).filter(|_| !diagnostics.has_errors())
+}
+
 struct Binder<'a> {
     info: &'a P4Info,
     table: &'a Table,
     diagnostics: &'a mut Diagnostics,
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
     fn error(&mut self, code: &'static str, span: Span, what: impl Into<String>, help: impl Into<String>) {
         self.diagnostics.push(Diagnostic::error(code, span, what).help(help));
     }
@@ -145,29 +165,81 @@ impl Binder<'_> {
                     }
                 }
             }
-            wanted => match names::look("action", wanted, &actions) {
-                Ok(action) => {
-                    let action = self.call(action, call)?;
-                    match has_profile {
-                        false => ActionType::Action(action),
-                        true => ActionType::ActionProfileActionSet(v1::ActionProfileActionSet {
-                            action_profile_actions: vec![v1::ActionProfileAction {
-                                action: Some(action),
-                                weight: 1,
-                                ..Default::default()
-                            }],
-                            ..Default::default()
-                        }),
+            _ => {
+                let action = self.look_up(call)?;
+                let action = self.call(action, call)?;
+                match has_profile {
+                    false => ActionType::Action(action),
+                    true if !self.has_selector() => {
+                        let what = format!(
+                            "entries of `{}` take members of its action profile",
+                            names::name(&self.table.preamble)
+                        );
+                        self.error(
+                            "entry-action",
+                            call.name.span,
+                            what,
+                            "write member(ID), and insert the member before",
+                        );
+                        return None;
                     }
+                    true => one_shot(vec![v1::ActionProfileAction {
+                        action: Some(action),
+                        weight: 1,
+                        ..Default::default()
+                    }]),
                 }
-                Err((what, help)) => {
-                    let what = format!("{what} in `{}`", names::name(&self.table.preamble));
-                    self.error("entry-name", call.name.span, what, help);
-                    return None;
-                }
-            },
+            }
         };
         Some(v1::TableAction { r#type: Some(kind) })
+    }
+
+    /// Actions of which one is chosen for each packet.
+    fn action_set(&mut self, choices: &[(Call, Vec<Note>)]) -> Option<v1::TableAction> {
+        let (call, _) = choices.first()?;
+        if !self.has_selector() {
+            let what =
+                format!("`{}` has no action selector; its entries have one action", names::name(&self.table.preamble));
+            self.error("entry-action", call.name.span, what, "leave out `|`, `weight` and `watch`");
+            return None;
+        }
+        let mut all = Vec::new();
+        for (call, notes) in choices {
+            let action = self.look_up(call).and_then(|action| self.call(action, call));
+            let mut one = v1::ActionProfileAction { action, weight: 1, ..Default::default() };
+            for (name, value) in notes {
+                match (&*name.text, value.text.parse::<u32>()) {
+                    ("weight", Ok(weight)) if i32::try_from(weight).is_ok() => one.weight = weight as i32,
+                    ("watch", Ok(port)) => {
+                        let port = super::replication::port_bytes(port);
+                        one.watch_kind = Some(v1::action_profile_action::WatchKind::WatchPort(port));
+                    }
+                    (what, _) => self.error("entry-value", value.span, format!("`{what}` takes a number"), "weight 2"),
+                }
+            }
+            all.push(one);
+        }
+        Some(v1::TableAction { r#type: Some(one_shot(all)) })
+    }
+
+    /// Whether entries may have actions of which one is chosen.
+    fn has_selector(&self) -> bool {
+        let profiles = self.info.action_profiles.iter();
+        let mut own = profiles.filter(|profile| names::id(&profile.preamble) == self.table.implementation_id);
+        own.any(|profile| profile.with_selector)
+    }
+
+    /// The action that is called.
+    fn look_up(&mut self, call: &Call) -> Option<&'a Action> {
+        let actions = names::actions(self.info, self.table);
+        match names::look("action", &call.name.text, &actions) {
+            Ok(action) => Some(action),
+            Err((what, help)) => {
+                let what = format!("{what} in `{}`", names::name(&self.table.preamble));
+                self.error("entry-name", call.name.span, what, help);
+                None
+            }
+        }
     }
 
     fn call(&mut self, action: &Action, call: &Call) -> Option<v1::Action> {
@@ -213,8 +285,12 @@ impl Binder<'_> {
     }
 }
 
+fn one_shot(all: Vec<v1::ActionProfileAction>) -> ActionType {
+    ActionType::ActionProfileActionSet(v1::ActionProfileActionSet { action_profile_actions: all, ..Default::default() })
+}
+
 /// What a field's value becomes; `None` matches everything.
-fn matched(field: &MatchField, text: &str) -> Result<Option<FieldMatchType>, String> {
+pub fn matched(field: &MatchField, text: &str) -> Result<Option<FieldMatchType>, String> {
     let one = |text: &str| value::parse(text, field.bitwidth);
     let width = u32::try_from(field.bitwidth).unwrap_or(0);
     let length = |text: &str| {
@@ -266,7 +342,8 @@ pub fn described(field: &MatchField) -> String {
     format!("{}, {}", names::match_type(field).as_str_name().to_ascii_lowercase(), wide(field.bitwidth))
 }
 
-fn form(field: &MatchField) -> String {
+/// How a field is written.
+pub fn form(field: &MatchField) -> String {
     let name = &field.name;
     match names::match_type(field) {
         MatchType::Lpm => format!("write {name}=VALUE/LENGTH"),

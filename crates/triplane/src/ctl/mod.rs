@@ -7,13 +7,19 @@
 
 pub mod args;
 mod client;
+pub mod complete;
 mod entry;
+mod meters;
 mod names;
 mod objects;
+mod profiles;
+mod replication;
+mod set;
 mod show;
 mod tables;
 mod text;
 mod value;
+mod value_sets;
 mod watch;
 
 #[cfg(test)]
@@ -36,6 +42,10 @@ pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
         CtlCommand::Insert(entry) => session.change(Change::Insert, entry),
         CtlCommand::Modify(entry) => session.change(Change::Modify, entry),
         CtlCommand::Delete(entry) => session.change(Change::Delete, entry),
+        CtlCommand::Set(args) => session.set(args),
+        CtlCommand::Profiles { name } => session.profiles(name.as_deref()),
+        CtlCommand::Meters { name } => session.meters(name.as_deref()),
+        CtlCommand::ValueSets { name } => session.value_sets(name.as_deref()),
         CtlCommand::Counters { name } => session.counters(name.as_deref()),
         CtlCommand::Registers { name, index } => session.registers(name, *index),
         CtlCommand::Sessions => session.sessions(),

@@ -1,13 +1,14 @@
-//! Counters, registers, clone sessions and multicast groups, and the types of what they hold.
+//! Counters and registers, and the types of what they hold.
 
 use p4runtime_proto::config::{
     P4DataTypeSpec, P4Info, Table, p4_bitstring_like_type_spec::TypeSpec as BitsType, p4_data_type_spec::TypeSpec,
 };
 use p4runtime_proto::v1::entity::Entity as Kind;
-use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime_proto::v1::{self, p4_data::Data};
-use serde_json::{Value, json};
+use serde_json::json;
+use source::{Diagnostic, Diagnostics, Span};
 
+use super::text::Word;
 use super::{Live, names, show, value};
 use crate::output::Failure;
 
@@ -48,6 +49,87 @@ fn width(spec: Option<&TypeSpec>) -> Option<i32> {
         },
         _ => None,
     }
+}
+
+/// A value of any type from what someone wrote: a value, or one for each member of a struct, by name or in order.
+/// Mistakes are told.
+pub fn parse(
+    info: &P4Info,
+    of: Option<&P4DataTypeSpec>,
+    written: &[(Option<Word>, Word)],
+    end: Span,
+    diagnostics: &mut Diagnostics,
+) -> Option<v1::P4Data> {
+    let spec = of.and_then(|of| of.type_spec.as_ref());
+    let mut wrong = |span: Span, what: String, help: String| {
+        diagnostics.push(Diagnostic::error("entry-value", span, what).help(help));
+    };
+    let members = match (spec, &info.type_info) {
+        (Some(TypeSpec::Struct(named)), Some(types)) => types.structs.get(&named.name).map(|known| &known.members),
+        _ => None,
+    };
+    let Some(members) = members else {
+        return match written {
+            [(None, word)] => match one(spec, &word.text) {
+                Ok(data) => Some(data),
+                Err(why) => {
+                    wrong(word.span, why, "write a number, true, or the name of a value".to_owned());
+                    None
+                }
+            },
+            _ => {
+                let span = written.get(1).map_or(end, |(_, word)| word.span);
+                wrong(span, "a cell has one value".to_owned(), "write INDEX VALUE".to_owned());
+                None
+            }
+        };
+    };
+    let names: Vec<_> = members.iter().enumerate().map(|(at, member)| (at, &*member.name)).collect();
+    let mut values: Vec<Option<v1::P4Data>> = vec![None; members.len()];
+    for (at, (name, word)) in written.iter().enumerate() {
+        let found = match name {
+            Some(name) => names::look("member", &name.text, &names),
+            None if at < members.len() => Ok(at),
+            None => Err((format!("the value has {} members", members.len()), "leave this out".to_owned())),
+        };
+        let value = found.and_then(|at| {
+            let spec = members[at].type_spec.as_ref().and_then(|of| of.type_spec.as_ref());
+            let help = format!("write {}=VALUE", members[at].name);
+            one(spec, &word.text).map(|data| (at, data)).map_err(|why| (format!("`{}`: {why}", members[at].name), help))
+        });
+        match value {
+            Ok((at, data)) => values[at] = Some(data),
+            Err((what, help)) => wrong(name.as_ref().unwrap_or(word).span, what, help),
+        }
+    }
+    let missing: Vec<_> =
+        values.iter().zip(members).filter(|(value, _)| value.is_none()).map(|(_, m)| &*m.name).collect();
+    if !missing.is_empty() {
+        wrong(end, format!("missing: {}", source::names::listed(missing.into_iter())), "write NAME=VALUE".to_owned());
+        return None;
+    }
+    let members = values.into_iter().flatten().collect();
+    Some(v1::P4Data { data: Some(Data::Struct(v1::P4StructLike { members })) })
+}
+
+/// A value that has no parts.
+fn one(spec: Option<&TypeSpec>, text: &str) -> Result<v1::P4Data, String> {
+    let data = match spec {
+        Some(TypeSpec::Bool(_)) => match text {
+            "true" | "1" => Data::Bool(true),
+            "false" | "0" => Data::Bool(false),
+            _ => return Err(format!("`{text}` is neither true nor false")),
+        },
+        Some(TypeSpec::Enum(_)) => Data::Enum(text.to_owned()),
+        Some(TypeSpec::Error(_)) => Data::Error(text.to_owned()),
+        Some(TypeSpec::Bitstring(bits)) => match bits.type_spec.as_ref() {
+            Some(BitsType::Bit(bit)) => Data::Bitstring(value::parse(text, bit.bitwidth)?),
+            Some(BitsType::Int(int)) => Data::Bitstring(value::parse_signed(text, int.bitwidth)?),
+            _ => return Err("values of this type cannot be written".to_owned()),
+        },
+        _ => return Err("values of this type cannot be written here".to_owned()),
+    };
+    Ok(v1::P4Data { data: Some(data) })
 }
 
 /// Whether there is nothing to see.
@@ -155,79 +237,13 @@ impl Live<'_> {
             return self.print_json(&json!({ "register": name, "cells": objects }));
         }
         if zeros > 0 {
-            let others = if shown > 0 { "others" } else { "cells" };
-            self.output.note(&format!("{zeros} {others} are 0"));
+            self.output.note(&match (shown, zeros) {
+                (0, 1) => "1 cell is 0".to_owned(),
+                (0, zeros) => format!("{zeros} cells are 0"),
+                (_, 1) => "1 other is 0".to_owned(),
+                (_, zeros) => format!("{zeros} others are 0"),
+            });
         }
         Ok(())
     }
-
-    /// `sessions`
-    pub fn sessions(&self) -> Result<(), Failure> {
-        let wanted = [
-            Replication::CloneSessionEntry(v1::CloneSessionEntry::default()),
-            Replication::MulticastGroupEntry(v1::MulticastGroupEntry::default()),
-        ];
-        let wanted = wanted
-            .map(|kind| Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(kind) }));
-        let (mut text, mut objects): (String, Vec<Value>) = Default::default();
-        self.client.read(wanted.into(), |entity| {
-            let Kind::PacketReplicationEngineEntry(entry) = entity else { return Ok(()) };
-            match entry.r#type {
-                Some(Replication::CloneSessionEntry(session)) => {
-                    let id = session.session_id;
-                    let cut = match session.packet_length_bytes {
-                        0 => String::new(),
-                        bytes => format!(", the first {bytes} bytes"),
-                    };
-                    let class = session.class_of_service;
-                    text += &format!("clone session {id}: {}, class {class}{cut}\n", replicas(&session.replicas));
-                    objects.push(json!({ "clone_session": id, "replicas": replicas_json(&session.replicas),
-                        "class_of_service": class, "packet_length_bytes": session.packet_length_bytes }));
-                }
-                Some(Replication::MulticastGroupEntry(group)) => {
-                    let id = group.multicast_group_id;
-                    text += &format!("multicast group {id}: {}\n", replicas(&group.replicas));
-                    objects.push(json!({ "multicast_group": id, "replicas": replicas_json(&group.replicas) }));
-                }
-                None => {}
-            }
-            Ok(())
-        })?;
-        if self.json {
-            return self.print_json(&objects.into());
-        }
-        if text.is_empty() {
-            self.output.note("there are no clone sessions and no multicast groups");
-        }
-        self.output.print(&text)
-    }
-}
-
-fn port(replica: &v1::Replica) -> String {
-    #[allow(deprecated, reason = "controllers still write ports in the older form, and get them back so")]
-    match &replica.port_kind {
-        Some(v1::replica::PortKind::EgressPort(port)) => port.to_string(),
-        Some(v1::replica::PortKind::Port(bytes)) => match p4runtime::bytestring::parse_u32(bytes) {
-            Ok(port) => port.to_string(),
-            Err(_) => p4runtime::bytestring::hex(bytes),
-        },
-        None => "none".to_owned(),
-    }
-}
-
-/// `ports 1, 2 (instance 7)`
-fn replicas(all: &[v1::Replica]) -> String {
-    let one = |replica: &v1::Replica| match replica.instance {
-        0 => port(replica),
-        instance => format!("{} (instance {instance})", port(replica)),
-    };
-    match all {
-        [] => "no ports".to_owned(),
-        [only] => format!("port {}", one(only)),
-        all => format!("ports {}", all.iter().map(one).collect::<Vec<_>>().join(", ")),
-    }
-}
-
-fn replicas_json(all: &[v1::Replica]) -> Value {
-    all.iter().map(|replica| json!({ "port": port(replica), "instance": replica.instance })).collect()
 }

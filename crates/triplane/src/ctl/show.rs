@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use p4runtime_proto::config::{P4Info, Table};
+use p4runtime_proto::config::{MatchField, P4Info, Table};
 use p4runtime_proto::v1::field_match::FieldMatchType;
 use p4runtime_proto::v1::{self, table_action::Type as ActionType};
 use serde_json::{Map, Value, json};
@@ -11,8 +11,10 @@ use super::{names, value};
 
 /// `hdr.ipv4.dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)`
 pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> String {
-    let mut words: Vec<String> =
-        matches(table, entry).into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut words: Vec<String> = matches(&table.match_fields, &entry.r#match)
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     match (entry.is_default_action, words.is_empty()) {
         (true, _) => words.push("default".to_owned()),
         (false, true) => words.extend(table.match_fields.first().map(|field| format!("{}=*", field.name))),
@@ -29,8 +31,10 @@ pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> String {
 
 /// The same as JSON.
 pub fn entry_json(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Value {
-    let matches: Map<_, _> =
-        matches(table, entry).into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+    let matches: Map<_, _> = matches(&table.match_fields, &entry.r#match)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), Value::from(value)))
+        .collect();
     let mut object = json!({
         "table": names::name(&table.preamble), "default": entry.is_default_action, "match": matches,
         "priority": entry.priority, "constant": entry.is_const,
@@ -48,10 +52,10 @@ pub fn entry_json(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Value
 }
 
 /// Fields and what they are to be, in the order of the table's key.
-fn matches<'a>(table: &'a Table, entry: &v1::TableEntry) -> Vec<(&'a str, String)> {
+fn matches<'a>(fields: &'a [MatchField], all: &[v1::FieldMatch]) -> Vec<(&'a str, String)> {
     let mut shown = Vec::new();
-    for field in &table.match_fields {
-        let given = entry.r#match.iter().find(|given| given.field_id == field.id);
+    for field in fields {
+        let given = all.iter().find(|given| given.field_id == field.id);
         let Some(kind) = given.and_then(|given| given.field_match_type.as_ref()) else { continue };
         let one = |bytes: &[u8]| value::show(&field.name, field.bitwidth, bytes);
         let text = match kind {
@@ -67,24 +71,51 @@ fn matches<'a>(table: &'a Table, entry: &v1::TableEntry) -> Vec<(&'a str, String
     shown
 }
 
+/// `port=80, kind=6`; a field without a name is its value alone.
+pub fn fields(fields: &[MatchField], all: &[v1::FieldMatch]) -> String {
+    let shown = matches(fields, all).into_iter().map(|(name, value)| match name {
+        "" => value,
+        name => format!("{name}={value}"),
+    });
+    let shown: Vec<_> = shown.collect();
+    if shown.is_empty() { "*".to_owned() } else { shown.join(", ") }
+}
+
+/// A port as a number.
+pub fn port(bytes: &[u8]) -> String {
+    p4runtime::bytestring::parse_u32(bytes).map_or_else(|_| p4runtime::bytestring::hex(bytes), |port| port.to_string())
+}
+
+/// `forward(mac=02:00:00:00:00:01, port=2)`
+pub fn written(info: &P4Info, action: &v1::Action) -> String {
+    let (name, params) = call(info, action);
+    let params: Vec<_> = params.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{name}({})", params.join(", "))
+}
+
 /// What an entry does.
 pub fn action(info: &P4Info, action: Option<&v1::TableAction>) -> String {
-    let written = |action: &v1::Action| {
-        let (name, params) = call(info, action);
-        let params: Vec<_> = params.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-        format!("{name}({})", params.join(", "))
-    };
+    use v1::action_profile_action::WatchKind;
     match action.and_then(|action| action.r#type.as_ref()) {
-        Some(ActionType::Action(action)) => written(action),
+        Some(ActionType::Action(action)) => written(info, action),
         Some(ActionType::ActionProfileMemberId(id)) => format!("member({id})"),
         Some(ActionType::ActionProfileGroupId(id)) => format!("group({id})"),
         Some(ActionType::ActionProfileActionSet(set)) => {
             let mut text = String::new();
             for one in &set.action_profile_actions {
                 let separator = if text.is_empty() { "" } else { " | " };
-                let _ = write!(text, "{separator}{}", one.action.as_ref().map(written).unwrap_or_default());
-                if set.action_profile_actions.len() > 1 {
+                let _ =
+                    write!(text, "{separator}{}", one.action.as_ref().map(|it| written(info, it)).unwrap_or_default());
+                if set.action_profile_actions.len() > 1 || one.weight != 1 {
                     let _ = write!(text, " weight {}", one.weight);
+                }
+                #[allow(deprecated, reason = "controllers still write ports in the older form, and get them back so")]
+                let watched = one.watch_kind.as_ref().map(|watch| match watch {
+                    WatchKind::Watch(port) => port.to_string(),
+                    WatchKind::WatchPort(bytes) => port(bytes),
+                });
+                if let Some(watched) = watched {
+                    let _ = write!(text, " watch {watched}");
                 }
             }
             text

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use p4runtime_proto::config::Table;
+use p4runtime_proto::config::{ActionProfile, Table};
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{self, update::Type};
-use serde_json::json;
-use source::{Diagnostics, SourceMap, Span};
+use serde_json::{Value, json};
+use source::{Diagnostics, FileId, SourceMap, Span};
 
 use super::args::EntryArgs;
 use super::entry::{self, Change};
+use super::replication::Session;
 use super::{Live, names, show, text};
 use crate::output::Failure;
 
@@ -61,7 +62,10 @@ impl Live<'_> {
         for table in all {
             let constant = if table.is_const_table { ", constant" } else { "" };
             let (name, count) = (self.output.bold(names::name(&table.preamble)), count(table));
-            out.push_str(&format!("{name}  {count} of {} entries{constant}\n", table.size));
+            out.push_str(&match table.match_fields.is_empty() {
+                true => format!("{name}  no key: a default action alone\n"),
+                false => format!("{name}  {count} of {} entries{constant}\n", table.size),
+            });
             for field in &table.match_fields {
                 out.push_str(&format!("  key     {}: {}\n", field.name, entry::described(field)));
             }
@@ -101,33 +105,75 @@ impl Live<'_> {
 
     /// `insert`, `modify` and `delete`
     pub fn change(&self, change: Change, args: &EntryArgs) -> Result<(), Failure> {
-        let table = names::look_up("table", &args.table, &names::tables(&self.info))?;
         let line = args.entry.join(" ");
+        let (tables, profiles) = (names::tables(&self.info), self.all_profiles());
+        let sessions = [Session::Clone, Session::Multicast].map(|session| (What::Session(session), session.word()));
+        let all: Vec<_> = (tables.into_iter().map(|(table, name)| (What::Table(table), name)))
+            .chain(profiles.into_iter().map(|(profile, name)| (What::Profile(profile), name)))
+            .chain(sessions)
+            .collect();
+        match names::look_up("table or action profile", &args.table, &all)? {
+            What::Table(table) => self.change_entry(change, table, &line),
+            What::Profile(profile) => self.change_held(change, profile, &line),
+            What::Session(session) => self.change_session(change, session, &line),
+        }
+    }
+
+    fn change_entry(&self, change: Change, table: &Table, line: &str) -> Result<(), Failure> {
+        let name = names::name(&table.preamble);
+        let entry = self.read_line(line, &format!("no entry of `{name}`"), |file, end, diagnostics| {
+            let written = text::parse(file, line, diagnostics)?;
+            entry::bind(&self.info, table, &written, change, end, diagnostics)
+        })?;
+        let is_given_back = entry.is_default_action && entry.action.is_none();
+        let described = match is_given_back {
+            true => "default, as the program has it".to_owned(),
+            false => show::entry(&self.info, table, &entry),
+        };
+        let json = show::entry_json(&self.info, table, &entry);
+        self.write(change, Kind::TableEntry(entry), &format!("{name} {described}"), json)
+    }
+
+    /// Reads what someone wrote; mistakes have been printed when this fails. `read` is told where a line ends, and `what` is
+    /// what it is not otherwise.
+    pub fn read_line<T>(
+        &self,
+        line: &str,
+        what: &str,
+        read: impl FnOnce(FileId, Span, &mut Diagnostics) -> Option<T>,
+    ) -> Result<T, Failure> {
         let mut map = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
-        let file = map.add("entry", &*line);
+        let file = map.add("entry", line);
         let end = Span::new(file, line.len() as u32, line.len() as u32);
-        let entry = text::parse(file, &line, &mut diagnostics)
-            .and_then(|written| entry::bind(&self.info, table, &written, change, end, &mut diagnostics));
-        let Some(entry) = entry else {
+        let found = read(file, end, &mut diagnostics).filter(|_| !diagnostics.has_errors());
+        found.ok_or_else(|| {
             self.output.diagnostics(&map, &diagnostics);
-            let name = names::name(&table.preamble);
-            return Err(Failure::Input(format!("this is no entry of `{name}`; nothing was written")));
-        };
+            Failure::Input(format!("this is {what}; nothing was written"))
+        })
+    }
+
+    /// Writes one update as the primary, and says so.
+    pub fn write(&self, change: Change, entity: Kind, described: &str, json: Value) -> Result<(), Failure> {
         let (_session, election_id) = self.client.primary()?;
         let (kind, done) = match change {
             Change::Insert => (Type::Insert, "inserted"),
             Change::Modify => (Type::Modify, "modified"),
             Change::Delete => (Type::Delete, "deleted"),
         };
-        let described = show::entry(&self.info, table, &entry);
-        let json = show::entry_json(&self.info, table, &entry);
-        self.client.write(election_id, kind, Kind::TableEntry(entry))?;
+        self.client.write(election_id, kind, entity)?;
         if self.json {
             return self.print_json(&json!({ "done": done, "entry": json }));
         }
-        let described =
-            if change == Change::Delete { described.split(" -> ").next().unwrap_or("") } else { &*described };
-        self.output.print(&format!("{done}: {} {described}\n", names::name(&table.preamble)))
+        let described = if change == Change::Delete { described.split(" -> ").next().unwrap_or("") } else { described };
+        self.output.print(&format!("{done}: {described}\n"))
     }
+}
+
+/// What is written to.
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Table(&'a Table),
+    Profile(&'a ActionProfile),
+    Session(Session),
 }

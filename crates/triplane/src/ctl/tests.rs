@@ -97,7 +97,7 @@ fn mistakes_are_told_together() {
 #[test]
 fn no_text_is_too_odd() {
     let pieces =
-        ["->", "-", "=", ",", "(", ")", "\"", "dst", "default", "é", "1/", "&&&", "..", " ", "*", "drop", "\0"];
+        ["->", "-", "=", ",", "(", ")", "|", "weight", "group", "7", "\"", "dst", "default", "é", "1/", "&&&", "..", " ", "*", "drop", "\0"];
     let mut seed = 1u32;
     for _ in 0..20_000 {
         let mut line = String::new();
@@ -108,5 +108,11 @@ fn no_text_is_too_odd() {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) ^ seed >> 13;
         let said = read(if seed & 1 == 0 { "routes" } else { "acl" }, &line, Change::Delete);
         assert!(!said.is_empty(), "{line:?} is neither read nor refused");
+        let mut diagnostics = Diagnostics::new();
+        let file = SourceMap::new().add("entry", &*line);
+        let listing = text::parse_listing(file, &line, &mut diagnostics).is_some();
+        let held = text::parse_held(file, &line, &mut diagnostics).is_some();
+        let all = text::parse_alternatives(file, &line, &mut diagnostics).is_some();
+        assert_eq!(listing && held && all, !diagnostics.has_errors(), "{line:?}");
     }
 }

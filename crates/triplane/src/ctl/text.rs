@@ -1,4 +1,4 @@
-//! An entry as people write it, cut into its parts. Names mean nothing here yet.
+//! What people write to change something, cut into its parts. Names mean nothing here yet.
 
 use source::{Diagnostic, Diagnostics, FileId, Span};
 
@@ -20,6 +20,9 @@ pub struct Call {
     pub arguments: Vec<(Option<Word>, Word)>,
 }
 
+/// What is said of something, and how much: `weight 3`.
+pub type Note = (Word, Word);
+
 /// `key=value ... -> action(parameter=value, ...)`
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
@@ -27,8 +30,33 @@ pub struct Entry {
     pub default: Option<Span>,
     /// Fields and options, with what they are to be.
     pub settings: Vec<(Word, Word)>,
-    /// What is done.
-    pub call: Option<Call>,
+    /// What is done; of several, separated by `|`, one is chosen by a hash.
+    pub choices: Vec<(Call, Vec<Note>)>,
+}
+
+/// `ID -> ITEM NOTE VALUE, ITEM, KEY=VALUE`: a group of members, or a session with its ports.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// Its number.
+    pub id: Word,
+    /// What belongs to it.
+    pub items: Vec<(Word, Vec<Note>)>,
+    /// Options.
+    pub settings: Vec<(Word, Word)>,
+}
+
+/// What an action profile holds.
+#[derive(Clone, Debug)]
+pub enum Held {
+    /// `member ID -> action(...)`
+    Member {
+        /// Its number.
+        id: Word,
+        /// What it does.
+        call: Option<Call>,
+    },
+    /// `group ID -> MEMBER weight N watch PORT, ..., max_size=N`
+    Group(Listing),
 }
 
 /// The longest entry that is read, in bytes.
@@ -37,21 +65,54 @@ pub const MAX_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
-    /// One of `=,()`, or `>` for an arrow.
+    /// One of `=,()|`, or `>` for an arrow.
     Sign(char),
 }
 
-/// Cuts up a text; mistakes are told.
+/// Cuts up an entry; mistakes are told.
 pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Entry> {
+    const FORM: &str = "an entry is KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)";
+    read(file, text, FORM, diagnostics, Parser::entry)
+}
+
+/// Cuts up a group or a session; mistakes are told.
+pub fn parse_listing(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Listing> {
+    const FORM: &str = "it is ID -> PORT, PORT, ...";
+    read(file, text, FORM, diagnostics, Parser::listing)
+}
+
+/// Cuts up a member or a group of an action profile; mistakes are told.
+pub fn parse_held(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Held> {
+    const FORM: &str = "it is member ID -> ACTION(...), or group ID -> MEMBER, MEMBER, ...";
+    read(file, text, FORM, diagnostics, Parser::held)
+}
+
+/// Cuts up the members of a value set, `KEY=VALUE, ... | KEY=VALUE, ...`, or bare values; mistakes are told.
+pub fn parse_alternatives(
+    file: FileId,
+    text: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<Vec<(Option<Word>, Word)>>> {
+    const FORM: &str = "it is KEY=VALUE, ... | KEY=VALUE, ...";
+    read(file, text, FORM, diagnostics, Parser::alternatives)
+}
+
+fn read<T>(
+    file: FileId,
+    text: &str,
+    form: &'static str,
+    diagnostics: &mut Diagnostics,
+    read: impl FnOnce(&mut Parser) -> Result<T, Box<Diagnostic>>,
+) -> Option<T> {
     if text.len() > MAX_BYTES {
-        let message = format!("an entry has at most {MAX_BYTES} bytes");
+        let message = format!("this has at most {MAX_BYTES} bytes");
         diagnostics.push(Diagnostic::error("entry-too-long", Span::new(file, 0, 0), message));
         return None;
     }
-    let mut parser =
-        Parser { tokens: tokens(file, text), at: 0, end: Span::new(file, text.len() as u32, text.len() as u32) };
-    match parser.entry() {
-        Ok(entry) => Some(entry),
+    let end = Span::new(file, text.len() as u32, text.len() as u32);
+    let mut parser = Parser { tokens: tokens(file, text), at: 0, end, form };
+    match read(&mut parser) {
+        Ok(read) => Some(read),
         Err(diagnostic) => {
             diagnostics.push(*diagnostic);
             None
@@ -67,7 +128,7 @@ fn tokens(file: FileId, text: &str) -> Vec<(Token, Span)> {
         let is_arrow = |at: usize| text[at..].starts_with("->");
         match letter {
             letter if letter.is_whitespace() => {}
-            '=' | ',' | '(' | ')' => tokens.push((Token::Sign(letter), span(start, start + 1))),
+            '=' | ',' | '(' | ')' | '|' => tokens.push((Token::Sign(letter), span(start, start + 1))),
             '-' if is_arrow(start) => {
                 rest.next();
                 tokens.push((Token::Sign('>'), span(start, start + 2)));
@@ -87,7 +148,7 @@ fn tokens(file: FileId, text: &str) -> Vec<(Token, Span)> {
             _ => {
                 let mut end = start + letter.len_utf8();
                 while let Some((at, letter)) = rest
-                    .next_if(|(at, letter)| !(letter.is_whitespace() || "=,()\"".contains(*letter) || is_arrow(*at)))
+                    .next_if(|(at, letter)| !(letter.is_whitespace() || "=,()|\"".contains(*letter) || is_arrow(*at)))
                 {
                     end = at + letter.len_utf8();
                 }
@@ -99,7 +160,8 @@ fn tokens(file: FileId, text: &str) -> Vec<(Token, Span)> {
 }
 
 fn two_actions(second: &Word) -> Box<Diagnostic> {
-    Box::new(Diagnostic::error("entry-syntax", second.span, "an entry has one action"))
+    let several = Diagnostic::error("entry-syntax", second.span, "an entry has one action");
+    Box::new(several.help("in tables with an action selector it may have several: ACTION(...) | ACTION(...)"))
 }
 
 struct Parser {
@@ -107,6 +169,8 @@ struct Parser {
     at: usize,
     /// Behind the last letter.
     end: Span,
+    /// What is read looks like this.
+    form: &'static str,
 }
 
 impl Parser {
@@ -133,7 +197,7 @@ impl Parser {
     fn unexpected(&self, what: &str) -> Box<Diagnostic> {
         let span = self.tokens.get(self.at).map_or(self.end, |(_, span)| *span);
         let diagnostic = Diagnostic::error("entry-syntax", span, format!("expected {what} here"));
-        Box::new(diagnostic.help("an entry is KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)"))
+        Box::new(diagnostic.help(self.form))
     }
 
     fn entry(&mut self) -> Result<Entry, Box<Diagnostic>> {
@@ -144,12 +208,12 @@ impl Parser {
                 return Ok(entry);
             }
             if self.take('>') {
-                let is_first = entry.call.is_none();
+                let is_first = entry.choices.is_empty();
                 let name = self.word("an action")?;
                 if !is_first {
                     return Err(two_actions(&name));
                 }
-                entry.call = Some(self.call(name)?);
+                entry.choices = self.choices(name)?;
                 continue;
             }
             let name = self.word("a key field or an action")?;
@@ -158,12 +222,104 @@ impl Parser {
                 entry.settings.push((name, value));
             } else if name.text == "default" && !self.is_next(0, '(') {
                 entry.default = Some(name.span);
-            } else if entry.call.is_none() {
-                entry.call = Some(self.call(name)?);
+            } else if entry.choices.is_empty() {
+                entry.choices = self.choices(name)?;
             } else {
                 return Err(two_actions(&name));
             }
         }
+    }
+
+    /// Actions between which there are bars.
+    fn choices(&mut self, first: Word) -> Result<Vec<(Call, Vec<Note>)>, Box<Diagnostic>> {
+        let mut choices = Vec::new();
+        let mut name = first;
+        loop {
+            let call = self.call(name)?;
+            choices.push((call, self.notes(&["weight", "watch"])?));
+            if !self.take('|') {
+                return Ok(choices);
+            }
+            name = self.word("an action")?;
+        }
+    }
+
+    /// Words of these with a value each.
+    fn notes(&mut self, words: &[&str]) -> Result<Vec<Note>, Box<Diagnostic>> {
+        let mut notes = Vec::new();
+        while let Some((Token::Word(text), _)) = self.tokens.get(self.at)
+            && words.contains(&&**text)
+            && !self.is_next(1, '=')
+        {
+            let name = self.word("a note")?;
+            notes.push((name, self.word("a number")?));
+        }
+        Ok(notes)
+    }
+
+    fn listing(&mut self) -> Result<Listing, Box<Diagnostic>> {
+        let id = self.word("a number")?;
+        let mut listing = Listing { id, items: Vec::new(), settings: Vec::new() };
+        let has_arrow = self.take('>');
+        loop {
+            while self.take(',') {}
+            if self.at == self.tokens.len() {
+                return Ok(listing);
+            }
+            let word = self.word("a number")?;
+            if self.take('=') {
+                let value = self.word("a value")?;
+                listing.settings.push((word, value));
+            } else if has_arrow {
+                let notes = self.notes(&["weight", "watch", "instance", "backup"])?;
+                listing.items.push((word, notes));
+            } else {
+                self.at -= 1;
+                return Err(self.unexpected("`->`"));
+            }
+        }
+    }
+
+    fn held(&mut self) -> Result<Held, Box<Diagnostic>> {
+        let kind = self.word("`member` or `group`")?;
+        match &*kind.text {
+            "member" => {
+                let id = self.word("a number")?;
+                let call = match self.take('>') {
+                    true => {
+                        let name = self.word("an action")?;
+                        Some(self.call(name)?)
+                    }
+                    false => None,
+                };
+                match self.at == self.tokens.len() {
+                    true => Ok(Held::Member { id, call }),
+                    false => Err(self.unexpected("`->` and an action, or the end")),
+                }
+            }
+            "group" => self.listing().map(Held::Group),
+            _ => {
+                self.at -= 1;
+                Err(self.unexpected("`member` or `group`"))
+            }
+        }
+    }
+
+    fn alternatives(&mut self) -> Result<Vec<Vec<(Option<Word>, Word)>>, Box<Diagnostic>> {
+        let mut all = vec![Vec::new()];
+        while self.at < self.tokens.len() {
+            if self.take('|') {
+                all.push(Vec::new());
+            } else if !self.take(',') {
+                let first = self.word("a value")?;
+                let setting = match self.take('=') {
+                    true => (Some(first), self.word("a value")?),
+                    false => (None, first),
+                };
+                all.last_mut().expect("there is one from the start").push(setting);
+            }
+        }
+        Ok(all)
     }
 
     fn call(&mut self, name: Word) -> Result<Call, Box<Diagnostic>> {

@@ -14,6 +14,15 @@ pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
     }
 }
 
+/// The same for a signed value, whose byte string is as short as its sign allows.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_signed(text: &str, width: i32) -> Result<Vec<u8>, String> {
+    let width = u32::try_from(width).unwrap_or(0);
+    entries::parse_value(text, width).map(|bits| bytestring::print_signed(&bits))
+}
+
 /// A byte string as people read it; its name and width suggest how.
 pub fn show(name: &str, width: i32, bytes: &[u8]) -> String {
     match u32::try_from(width) {

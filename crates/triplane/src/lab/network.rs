@@ -261,18 +261,18 @@ impl Reader<'_> {
                 }
             },
         };
-        let program = loader.ir();
+        // A switch that waits for its controller's program has none that is to be described.
+        let found = match is_served && path != Path::new(NOTHING) {
+            true => loader.described().map(|(program, info)| (program, Some(info))),
+            false => loader.ir().map(|program| (program, None)),
+        };
         output.diagnostics(&loader.map, &loader.diagnostics);
         self.wrong += loader.diagnostics.error_count();
-        let program = program.filter(|_| !loader.diagnostics.has_errors()).map(Arc::new);
-        let pipeline = match &program {
-            Some(program) if is_served => match described(path, program) {
-                Ok(pipeline) => pipeline,
-                Err(failure) => return self.refused(span, &failure),
-            },
-            _ => None,
-        };
-        let loaded = program.map(|program| Loaded { program, pipeline, map: loader.map });
+        let loaded = found.filter(|_| !loader.diagnostics.has_errors()).map(|(program, info)| {
+            let program = Arc::new(program);
+            let pipeline = info.map(|info| Pipeline::new(Arc::clone(&program), info, loader.bytes().to_vec()));
+            Loaded { program, pipeline, map: loader.map.clone() }
+        });
         self.programs.insert(path.to_owned(), loaded);
     }
 
@@ -289,26 +289,6 @@ impl Reader<'_> {
             Failure::Closed => anyhow!("it is closed").to_string(),
         };
         self.finding(span, message, "");
-    }
-}
-
-/// A program as controllers know it; `None` for the one that waits for a controller's.
-fn described(path: &Path, program: &Arc<ir::Program>) -> Result<Option<Pipeline>, Failure> {
-    if path == Path::new(NOTHING) {
-        return Ok(None);
-    }
-    let (mut loader, source) = match path == Path::new(ROUTER) {
-        true => (Loader::builtin(ROUTER, lab::routes::ROUTER), lab::routes::ROUTER.as_bytes().to_vec()),
-        false => (Loader::open_path(path)?, std::fs::read(path)?),
-    };
-    let typed = loader.typed();
-    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &loader.map, &mut loader.diagnostics));
-    match info.filter(|_| !loader.diagnostics.has_errors()) {
-        Some(info) => Ok(Some(Pipeline::new(Arc::clone(program), info, source))),
-        None => Err(Failure::Input(format!(
-            "{} cannot be described to a controller; `triplane p4info` tells why",
-            path.display()
-        ))),
     }
 }
 

@@ -1,0 +1,183 @@
+//! Members and groups of action profiles.
+
+use p4runtime_proto::config::{ActionProfile, Table};
+use p4runtime_proto::v1::action_profile_group::{Member, member::WatchKind};
+use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::{ActionProfileGroup, ActionProfileMember};
+use serde_json::{Value, json};
+use source::{Diagnostic, Diagnostics, Span};
+
+use super::entry::{self, Change};
+use super::replication::{number, port_bytes};
+use super::text::{self, Held, Listing};
+use super::{Live, names, show};
+use crate::output::Failure;
+
+impl Live<'_> {
+    /// Every action profile, with its name.
+    pub fn all_profiles(&self) -> Vec<(&ActionProfile, &str)> {
+        self.info.action_profiles.iter().map(|profile| (profile, names::name(&profile.preamble))).collect()
+    }
+
+    /// `profiles`
+    pub fn profiles(&self, wanted: Option<&str>) -> Result<(), Failure> {
+        let all = self.all_profiles();
+        let profiles = match wanted {
+            Some(name) => vec![names::look_up("action profile", name, &all)?],
+            None => all.into_iter().map(|(profile, _)| profile).collect(),
+        };
+        if profiles.is_empty() && !self.json {
+            self.output.note("the program has no action profiles");
+        }
+        let mut objects = Vec::new();
+        for profile in profiles {
+            let (action_profile_id, name) = (names::id(&profile.preamble), names::name(&profile.preamble));
+            if !self.json {
+                self.output.print(&format!("{}\n", self.output.bold(name)))?;
+            }
+            let members = ActionProfileMember { action_profile_id, ..Default::default() };
+            let groups = ActionProfileGroup { action_profile_id, ..Default::default() };
+            let mut wanted = vec![Kind::ActionProfileMember(members)];
+            wanted.extend(profile.with_selector.then_some(Kind::ActionProfileGroup(groups)));
+            self.client.read(wanted, |entity| match self.json {
+                true => {
+                    objects.extend(self.held_json(name, &entity));
+                    Ok(())
+                }
+                false => self.output.print(&format!("  {}\n", self.held(&entity))),
+            })?;
+        }
+        if self.json { self.print_json(&objects.into()) } else { Ok(()) }
+    }
+
+    /// `insert`, `modify` and `delete` of a member or a group.
+    pub fn change_held(&self, change: Change, profile: &ActionProfile, line: &str) -> Result<(), Failure> {
+        let name = names::name(&profile.preamble);
+        let entity =
+            self.read_line(line, &format!("no member and no group of `{name}`"), |file, end, diagnostics| {
+                match text::parse_held(file, line, diagnostics)? {
+                    Held::Member { id, call } => {
+                        let member_id = take(number(&id, "number of a member"), diagnostics)?;
+                        let mut member = ActionProfileMember {
+                            action_profile_id: names::id(&profile.preamble),
+                            member_id,
+                            action: None,
+                        };
+                        if let Some(call) = call {
+                            member.action =
+                                Some(entry::bind_call(&self.info, self.table_of(profile)?, &call, diagnostics)?);
+                        } else if change != Change::Delete {
+                            let missing = Diagnostic::error("entry-action", end, "the member has no action");
+                            diagnostics.push(missing.help("add `-> ACTION(...)`"));
+                        }
+                        Some(Kind::ActionProfileMember(member))
+                    }
+                    Held::Group(written) if !profile.with_selector => {
+                        let message = format!("`{name}` has no selector and so no groups");
+                        diagnostics.push(Diagnostic::error("entry-group", written.id.span, message));
+                        None
+                    }
+                    Held::Group(written) => {
+                        let mut group = take(group(&written), diagnostics)?;
+                        group.action_profile_id = names::id(&profile.preamble);
+                        Some(Kind::ActionProfileGroup(group))
+                    }
+                }
+            })?;
+        let line = format!("{name} {}", self.held(&entity));
+        let json = self.held_json(name, &entity).unwrap_or_default();
+        self.write(change, entity, &line, json)
+    }
+
+    /// A table whose entries use a profile: it has the actions of the members.
+    fn table_of(&self, profile: &ActionProfile) -> Option<&Table> {
+        let id = names::id(&profile.preamble);
+        self.info.tables.iter().find(|table| table.implementation_id == id)
+    }
+
+    /// As it is written: `member 1 -> forward(port=1)`, `group 7 -> 1, 2 weight 3`.
+    fn held(&self, entity: &Kind) -> String {
+        match entity {
+            Kind::ActionProfileMember(member) => match &member.action {
+                Some(action) => format!("member {} -> {}", member.member_id, show::written(&self.info, action)),
+                None => format!("member {}", member.member_id),
+            },
+            Kind::ActionProfileGroup(group) => {
+                let mut parts: Vec<String> = group.members.iter().map(shown_member).collect();
+                parts.extend((group.max_size != 0).then(|| format!("max_size={}", group.max_size)));
+                let arrow = if parts.is_empty() { "" } else { " -> " };
+                format!("group {}{arrow}{}", group.group_id, parts.join(", "))
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn held_json(&self, name: &str, entity: &Kind) -> Option<Value> {
+        match entity {
+            Kind::ActionProfileMember(member) => {
+                let action = member.action.as_ref().map(|action| show::written(&self.info, action));
+                Some(json!({ "profile": name, "member": member.member_id, "action": action }))
+            }
+            Kind::ActionProfileGroup(group) => {
+                let one = |it: &Member| json!({ "member": it.member_id, "weight": it.weight, "watch": watched(it) });
+                let members: Value = group.members.iter().map(one).collect();
+                Some(json!({ "profile": name, "group": group.group_id, "members": members,
+                    "max_size": group.max_size }))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn take<T>(result: Result<T, Box<Diagnostic>>, diagnostics: &mut Diagnostics) -> Option<T> {
+    result.map_err(|diagnostic| diagnostics.push(*diagnostic)).ok()
+}
+
+fn group(written: &Listing) -> Result<ActionProfileGroup, Box<Diagnostic>> {
+    let wrong = |span: Span, what: String| {
+        let diagnostic = Diagnostic::error("entry-value", span, what);
+        Box::new(diagnostic.help("a group is ID -> MEMBER weight N watch PORT, ..., max_size=N"))
+    };
+    let small = |word: &text::Word| {
+        let number = number(word, "number")?;
+        i32::try_from(number).map_err(|_| wrong(word.span, format!("{number} is too much")))
+    };
+    let mut group = ActionProfileGroup { group_id: number(&written.id, "number of a group")?, ..Default::default() };
+    for (name, value) in &written.settings {
+        match &*name.text {
+            "max_size" => group.max_size = small(value)?,
+            other => return Err(wrong(name.span, format!("a group has no `{other}`"))),
+        }
+    }
+    for (id, notes) in &written.items {
+        let mut member = Member { member_id: number(id, "number of a member")?, weight: 1, ..Default::default() };
+        for (name, value) in notes {
+            match &*name.text {
+                "weight" => member.weight = small(value)?,
+                "watch" => member.watch_kind = Some(WatchKind::WatchPort(port_bytes(number(value, "port")?))),
+                other => return Err(wrong(name.span, format!("a member has no `{other}` in a group"))),
+            }
+        }
+        group.members.push(member);
+    }
+    Ok(group)
+}
+
+fn watched(member: &Member) -> Option<String> {
+    #[allow(deprecated, reason = "controllers still write ports in the older form, and get them back so")]
+    match member.watch_kind.as_ref()? {
+        WatchKind::Watch(port) => Some(port.to_string()),
+        WatchKind::WatchPort(bytes) => Some(show::port(bytes)),
+    }
+}
+
+fn shown_member(member: &Member) -> String {
+    let mut text = member.member_id.to_string();
+    if member.weight != 1 {
+        text += &format!(" weight {}", member.weight);
+    }
+    if let Some(port) = watched(member) {
+        text += &format!(" watch {port}");
+    }
+    text
+}

@@ -1,0 +1,100 @@
+//! Value sets: what parsers select by, and the control plane says.
+
+use p4runtime_proto::config::ValueSet;
+use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::{FieldMatch, ValueSetEntry, ValueSetMember};
+use serde_json::json;
+use source::{Diagnostic, Diagnostics};
+
+use super::entry::{self, Change};
+use super::text::{self, Word};
+use super::{Live, names, show};
+use crate::output::Failure;
+
+impl Live<'_> {
+    /// `value-sets`
+    pub fn value_sets(&self, wanted: Option<&str>) -> Result<(), Failure> {
+        let all: Vec<_> = self.info.value_sets.iter().map(|set| (set, names::name(&set.preamble))).collect();
+        let sets = match wanted {
+            Some(name) => vec![names::look_up("value set", name, &all)?],
+            None => all.into_iter().map(|(set, _)| set).collect(),
+        };
+        if sets.is_empty() && !self.json {
+            self.output.note("the program has no value sets");
+        }
+        let mut objects = Vec::new();
+        for set in sets {
+            let wanted = ValueSetEntry { value_set_id: names::id(&set.preamble), ..Default::default() };
+            self.client.read(vec![Kind::ValueSetEntry(wanted)], |entity| {
+                let Kind::ValueSetEntry(entry) = entity else { return Ok(()) };
+                let members: Vec<_> = entry.members.iter().map(|it| show::fields(&set.r#match, &it.r#match)).collect();
+                let name = names::name(&set.preamble);
+                match self.json {
+                    true => objects.push(json!({ "value_set": name, "size": set.size, "members": members })),
+                    false => {
+                        let shown = if members.is_empty() { "none".to_owned() } else { members.join(" | ") };
+                        self.output.print(&format!("{name}  {shown}\n"))?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        if self.json { self.print_json(&objects.into()) } else { Ok(()) }
+    }
+
+    /// `set` of a value set.
+    pub fn set_value_set(&self, set: &ValueSet, line: &str) -> Result<(), Failure> {
+        let name = names::name(&set.preamble);
+        let members = match line.trim() {
+            "none" => Vec::new(),
+            line => self.read_line(line, &format!("no list of members of `{name}`"), |file, _, diagnostics| {
+                let written = text::parse_alternatives(file, line, diagnostics)?;
+                Some(written.iter().map(|member| bind(set, member, diagnostics)).collect())
+            })?,
+        };
+        let shown: Vec<_> = members.iter().map(|it: &ValueSetMember| show::fields(&set.r#match, &it.r#match)).collect();
+        let entry = ValueSetEntry { value_set_id: names::id(&set.preamble), members };
+        let described = if shown.is_empty() { "none".to_owned() } else { shown.join(" | ") };
+        let json = json!({ "value_set": name, "members": shown });
+        self.write(Change::Modify, Kind::ValueSetEntry(entry), &format!("{name}  {described}"), json)
+    }
+}
+
+/// A member: its fields by name, or in order.
+fn bind(set: &ValueSet, written: &[(Option<Word>, Word)], diagnostics: &mut Diagnostics) -> ValueSetMember {
+    let fields: Vec<_> = set.r#match.iter().map(|field| (field, &*field.name)).collect();
+    let mut member = ValueSetMember::default();
+    let mut given = Vec::new();
+    for (at, (name, value)) in written.iter().enumerate() {
+        let field = match name {
+            Some(name) => names::look("field", &name.text, &fields),
+            None => fields.get(at).map(|(field, _)| *field).ok_or_else(|| {
+                (
+                    "there are more values than fields".to_owned(),
+                    format!("a member has {}, and members are separated by `|`", fields.len()),
+                )
+            }),
+        };
+        let span = name.as_ref().map_or(value.span, |name| name.span);
+        let found = field.and_then(|field| match given.contains(&field.id) {
+            true => Err((format!("`{}` stands here twice", field.name), "members are separated by `|`".to_owned())),
+            false => Ok(field),
+        });
+        match found {
+            Ok(field) => {
+                given.push(field.id);
+                match entry::matched(field, &value.text) {
+                    Ok(kind) => member
+                        .r#match
+                        .extend(kind.map(|kind| FieldMatch { field_id: field.id, field_match_type: Some(kind) })),
+                    Err(why) => {
+                        let what = format!("`{}` is {}: {why}", field.name, entry::described(field));
+                        diagnostics.push(Diagnostic::error("entry-value", value.span, what).help(entry::form(field)));
+                    }
+                }
+            }
+            Err((what, help)) => diagnostics.push(Diagnostic::error("entry-name", span, what).help(help)),
+        }
+    }
+    member
+}
