@@ -129,6 +129,9 @@ pub enum Command {
     /// Filter packets by what is in their messages: rules become the tables of a P4 program.
     #[command(after_help = crate::subscribe::args::AFTER_HELP)]
     Subscribe(crate::subscribe::args::SubscribeArgs),
+    /// Publish a made-up market data feed, and receive one: gaps, filters, latency.
+    #[command(after_help = crate::market::args::AFTER_HELP)]
+    Market(crate::market::args::MarketArgs),
     /// Print what a program becomes: tokens, types or pipeline IR.
     Dump(DumpArgs),
     /// Show what happens to a packet, step by step.

@@ -13,6 +13,7 @@ mod forward;
 mod kinds;
 mod lab;
 mod load;
+mod market;
 mod messages;
 mod metrics;
 mod output;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Build(args) => commands::build::run(args, &output),
         Command::Lab(args) => lab::run(args, &output),
         Command::Subscribe(args) => subscribe::run(args, &output),
+        Command::Market(args) => market::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),
         Command::Trace(args) => commands::trace::run(args, &output),
         Command::Stf(args) => commands::stf::run(args, &output),

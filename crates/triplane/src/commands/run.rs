@@ -161,7 +161,7 @@ fn one_receives(spec: &PortSpec, workers: usize) -> String {
 }
 
 /// A flag that Ctrl-C or a termination request sets; a second Ctrl-C ends the process at once.
-fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

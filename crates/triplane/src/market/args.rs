@@ -1,0 +1,227 @@
+//! What `triplane market` can be told.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use market::{Counts, Mix, Rate, Spec, Workload};
+use wire::itch::Symbol;
+
+pub const AFTER_HELP: &str = "\
+  triplane market receive --group 239.1.1.1 --interface 10.0.0.2 --filter 'stock == \"GOOGL\"'
+  triplane market publish --to 239.1.1.1 --interface 10.0.0.1 --rate 10k --seconds 5
+  triplane market publish --pcap feed.pcap --datagrams 1000
+  triplane market receive --pcap feed.pcap
+
+Messages are of ITCH 5.0, several to a datagram of MoldUDP64. Their timestamps are the
+time of day (UTC), so that a receiver on the same machine knows how old they are.
+examples/market-data has a switch between the two that delivers to each subscriber the
+messages it asked for.";
+
+/// `triplane market`.
+#[derive(Args, Debug)]
+pub struct MarketArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: MarketCommand,
+}
+
+/// What `triplane market` does.
+#[derive(Subcommand, Debug)]
+pub enum MarketCommand {
+    /// Send a stock exchange's feed, made up, at a steady rate.
+    Publish(PublishArgs),
+    /// Take a feed: count messages and gaps, pick what is wanted, measure how old it is.
+    Receive(ReceiveArgs),
+}
+
+/// The workloads of the talk on packet subscriptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shape {
+    /// 1 to 12 messages a datagram by Zipf's law, 1 % of them of the symbol.
+    Synthetic,
+    /// Always 12 messages, all of the symbol.
+    WorstCase,
+    /// One message a datagram, 0.1 % of the symbol.
+    Sample,
+}
+
+/// Which types of message there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Types {
+    /// New orders only.
+    Add,
+    /// As on an exchange: orders are added, executed, cancelled, deleted, replaced; there are trades.
+    Book,
+}
+
+/// What the feed is like.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Feed")]
+pub struct FeedArgs {
+    /// What the feed is like; the options below change parts of it.
+    #[arg(long, value_enum, default_value = "synthetic")]
+    pub workload: Shape,
+    /// The stock that matters.
+    #[arg(long, default_value = "GOOGL")]
+    pub symbol: Symbol,
+    /// Which share of new orders and trades is of it, from 0 to 1.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub share: Option<f64>,
+    /// How many other stocks there are.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=9_998))]
+    pub others: Option<u16>,
+    /// Messages of a datagram: always so many (12), or by Zipf's law (1-12).
+    #[arg(long, value_name = "N|1-N", value_parser = counts)]
+    pub messages: Option<Counts>,
+    /// Which types of message there are.
+    #[arg(long, value_enum)]
+    pub mix: Option<Types>,
+    /// The same seed makes the same messages.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `triplane market publish`.
+#[derive(Args, Debug)]
+pub struct PublishArgs {
+    /// Where to: a host or a multicast group, at UDP port 26400 unless told.
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, required_unless_present = "pcap")]
+    pub to: Option<SocketAddrV4>,
+    /// Send from this address of this machine, and so from its interface.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0", hide_default_value = true)]
+    pub interface: Ipv4Addr,
+    /// Write frames to a capture instead, from midnight on; nothing is sent.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["to", "interface"])]
+    pub pcap: Option<PathBuf>,
+
+    /// The feed.
+    #[command(flatten)]
+    pub feed: FeedArgs,
+
+    /// Messages a second; k and M stand for thousands and millions.
+    #[arg(help_heading = "Rate", long, value_name = "N", value_parser = number, default_value = "1k")]
+    pub rate: f64,
+    /// Datagrams a second instead.
+    #[arg(help_heading = "Rate", long, value_name = "N", value_parser = number, conflicts_with = "rate")]
+    pub datagram_rate: Option<f64>,
+    /// End after so many seconds.
+    #[arg(help_heading = "Rate", long, value_name = "S", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// End after so many datagrams.
+    #[arg(help_heading = "Rate", long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub datagrams: Option<u64>,
+
+    /// Print what was sent as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `triplane market receive`.
+#[derive(Args, Debug)]
+pub struct ReceiveArgs {
+    /// Join this multicast group.
+    #[arg(long, value_name = "ADDRESS", value_parser = group)]
+    pub group: Option<Ipv4Addr>,
+    /// Join it on the interface with this address of this machine.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0", hide_default_value = true)]
+    pub interface: Ipv4Addr,
+    /// The UDP port.
+    #[arg(long, value_name = "PORT", default_value_t = market::PORT)]
+    pub port: u16,
+    /// Read frames from a capture instead; its times say when they came.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["group", "interface", "seconds", "stay"])]
+    pub pcap: Option<PathBuf>,
+
+    /// Which messages are wanted: a condition as in rules. By default all are.
+    #[arg(long, value_name = "CONDITION")]
+    pub filter: Option<String>,
+    /// Messages before the first one that comes are missing too: a stream begins with number 1.
+    #[arg(long)]
+    pub from_start: bool,
+    /// End after so many seconds, if the session has not ended before.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// Go on when a session ends, until Ctrl-C or --seconds.
+    #[arg(long)]
+    pub stay: bool,
+
+    /// Print the results as JSON, with the distribution of ages.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl FeedArgs {
+    /// The feed.
+    pub fn spec(&self) -> Spec {
+        let workload = match self.workload {
+            Shape::Synthetic => Workload::Synthetic,
+            Shape::WorstCase => Workload::WorstCase,
+            Shape::Sample => Workload::Sample,
+        };
+        let base = workload.spec(self.seed);
+        Spec {
+            symbol: self.symbol,
+            share: self.share.unwrap_or(base.share),
+            others: self.others.unwrap_or(base.others),
+            counts: self.messages.unwrap_or(base.counts),
+            mix: match self.mix {
+                None => base.mix,
+                Some(Types::Add) => Mix::ADD_ONLY,
+                Some(Types::Book) => Mix::BOOK,
+            },
+            ..base
+        }
+    }
+}
+
+impl PublishArgs {
+    /// How fast.
+    pub fn pace(&self) -> Rate {
+        self.datagram_rate.map_or(Rate::Messages(self.rate), Rate::Datagrams)
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddrV4, String> {
+    let alone = text.parse().map(|address: Ipv4Addr| SocketAddrV4::new(address, market::PORT));
+    alone.or_else(|_| text.parse()).map_err(|_| "give an IPv4 address, such as 239.1.1.1 or 10.0.0.2:26400".to_owned())
+}
+
+fn group(text: &str) -> Result<Ipv4Addr, String> {
+    let address: Option<Ipv4Addr> = text.parse().ok();
+    address
+        .filter(Ipv4Addr::is_multicast)
+        .ok_or_else(|| "a group is an address from 224.0.0.0 to 239.255.255.255".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1, such as 0.01".to_owned())
+}
+
+fn counts(text: &str) -> Result<Counts, String> {
+    // An Ethernet frame of the usual 1,500 bytes has room for 31 of the longest messages of a feed.
+    let count = |text: &str| text.parse().ok().filter(|count| (1..=31).contains(count));
+    let counts = match text.split_once('-') {
+        None => count(text).map(Counts::Exactly),
+        Some((least, most)) => {
+            (least == "1").then(|| count(most)).flatten().map(|most| Counts::Zipf { most, exponent: 1.0 })
+        }
+    };
+    counts
+        .ok_or_else(|| "give a number of messages from 1 to 31, such as 12, or up to so many, such as 1-12".to_owned())
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let (digits, unit) = match text.strip_suffix('k') {
+        Some(digits) => (digits, 1e3),
+        None => text.strip_suffix('M').map_or((text, 1.0), |digits| (digits, 1e6)),
+    };
+    let number = digits.parse().ok().map(|number: f64| number * unit).filter(|number| (0.001..=1e9).contains(number));
+    number.ok_or_else(|| "give a number a second, such as 500, 10k or 1.5M".to_owned())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.001..=1e6).contains(seconds));
+    seconds.ok_or_else(|| "give seconds, such as 5 or 0.5".to_owned())
+}

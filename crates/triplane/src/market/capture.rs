@@ -1,0 +1,83 @@
+//! Feeds in captures: the same without a network.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use anyhow::Context;
+use market::{Feed, PORT, Pace, Subscriber};
+use wire::ethernet::{self, Address};
+use wire::pcap::{Reader, Writer};
+use wire::{ipv4, udp};
+
+use super::publish::{Limit, Published};
+use crate::output::Failure;
+
+/// Where a feed in a capture comes from, and the group that it goes to.
+const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
+const SOURCE_MAC: Address = Address([2, 0, 0, 0, 0, 1]);
+/// The group's (RFC 1112, 6.4).
+const GROUP_MAC: Address = Address([1, 0, 0x5e, 1, 1, 1]);
+
+/// A datagram's payload as a frame to a group.
+pub fn frame(payload: &[u8]) -> Vec<u8> {
+    let udp = udp::Repr { source_port: PORT, destination_port: PORT };
+    let ip = ipv4::Repr::new(SOURCE, GROUP, ipv4::UDP);
+    let ethernet = ethernet::Repr { destination: GROUP_MAC, source: SOURCE_MAC, ethertype: ethernet::IPV4 };
+    ethernet.packet(&ip.packet(&udp.packet(ip.addresses(), payload)))
+}
+
+/// The payload of a frame with a datagram to a port.
+pub fn payload(frame: &[u8], port: u16) -> Option<Vec<u8>> {
+    let frame = ethernet::Packet::new_checked(frame).ok()?;
+    if frame.ethertype() != ethernet::IPV4 {
+        return None;
+    }
+    let packet = ipv4::Packet::new_checked(frame.payload()).ok()?;
+    if packet.protocol() != ipv4::UDP {
+        return None;
+    }
+    let datagram = udp::Packet::new_checked(packet.payload()).ok()?;
+    (datagram.destination_port() == port).then(|| datagram.payload().to_vec())
+}
+
+/// Writes a feed to a capture, each datagram when it is due, from midnight on; and the end of the session.
+pub fn write(path: &Path, feed: &mut Feed, mut pace: Pace, limit: Limit) -> Result<Published, Failure> {
+    let failed = || format!("cannot write {}", path.display());
+    let file = File::create(path).with_context(failed)?;
+    let mut writer = Writer::new(BufWriter::new(file)).with_context(failed)?;
+    let mut published = Published::default();
+    loop {
+        let due = pace.due_ns();
+        if limit.is_reached(due, published.datagrams) {
+            published.seconds = due as f64 / 1e9;
+            writer.write(due, &frame(&feed.end_of_session())).with_context(failed)?;
+            writer.flush().with_context(failed)?;
+            return Ok(published);
+        }
+        let before = feed.next_sequence();
+        let payload = feed.datagram(due % market::DAY_NS);
+        let messages = feed.next_sequence() - before;
+        writer.write(due, &frame(&payload)).with_context(failed)?;
+        pace.sent(messages, due);
+        published.datagrams += 1;
+        published.messages += messages;
+    }
+}
+
+/// Gives a subscriber the datagrams of a capture. Gives the time from the first to the last, in seconds.
+pub fn read(path: &Path, port: u16, subscriber: &mut Subscriber) -> Result<f64, Failure> {
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    let damaged = |error: wire::pcap::PcapError| Failure::Input(format!("{shown}: {error}"));
+    let mut reader = Reader::new(BufReader::new(file)).map_err(damaged)?;
+    let mut span: Option<(u64, u64)> = None;
+    while let Some(captured) = reader.read().map_err(damaged)? {
+        let Some(payload) = payload(&captured.data, port) else { continue };
+        subscriber.take(&payload, captured.time_ns % market::DAY_NS);
+        span = Some((span.map_or(captured.time_ns, |(first, _)| first), captured.time_ns));
+    }
+    Ok(span.map_or(0.0, |(first, last)| last.saturating_sub(first) as f64 / 1e9))
+}

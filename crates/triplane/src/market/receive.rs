@@ -1,0 +1,59 @@
+//! The subscriber: datagrams as they come.
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use market::Subscriber;
+
+use super::time_of_day_ns;
+use crate::output::Failure;
+
+/// The longest wait between two looks at the stop flag.
+const LONGEST: Duration = Duration::from_millis(50);
+/// The longest payload of a datagram.
+const MOST: usize = 1 << 16;
+
+/// When to stop, besides being told to.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// After this time; `None` for never.
+    pub seconds: Option<f64>,
+    /// When the session is over.
+    pub with_session: bool,
+}
+
+/// Takes what comes until an end. Gives the time from the first datagram to the last, in seconds.
+pub fn listen(socket: &UdpSocket, subscriber: &mut Subscriber, ends: Ends, stop: &AtomicBool) -> Result<f64, Failure> {
+    socket.set_read_timeout(Some(LONGEST)).context("cannot set a timeout")?;
+    let started = Instant::now();
+    let mut buffer = vec![0; MOST];
+    let mut span: Option<(Instant, Instant)> = None;
+    while !stop.load(Ordering::Relaxed) {
+        if ends.seconds.is_some_and(|seconds| started.elapsed().as_secs_f64() >= seconds) {
+            break;
+        }
+        let length = match socket.recv(&mut buffer) {
+            Ok(length) => length,
+            Err(error) if is_nothing(&error) => continue,
+            Err(error) => return Err(anyhow::Error::new(error).context("cannot receive").into()),
+        };
+        subscriber.take(&buffer[..length], time_of_day_ns());
+        if subscriber.is_over() {
+            match ends.with_session {
+                true => break,
+                false => continue,
+            }
+        }
+        let now = Instant::now();
+        span = Some((span.map_or(now, |(first, _)| first), now));
+    }
+    Ok(span.map_or(0.0, |(first, last)| (last - first).as_secs_f64()))
+}
+
+/// Whether there was just nothing to receive.
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}

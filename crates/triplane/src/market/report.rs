@@ -1,0 +1,95 @@
+//! What was sent and what came, for people and for programs.
+
+use hdrhistogram::Histogram;
+use market::{Subscriber, Totals};
+use serde_json::{Value, json};
+
+use super::publish::Published;
+use crate::bench::report::grouped;
+
+/// The quantiles that are told, and their names.
+const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// What was sent, for people.
+pub fn published(published: &Published) -> String {
+    let Published { datagrams, messages, refused, seconds, late_seconds } = *published;
+    let rate = messages as f64 / seconds.max(1e-9);
+    let mut text = format!(
+        "sent         {} messages in {} datagrams over {seconds:.2} s: {} messages a second\n",
+        grouped(messages),
+        grouped(datagrams),
+        grouped(rate as u64)
+    );
+    if refused > 0 {
+        text += &format!("refused      {} datagrams: a queue of this machine was full\n", grouped(refused));
+    }
+    if late_seconds > 0.0 {
+        text += &format!("fell behind  by {late_seconds:.2} s: this is what could be sent, not what was asked for\n");
+    }
+    text
+}
+
+/// The same for programs.
+pub fn published_json(published: &Published) -> String {
+    let Published { datagrams, messages, refused, seconds, late_seconds } = *published;
+    let value = json!({
+        "datagrams": datagrams, "messages": messages, "refused": refused, "seconds": seconds, "late_seconds": late_seconds,
+    });
+    format!("{value:#}\n")
+}
+
+/// What came, for people.
+pub fn received(subscriber: &Subscriber, filter: Option<&str>, seconds: f64) -> String {
+    let Totals { datagrams, messages, missing, repeated } = subscriber.totals();
+    let mut text = format!(
+        "received     {} messages in {} datagrams over {seconds:.2} s\n",
+        grouped(messages),
+        grouped(datagrams)
+    );
+    text += &format!("missing      {}\n", grouped(missing));
+    for (count, what) in [(repeated, "repeated   "), (subscriber.malformed(), "malformed  ")] {
+        if count > 0 {
+            text += &format!("{what}  {}\n", grouped(count));
+        }
+    }
+    if let Some(filter) = filter {
+        text += &format!("wanted       {} messages: {filter}\n", grouped(subscriber.wanted()));
+    }
+    let ages = subscriber.ages();
+    if !ages.is_empty() {
+        let whose = if filter.is_some() { "of those" } else { "of all  " };
+        let quantiles =
+            QUANTILES.map(|(name, quantile)| format!("{name} {}", micros(ages.value_at_quantile(quantile))));
+        text += &format!("age {whose}  {}, most {} us\n", quantiles.join(", "), micros(ages.max()));
+    }
+    text
+}
+
+/// The same for programs. Ages are in ns; `distribution` has pairs of an age and the share of messages that were no older.
+pub fn received_json(subscriber: &Subscriber, filter: Option<&str>, seconds: f64) -> String {
+    let Totals { datagrams, messages, missing, repeated } = subscriber.totals();
+    let value = json!({
+        "datagrams": datagrams, "messages": messages, "missing": missing, "repeated": repeated,
+        "malformed": subscriber.malformed(), "filter": filter, "wanted": subscriber.wanted(), "seconds": seconds,
+        "age_ns": ages_json(subscriber.ages()),
+    });
+    format!("{value:#}\n")
+}
+
+fn ages_json(ages: &Histogram<u64>) -> Value {
+    if ages.is_empty() {
+        return Value::Null;
+    }
+    let distribution: Vec<Value> =
+        ages.iter_quantiles(5).map(|step| json!([step.value_iterated_to(), step.quantile()])).collect();
+    json!({
+        "p50": ages.value_at_quantile(0.5), "p99": ages.value_at_quantile(0.99), "p99.9": ages.value_at_quantile(0.999),
+        "least": ages.min(), "most": ages.max(), "mean": ages.mean(), "distribution": distribution,
+    })
+}
+
+/// Nanoseconds as microseconds: `12.3`.
+pub fn micros(ns: u64) -> String {
+    let us = ns as f64 / 1e3;
+    if us < 1_000.0 { format!("{us:.1}") } else { grouped(us as u64) }
+}

@@ -1,0 +1,57 @@
+//! UDP sockets of feeds.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+
+use anyhow::Context;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::output::Failure;
+
+/// What a receiver asks the kernel to hold for it, in bytes; an administrator may have it be less.
+const RECEIVE_BUFFER: usize = 8 << 20;
+/// The same for a sender.
+const SEND_BUFFER: usize = 4 << 20;
+/// Routers that a feed may pass.
+const TTL: u32 = 16;
+
+/// A socket that sends from an address of this machine.
+pub fn sender(interface: Ipv4Addr, to: SocketAddrV4) -> Result<UdpSocket, Failure> {
+    let open = || -> io::Result<UdpSocket> {
+        let socket = socket()?;
+        socket.set_send_buffer_size(SEND_BUFFER)?;
+        if to.ip().is_multicast() {
+            socket.set_multicast_ttl_v4(TTL)?;
+        }
+        // For groups, this chooses the interface too.
+        socket.bind(&SocketAddrV4::new(interface, 0).into())?;
+        Ok(socket.into())
+    };
+    Ok(open().with_context(|| format!("cannot send from {interface}"))?)
+}
+
+/// A socket that receives at a port, and in a group if there is one.
+pub fn receiver(group: Option<Ipv4Addr>, interface: Ipv4Addr, port: u16) -> Result<UdpSocket, Failure> {
+    let open = || -> io::Result<UdpSocket> {
+        let socket = socket()?;
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+        // Several receivers of a group may share a machine.
+        socket.set_reuse_address(group.is_some())?;
+        // Bound to the group, nothing else comes.
+        let own = group.unwrap_or(interface);
+        socket.bind(&SocketAddrV4::new(own, port).into())?;
+        if let Some(group) = &group {
+            socket.join_multicast_v4(group, &interface)?;
+        }
+        Ok(socket.into())
+    };
+    let what = || match group {
+        Some(group) => format!("cannot receive {group} at port {port}; is {interface} an address of this machine?"),
+        None => format!("cannot receive at {interface}, port {port}"),
+    };
+    Ok(open().with_context(what)?)
+}
+
+fn socket() -> io::Result<Socket> {
+    Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))
+}
