@@ -166,7 +166,7 @@ control RouterIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         }
         actions = { forward; no_route; }
         default_action = no_route();
-        implementation = action_selector(HashAlgorithm.crc32, 65536, 32);
+        @name("paths") implementation = action_selector(HashAlgorithm.crc32, 65536, 32);
         size = 65536;
     }
 

@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long a process may take to begin: it compiles its program.
 const BEGIN: Duration = Duration::from_secs(60);
 
+/// How long a process may take to be gone when its sockets are.
+const ENDING: Duration = Duration::from_millis(200);
+
 /// How long a process may take to answer, or to end by itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -189,8 +192,12 @@ impl Cell {
         if let Some(status) = answer.and_then(|answer| serde_json::from_value(answer).ok()) {
             return Status { pid, ..status };
         }
-        // It may have ended a moment ago.
-        self.look();
+        // It may have ended a moment ago: sockets close first.
+        let asked = Instant::now();
+        while self.process.is_some() && asked.elapsed() < ENDING {
+            self.look();
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let pid = pid.filter(|_| self.process.is_some());
         let ports = self.ports.iter().map(|(port, told)| PortStatus { port: *port, up: told.up, ..Default::default() });
         let why = self.why.clone().or(pid.map(|_| "it does not answer".to_owned()));
