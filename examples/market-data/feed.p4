@@ -147,7 +147,7 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         transition select(next.length, next.kind) {
             (36, 0x41): add_order;
             (44, 0x50): trade;
-            (5 .. 255, _): other;
+            (3 .. 255, _): other;
             default: accept;
         }
     }
@@ -160,7 +160,7 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         transition behind;
     }
     state other {
-        packet.extract(hdr.messages.next.other, (bit<32>)(packet.lookahead<bit<16>>() - 5) << 3);
+        packet.extract(hdr.messages.next.other, (bit<32>)(packet.lookahead<bit<16>>() - 3) << 3);
         transition behind;
     }
     state behind {

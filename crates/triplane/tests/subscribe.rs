@@ -63,7 +63,7 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 fn payload(frame: &[u8]) -> Vec<u8> {
     let ip = ipv4::Packet::new_checked(&frame[ethernet::HEADER_LEN..]).unwrap();
     assert!(ip.is_checksum_right());
-    assert_eq!(ip.total_len(), frame.len() - ethernet::HEADER_LEN, "nothing lies behind the packet");
+    assert_eq!(ip.total_len(), frame.len() - ethernet::HEADER_LEN, "nothing lies behind the packet: {frame:02x?}");
     let udp = udp::Packet::new_checked(ip.payload()).unwrap();
     assert_eq!(udp.length(), ip.payload().len());
     assert!(udp.is_checksum_right(ipv4::Repr::parse(&ip).addresses()));
@@ -181,7 +181,8 @@ fn bad_datagrams_are_dropped_whole_or_up_to_where_they_are_bad() {
 #[test]
 fn mistakes_in_rules_are_told_at_their_places() {
     let directory = Directory::new();
-    let rules = directory.write("rules.sub", "stok == \"GOOGL\" : fwd(1)\nprice > : fwd(2)\nstock == \"A\" : fwd(600)\n");
+    let rules =
+        directory.write("rules.sub", "stok == \"GOOGL\" : fwd(1)\nprice > : fwd(2)\nstock == \"A\" : fwd(600)\n");
     let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
     assert_eq!(done.code, Some(1));
     for said in ["rules.sub:1:1", "`stock`", "rules.sub:2:9", "rules.sub:3:"] {

@@ -74,6 +74,10 @@ fn number(text: &mut Text, messages: &Messages) {
         text.line("bit<64> given;");
         text.line("delivered.read(given, (bit<32>)standard_metadata.egress_port);");
         text.line(format!("{at} = (bit<{}>)(given + meta.subscription.missed + 1);", sequence.width));
+        // A checksum over the messages covers their number, too.
+        for cleared in &messages.clear {
+            text.line(format!("{} = 0;", place(cleared)));
+        }
         text.block(format!("if ({count} != {all_ones})"), |text| {
             text.line(format!("delivered.write((bit<32>)standard_metadata.egress_port, given + (bit<64>){count});"));
         });
