@@ -19,7 +19,7 @@ use crate::scout::{self, BATCH, row};
 #[derive(Debug)]
 pub struct Batch<'a> {
     compiled: &'a Compiled,
-    unit: usize,
+    code: &'a Loop,
     packet: &'a mut Packet,
     /// The memory of the batch, which is the packet's otherwise: see [`crate::scout`].
     rows: Vec<u64>,
@@ -47,11 +47,12 @@ impl Compiled {
     /// If there is no such unit, it is not fresh or has no results, or `packet` is another program's.
     pub fn batch<'a>(&'a self, unit: usize, packet: &'a mut Packet) -> Batch<'a> {
         assert!(std::sync::Arc::ptr_eq(self.shape(), packet.shape()), "the packet was made by this program");
-        let notes = &self.batches(unit).expect("a fresh unit with results runs on batches").notes;
+        let code = self.batches(unit).expect("a fresh unit with results runs on batches");
         packet.restart(Vec::new(), 0);
+        packet.given.clear();
         let mut rows = std::mem::take(&mut packet.rows);
-        rows.resize(notes.words, 0);
-        Batch { compiled: self, unit, packet, rows, count: 0, done: 0, stopped: false, _buffers: PhantomData }
+        rows.resize(code.notes.words, 0);
+        Batch { compiled: self, code, packet, rows, count: 0, done: 0, stopped: false, _buffers: PhantomData }
     }
 
     /// Runs a fresh unit on packets one after the other, which lie `start` bytes into their buffers. `given` are slots that
@@ -73,20 +74,24 @@ impl Compiled {
         mut end: impl FnMut(usize, Ended<'_>, Option<&mut Lent<'_>>),
     ) {
         let mut first = 0;
+        let mut batch = self.batch(unit, packet);
+        for (slot, value) in given {
+            batch.set_slot_to(*slot, *value);
+        }
         for buffers in buffers.chunks_mut(BATCH) {
-            let mut batch = self.batch(unit, packet);
-            for (slot, value) in given {
-                batch.set_slot_to(*slot, *value);
-            }
             let count = buffers.len();
-            for buffer in buffers {
-                batch.push(buffer.as_mut(), start);
+            batch.done = 0;
+            for (buffer, row) in buffers.iter_mut().zip(batch.rows.chunks_exact_mut(batch.code.notes.row)) {
+                arrive(row, buffer.as_mut(), start);
             }
+            batch.count = count;
             batch.look_ahead(objects, now);
             while batch.done < count {
                 let Progress { done, stopped } = batch.advance(objects, now);
-                for number in done.clone() {
-                    end(first + number, batch.ended(number), None);
+                let (size, blame) = (batch.code.notes.row, batch.packet.frame[word::BLAME] as u32);
+                let rows = batch.rows[done.start * size..done.end * size].chunks_exact(size);
+                for (number, row) in (first + done.start..).zip(rows) {
+                    end(number, Ended::new(row, blame), None);
                 }
                 if stopped {
                     let (ended, mut whole) = batch.both(done.end);
@@ -98,11 +103,18 @@ impl Compiled {
     }
 }
 
-impl<'a> Batch<'a> {
-    fn code(&self) -> &'a Loop {
-        self.compiled.batches(self.unit).expect("the unit runs on batches")
-    }
+/// Writes where a packet lies.
+#[inline(always)]
+fn arrive(row: &mut [u64], buffer: &mut [u8], start: usize) {
+    let length = buffer.len().checked_sub(start).expect("packets begin within their buffers");
+    let base = buffer.as_mut_ptr() as u64;
+    let row: &mut [u64; row::RESULTS] = row.first_chunk_mut().expect("a row has these words");
+    row[row::PACKET] = base + start as u64;
+    row[row::LENGTH] = length as u64;
+    row[row::BUFFER] = base;
+}
 
+impl<'a> Batch<'a> {
     /// Sets a slot of up to 64 bits to a number, cut to the slot's width, for all packets: one of those that the plan says
     /// are given.
     ///
@@ -122,13 +134,8 @@ impl<'a> Batch<'a> {
     #[inline]
     pub fn push(&mut self, buffer: &'a mut [u8], start: usize) -> usize {
         assert!(self.count < BATCH && self.done == 0, "a batch has room until it runs");
-        let length = buffer.len().checked_sub(start).expect("packets begin within their buffers");
-        let base = buffer.as_mut_ptr();
-        let size = self.code().notes.row;
-        let row = &mut self.rows[self.count * size..][..row::RESULTS];
-        row[row::PACKET] = base as u64 + start as u64;
-        row[row::LENGTH] = length as u64;
-        row[row::BUFFER] = base as u64;
+        let size = self.code.notes.row;
+        arrive(&mut self.rows[self.count * size..][..size], buffer, start);
         self.count += 1;
         self.count - 1
     }
@@ -159,7 +166,8 @@ impl<'a> Batch<'a> {
 
     /// Asks tables for what packets will look up that have not run yet.
     fn look_ahead(&mut self, objects: &mut Objects, now: Now) {
-        let Loop { scout, notes, .. } = self.code();
+        self.leave_stopped();
+        let Loop { scout, notes, .. } = self.code;
         let Some(scout) = scout else { return };
         if self.done == self.count {
             return;
@@ -190,12 +198,10 @@ impl<'a> Batch<'a> {
 
     /// Runs packets with what is noted, which holds since nobody else had the objects.
     fn advance(&mut self, objects: &mut Objects, now: Now) -> Progress {
-        let code = self.code().code;
-        if std::mem::take(&mut self.stopped) {
-            self.clear();
-        } else if self.done == 0 {
+        let code = self.code.code;
+        self.leave_stopped();
+        if self.packet.given.is_empty() {
             let given = self.packet.given_words();
-            self.packet.given.clear();
             self.packet.given.extend_from_slice(&self.packet.frame[given]);
         }
         let first = self.done;
@@ -217,12 +223,13 @@ impl<'a> Batch<'a> {
         Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
     }
 
-    /// Forgets what the packet left behind that stopped the batch.
-    #[cold]
-    fn clear(&mut self) {
-        self.packet.clear_traces();
-        let given = self.packet.given_words();
-        self.packet.frame[given].copy_from_slice(&self.packet.given);
+    /// Forgets what the packet left behind that stopped the batch, if one did.
+    fn leave_stopped(&mut self) {
+        if std::mem::take(&mut self.stopped) {
+            self.packet.clear_traces();
+            let given = self.packet.given_words();
+            self.packet.frame[given].copy_from_slice(&self.packet.given);
+        }
     }
 
     /// What came of a packet that has run.
@@ -231,9 +238,20 @@ impl<'a> Batch<'a> {
     /// If there is no such packet.
     #[inline(always)]
     pub fn ended(&self, number: usize) -> Ended<'_> {
-        let size = self.code().notes.row;
+        let size = self.code.notes.row;
         let blame = self.packet.frame[word::BLAME] as u32;
         Ended::new(&self.rows[number * size..][..size], blame)
+    }
+
+    /// A copy of a packet that leaves from within its buffer, once it has run; `None` of others.
+    pub fn output_copy(&self, number: usize) -> Option<Vec<u8>> {
+        let ended = self.ended(number);
+        let start = ended.output_start().filter(|_| number < self.done)?;
+        let (base, end) = (ended.row[row::BUFFER], ended.row[row::PACKET] + ended.row[row::LENGTH]);
+        // SAFETY: the row is that of a packet of this batch, so the buffer is borrowed exclusively for as long as the batch
+        // lives, and no code runs on it now.
+        let buffer = unsafe { std::slice::from_raw_parts(base as *const u8, (end - base) as usize) };
+        Some(buffer[start..].to_vec())
     }
 
     /// The packet that the batch stopped at.
@@ -247,7 +265,7 @@ impl<'a> Batch<'a> {
 
     /// What came of the packet that the batch stopped at, and all of it.
     fn both(&mut self, number: usize) -> (Ended<'_>, Lent<'_>) {
-        let size = self.code().notes.row;
+        let size = self.code.notes.row;
         let blame = self.packet.frame[word::BLAME] as u32;
         let ended = Ended::new(&self.rows[number * size..][..size], blame);
         let start = (ended.row[row::PACKET] - ended.row[row::BUFFER]) as usize;
@@ -316,6 +334,12 @@ impl<'b> Ended<'b> {
     #[inline(always)]
     pub fn length(&self) -> usize {
         self.row[row::LENGTH] as usize
+    }
+
+    /// How many bytes its buffer has.
+    #[inline(always)]
+    pub fn room(&self) -> usize {
+        (self.row[row::PACKET] - self.row[row::BUFFER] + self.row[row::LENGTH]) as usize
     }
 
     /// Where in its buffer the packet begins that leaves; `None` if it is not there.

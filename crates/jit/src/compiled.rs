@@ -48,6 +48,7 @@ pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut u64, usize, usiz
 pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut u64, usize) -> u64;
 
 /// What runs a fresh unit on batches.
+#[derive(Debug)]
 pub(crate) struct Loop {
     pub code: BatchCode,
     /// There is none where no table is noted.

@@ -53,6 +53,9 @@ pub use walk::{reads, writes};
 
 use ir::{BodyId, SlotId};
 
+/// The most packets of a [`Batch`].
+pub const BATCH: usize = scout::BATCH;
+
 /// Why a program cannot become machine code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {

@@ -268,13 +268,19 @@ fn give<'r>(
     found: Option<&mut [u32]>,
     objects: &Objects,
 ) {
-    match found {
-        Some(found) => objects.records(noted.table, found, |at, record| {
+    let at = noted.record;
+    match (found, noted.found) {
+        (Some(found), None) => objects.records(noted.table, found, |_, record| {
             if let Some(row) = rows.next() {
-                note(noted, row, found[at], record);
+                row[at] = record.as_ptr() as u64;
             }
         }),
-        None => rows.for_each(|row| row[noted.record] = 0),
+        (Some(found), Some(_)) => objects.records(noted.table, found, |number, record| {
+            if let Some(row) = rows.next() {
+                note(noted, row, found[number], record);
+            }
+        }),
+        (None, _) => rows.for_each(|row| row[at] = 0),
     }
 }
 

@@ -39,6 +39,8 @@ impl Emit<'_, '_> {
         let entry = self.b.current_block().expect("a function begins with a block");
         let [memory, from, to] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
         let (head, light) = (self.b.create_block(), self.b.create_block());
+        // From one packet to the next, homes are cleared behind the one that wrote to them.
+        self.clear_homes();
         let [row, at] = [(); 2].map(|()| self.b.append_block_param(head, types::I64));
         let first = self.b.ins().imul_imm_s(from, self.notes.row as i64);
         let first = self.b.ins().iadd(memory, first);
@@ -99,7 +101,7 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(on);
         }
         self.fill_row(lane);
-        self.leave_written();
+        self.clear_own_homes();
         let done = self.b.create_block();
         let row = self.b.ins().iadd_imm_s(lane.row, self.notes.row as i64 * 8);
         let next = self.b.ins().iadd_imm_s(lane.at, 8);

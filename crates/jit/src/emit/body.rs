@@ -4,11 +4,14 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, types};
 use cranelift_frontend::Switch;
 use engine::FUEL_BLOCKS;
-use ir::{Body, BodyId, LocId, Op, Program, Terminator};
+use ir::{BinaryOp, Body, BodyId, Expr, LocId, Op, Program, Terminator, UnaryOp};
 
 use super::Emit;
 use super::value::Word;
 use crate::{code, walk};
+
+/// Conditions are taken apart so deep.
+pub(super) const MAX_PARTS: u32 = 5;
 
 /// Where a body goes when it ends.
 #[derive(Clone, Copy)]
@@ -118,8 +121,7 @@ impl Emit<'_, '_> {
         match terminator {
             Terminator::Goto(block) => _ = self.b.ins().jump(to(*block), &[]),
             Terminator::Branch { condition, then, otherwise } => {
-                let condition = self.condition(condition);
-                self.branch(condition, to(*then), to(*otherwise));
+                self.branch_on(condition, to(*then), to(*otherwise), MAX_PARTS);
             }
             Terminator::Switch { subject, cases, default } => {
                 let subject = self.expr(subject);
@@ -151,6 +153,33 @@ impl Emit<'_, '_> {
             Word::Known(0) => _ = self.b.ins().jump(otherwise, &[]),
             Word::Known(_) => _ = self.b.ins().jump(then, &[]),
             Word::Value(condition) => _ = self.b.ins().brif(condition, then, &[], otherwise, &[]),
+        }
+    }
+
+    /// Goes one way or the other by an expression of one bit, part after part as far as it has parts: expressions have no
+    /// effects, so what is not needed need not be computed.
+    pub(super) fn branch_on(&mut self, condition: &Expr, then: Block, otherwise: Block, parts: u32) {
+        let width = |value: &Expr| self.program.width(value).unwrap_or(0);
+        match condition {
+            Expr::Unary(UnaryOp::Not, a) if width(a) == 1 => self.branch_on(a, otherwise, then, parts),
+            Expr::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if width(a) == 1 && parts > 0 => {
+                let next = self.b.create_block();
+                match op {
+                    BinaryOp::And => self.branch_on(a, next, otherwise, parts - 1),
+                    _ => self.branch_on(a, then, next, parts - 1),
+                }
+                self.b.switch_to_block(next);
+                self.branch_on(b, then, otherwise, parts - 1);
+            }
+            Expr::Valid(header) => {
+                let which = self.which(header);
+                let valid = self.is_valid(which);
+                self.branch(valid, then, otherwise);
+            }
+            condition => {
+                let condition = self.condition(condition);
+                self.branch(condition, then, otherwise);
+            }
         }
     }
 

@@ -158,13 +158,13 @@ impl Emit<'_, '_> {
                     let place = self.place_to_read(Which::One(header));
                     let mut at = begin;
                     while at < end {
-                        let (bytes, ty) = match end - at {
-                            4.. => (4, types::I32),
-                            2.. => (2, types::I16),
-                            _ => (1, types::I8),
+                        let (flags, offset) = (self.flags.packet, at as i32);
+                        let (bytes, word) = match end - at {
+                            4.. => (4, self.b.ins().uload32(flags, place, offset)),
+                            2.. => (2, self.b.ins().uload16(types::I64, flags, place, offset)),
+                            _ => (1, self.b.ins().uload8(types::I64, flags, place, offset)),
                         };
-                        let word = self.b.ins().load(ty, self.flags.packet, place, at as i32);
-                        let word = Word::Value(self.b.ins().uextend(types::I64, word));
+                        let word = Word::Value(word);
                         // Behind an odd number of bytes the two byte orders change places.
                         match at_bit % 16 {
                             0 => sums.turned = self.w_add(sums.turned, word),
@@ -209,13 +209,23 @@ impl Emit<'_, '_> {
         self.w_xor(sum, Word::Known(0xffff))
     }
 
-    /// A sum of fewer than 2^16 numbers of 32 bits with the carries added in again, so that 16 bits are left.
+    /// A sum of fewer than 2^16 numbers of 32 bits with the carries added in again, so that 16 bits are left: each half is
+    /// added to the other, and the upper one has the carry then. Only a sum of 0 gives 0.
     pub(super) fn fold(&mut self, sum: Word) -> Word {
-        let mut sum = sum;
-        for bits in [32, 16, 16, 16] {
-            let (low, high) = (self.w_and(sum, Word::Known((1 << bits) - 1)), self.w_shr(sum, bits));
-            sum = self.w_add(low, high);
-        }
-        sum
+        let sum = match sum {
+            Word::Known(sum) => {
+                let half = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+                return Word::Known(u64::from(half.wrapping_add(half.rotate_left(16)) >> 16));
+            }
+            Word::Value(sum) => sum,
+        };
+        let turned = self.b.ins().rotl_imm_u(sum, 32);
+        let both = self.b.ins().iadd(sum, turned);
+        let half = self.b.ins().ushr_imm_u(both, 32);
+        let half = self.b.ins().ireduce(types::I32, half);
+        let turned = self.b.ins().rotl_imm_u(half, 16);
+        let both = self.b.ins().iadd(half, turned);
+        let quarter = self.b.ins().ushr_imm_u(both, 16);
+        Word::Value(self.b.ins().uextend(types::I64, quarter))
     }
 }

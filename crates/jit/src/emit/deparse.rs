@@ -1,10 +1,11 @@
 //! The outgoing packet.
 //!
 //! Headers that were extracted one after the other and are emitted in the same order are in front of the payload
-//! already: nothing is copied. The code follows the run of bytes that the headers emitted last form, and puts runs
-//! that are broken off into a list. Only if there is such a list in the end, or the last run does not touch the
-//! payload, does a call move bytes. Where that cannot work (headers that are no whole bytes, loops, bodies that change
-//! headers between emissions) each emission appends to a bit string instead.
+//! already: nothing is copied. A deparser that emits one header after the other, all of known sizes, is looked at as a
+//! whole when its end has come: see [`super::front`]. In others the code follows the run of bytes that the headers
+//! emitted last form, and puts runs that are broken off into a list. Only if there is such a list in the end, or the last
+//! run does not touch the payload, does a call move bytes. Where that cannot work (headers that are no whole bytes, loops,
+//! bodies that change headers between emissions) each emission appends to a bit string instead.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -34,6 +35,10 @@ impl Emit<'_, '_> {
         if self.facts.deparser != Some(id) {
             return;
         }
+        self.fronted = self.plain_emissions(id);
+        if self.fronted.is_some() {
+            return;
+        }
         let body = &self.program.bodies[id];
         let instrs = body.blocks.values().flat_map(|block| &block.instrs);
         let emissions = instrs.filter(|instr| matches!(instr.op, Op::Emit(_))).count();
@@ -48,6 +53,9 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn emit(&mut self, header: &HeaderRef, loc: LocId) {
+        if self.fronted.is_some() {
+            return;
+        }
         let which = self.which(header);
         let valid = self.valid(which);
         let (there, on) = (self.b.create_block(), self.b.create_block());
@@ -110,6 +118,9 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn end_emitting(&mut self) {
+        if let Some(headers) = self.fronted.take() {
+            return self.put_in_front(&headers);
+        }
         let Some(runs) = self.run.take() else { return };
         let cursor = self.b.use_var(self.cursor);
         let payload = self.b.ins().iadd(self.packet, cursor);
@@ -126,15 +137,20 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(moves);
         self.break_run(runs);
         let count = self.b.use_var(runs.count);
-        let buffer = self.buffer();
-        let out = self.call("assemble", &[self.frame, runs.list, count, payload, buffer]).expect("it has a result");
+        let out = self.assemble(runs.list, count, payload);
         self.set_out(out);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(on);
     }
 
+    /// Puts the runs of a list in front of the payload. Returns how the outgoing packet is made.
+    pub(super) fn assemble(&mut self, list: Value, count: Value, payload: Value) -> Value {
+        let buffer = self.buffer();
+        self.call("assemble", &[self.frame, list, count, payload, buffer]).expect("it has a result")
+    }
+
     /// Where the buffer begins that the packet lies in.
-    fn buffer(&mut self) -> Value {
+    pub(super) fn buffer(&mut self) -> Value {
         match self.lane {
             Some(lane) => self.row_load(lane, row::BUFFER),
             None => self.frame_load(word::BUFFER as u32),
@@ -142,7 +158,7 @@ impl Emit<'_, '_> {
     }
 
     /// Says how the outgoing packet is made.
-    fn set_out(&mut self, out: Value) {
+    pub(super) fn set_out(&mut self, out: Value) {
         match self.lane {
             Some(lane) => self.b.def_var(lane.out, out),
             None => self.frame_store(word::OUT as u32, out),

@@ -173,6 +173,20 @@ impl Emit<'_, '_> {
         }
     }
 
+    /// Whether a header is valid, 0 or anything else.
+    pub(super) fn is_valid(&mut self, which: Which) -> Word {
+        match which {
+            Which::One(header) => match self.layout.header(header).valid {
+                Valid::Bit { mask, bit } => {
+                    let mask = self.b.use_var(self.masks[mask as usize]);
+                    self.w_and(Word::Value(mask), Word::Known(1 << bit))
+                }
+                Valid::Word(_) => self.valid(which),
+            },
+            which => self.valid(which),
+        }
+    }
+
     pub(super) fn set_valid(&mut self, which: Which, valid: Word) {
         match which {
             Which::Nowhere(_) => {}

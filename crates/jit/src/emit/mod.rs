@@ -9,6 +9,7 @@ mod checksum;
 mod deparse;
 mod effects;
 mod expr;
+mod front;
 mod header;
 mod memory;
 mod parse;
@@ -75,6 +76,8 @@ pub(crate) struct Emit<'a, 'f> {
     fuel: Option<Variable>,
     /// What the deparser has put together: the run of bytes it is in, and how many lie before.
     run: Option<deparse::Runs>,
+    /// The headers of the deparser, if they are put together at its end.
+    fronted: Option<Vec<HeaderId>>,
     /// Checksums that are kept.
     sums: Vec<sums::Sum>,
     /// Writes that are held back.
@@ -149,6 +152,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             ending,
             fuel: None,
             run: None,
+            fronted: None,
             sums: Vec::new(),
             held: None,
             finish,
@@ -201,8 +205,10 @@ impl<'a, 'f> Emit<'a, 'f> {
             }
             Step::ErrorTo(slot) => {
                 let error = self.b.use_var(self.error);
-                let error = value::Num { width: 64, words: vec![value::Word::Value(error)] };
-                let error = self.resize(&error, self.program.slots[*slot].width);
+                // There are fewer than 2^32 errors.
+                let width = self.program.slots[*slot].width;
+                let error = value::Num { width: width.clamp(32, 64), words: vec![value::Word::Value(error)] };
+                let error = self.resize(&error, width);
                 self.set_slot(*slot, &error);
             }
             Step::LengthTo(slot) => {
@@ -225,8 +231,7 @@ impl<'a, 'f> Emit<'a, 'f> {
                 self.probe_body(None);
                 let slot = self.slot(*slot);
                 let number = value::Num::number(*number, slot.width);
-                let equal = self.equal(&slot, &number);
-                let differs = self.w_xor(equal, value::Word::Known(1));
+                let differs = self.unequal(&slot, &number);
                 self.stop_if(differs);
             }
             Step::Copy(to, from) => {
@@ -238,6 +243,8 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let value = value::Num::number(*number, self.program.slots[*slot].width);
                 self.set_slot(*slot, &value);
             }
+            // Nobody has asked for anything then.
+            Step::StopIfAsked if self.state.fresh && !self.state.asks => self.probe_body(None),
             Step::StopIfAsked => {
                 self.probe_body(None);
                 let asked = self.b.ins().load(types::I64, self.flags.frame, self.frame, word::ASKED as i32 * 8);

@@ -6,7 +6,7 @@ use cranelift_frontend::Switch;
 use ir::{Expr, HeaderRef, Match, Place, SelectCase};
 
 use super::Emit;
-use super::body::Ways;
+use super::body::{MAX_PARTS, Ways};
 use super::header::Which;
 use super::state::error_number;
 use super::value::{Num, Word};
@@ -130,9 +130,8 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn verify(&mut self, condition: &Expr, error: &Expr, ways: Ways) {
-        let condition = self.condition(condition);
         let (on, failed) = (self.b.create_block(), self.b.create_block());
-        self.branch(condition, on, failed);
+        self.branch_on(condition, on, failed, MAX_PARTS);
         self.b.set_cold_block(failed);
         self.b.switch_to_block(failed);
         let error = self.expr(error).low();

@@ -6,6 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, types};
 use ir::{BodyId, BodyKind, HeaderId, Kept, Op, Program, SlotId};
 
 use super::Emit;
+use super::header::Which;
 use super::value::{Num, Word, words_of};
 use crate::layout::{Layout, Valid, word};
 use crate::walk::{self, Use};
@@ -31,6 +32,8 @@ pub(crate) struct Facts {
     written: BTreeSet<HeaderId>,
     /// Of those, the ones whose place does not tell whether it does.
     written_early: BTreeSet<HeaderId>,
+    /// Headers that are extracted anywhere.
+    extracted: BTreeSet<HeaderId>,
     /// The one body that emits, if it can put the packet together where it is.
     pub deparser: Option<BodyId>,
     /// The value of `NoError`.
@@ -70,6 +73,7 @@ impl Facts {
             all_visible: plan.visible.is_none(),
             written_early: in_parsers.intersection(&extracted).copied().collect(),
             written,
+            extracted,
             deparser: deparser(program, layout),
             no_error: error_number(program, "NoError"),
         }
@@ -132,6 +136,8 @@ pub(crate) struct State {
     pub headers: BTreeSet<HeaderId>,
     /// The slots that are written.
     written: BTreeSet<SlotId>,
+    /// The headers that are, or whose homes are.
+    written_headers: BTreeSet<HeaderId>,
     /// Whether anything is asked for.
     pub asks: bool,
     /// What others look at afterwards.
@@ -145,21 +151,22 @@ struct Mentioned {
     slots: BTreeSet<SlotId>,
     written: BTreeSet<SlotId>,
     headers: BTreeSet<HeaderId>,
+    written_headers: BTreeSet<HeaderId>,
 }
 
 impl Mentioned {
     fn new(program: &Program, steps: &[Step]) -> Mentioned {
         let mut mentioned = Mentioned::default();
-        let Mentioned { slots, written, headers } = &mut mentioned;
+        let Mentioned { slots, written, headers, written_headers } = &mut mentioned;
         for step in steps {
             match step {
                 Step::Run(body) => walk::whole_body(program, *body, &mut |used| match used {
                     Use::Read(slot) => _ = slots.insert(slot),
                     Use::Write(slot) => _ = written.insert(slot),
-                    Use::Header(header)
-                    | Use::HeaderWrite(header, _)
-                    | Use::Validity(header)
-                    | Use::Extract(header) => headers.extend(walk::meant(program, header)),
+                    Use::Header(header) | Use::Validity(header) => headers.extend(walk::meant(program, header)),
+                    Use::HeaderWrite(header, _) | Use::Extract(header) => {
+                        written_headers.extend(walk::meant(program, header));
+                    }
                     Use::Apply(_) => {}
                 }),
                 Step::Copy(to, from) => {
@@ -172,6 +179,7 @@ impl Mentioned {
             }
         }
         slots.extend(written.iter().copied());
+        headers.extend(written_headers.iter().copied());
         mentioned
     }
 }
@@ -196,7 +204,8 @@ fn asks(program: &Program, steps: &[Step]) -> bool {
 
 impl State {
     pub fn new(program: &Program, facts: &Facts, plan: &Plan, unit: usize) -> State {
-        let Mentioned { mut slots, written, headers } = Mentioned::new(program, &plan.units[unit].steps);
+        let Mentioned { mut slots, written, headers, written_headers } =
+            Mentioned::new(program, &plan.units[unit].steps);
         slots.extend(plan.units[unit].results.iter().flatten());
         let mut seen_slots: BTreeSet<SlotId> = facts.visible.union(&facts.kept_slots).copied().collect();
         let mut seen_headers: BTreeSet<HeaderId> = facts.kept_headers.union(&facts.written).copied().collect();
@@ -216,7 +225,8 @@ impl State {
             seen_headers.extend(next.headers);
         }
         let asks = asks(program, &plan.units[unit].steps);
-        State { fresh: plan.units[unit].fresh, slots, headers, written, asks, seen_slots, seen_headers }
+        let fresh = plan.units[unit].fresh;
+        State { fresh, slots, headers, written, written_headers, asks, seen_slots, seen_headers }
     }
 }
 
@@ -280,7 +290,7 @@ impl Emit<'_, '_> {
         for slot in &state.slots {
             self.enter_slot(*slot, !self.is_taken(*slot));
         }
-        if fresh && self.scouting.is_none() {
+        if fresh && !self.is_new() {
             self.clear_homes();
         }
         for header in &state.headers {
@@ -313,10 +323,31 @@ impl Emit<'_, '_> {
         self.slots.insert(slot, variables);
     }
 
+    /// Zeros the homes that this packet may have written to.
+    pub(super) fn clear_own_homes(&mut self) {
+        for header in &self.facts.written {
+            if !self.state.written_headers.contains(header) {
+                continue;
+            }
+            let (bytes, home) = (self.layout.ty(self.program, *header).home_bytes, self.home(*header));
+            if !self.facts.extracted.contains(header) || self.facts.written_early.contains(header) {
+                self.zero_bytes(home, bytes);
+                continue;
+            }
+            let (clear, on) = (self.b.create_block(), self.b.create_block());
+            let place = self.place_to_read(Which::One(*header));
+            let at_home = self.w_cmp_equal(place, home);
+            self.b.ins().brif(at_home, clear, &[], on, &[]);
+            self.b.switch_to_block(clear);
+            self.zero_bytes(home, bytes);
+            self.b.ins().jump(on, &[]);
+            self.b.switch_to_block(on);
+        }
+    }
+
     /// Zeros the homes that the packet before wrote to.
-    fn clear_homes(&mut self) {
-        let is_new = self.is_new();
-        for header in self.facts.written.iter().filter(|header| is_new || !self.facts.kept_headers.contains(header)) {
+    pub(super) fn clear_homes(&mut self) {
+        for header in self.facts.written.difference(&self.facts.kept_headers) {
             let bytes = self.layout.ty(self.program, *header).home_bytes;
             let home = self.home(*header);
             if self.facts.written_early.contains(header) {
@@ -362,16 +393,6 @@ impl Emit<'_, '_> {
             let value = if is_new { self.number(0) } else { self.frame_load(width) };
             self.b.def_var(variable, value);
             self.widths.insert(header, variable);
-        }
-    }
-
-    /// Leaves in the frame where the headers are whose homes the next packet may find written to.
-    pub(super) fn leave_written(&mut self) {
-        for header in &self.facts.written {
-            if let Some(place) = self.places.get(header).copied() {
-                let place = self.b.use_var(place);
-                self.frame_store(self.layout.header(*header).place, place);
-            }
         }
     }
 

@@ -315,15 +315,23 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn equal(&mut self, a: &Num, b: &Num) -> Word {
+        self.compare(IntCC::Equal, a, b)
+    }
+
+    pub(super) fn unequal(&mut self, a: &Num, b: &Num) -> Word {
+        self.compare(IntCC::NotEqual, a, b)
+    }
+
+    fn compare(&mut self, cc: IntCC, a: &Num, b: &Num) -> Word {
         if let ([x], [y]) = (&a.words[..], &b.words[..]) {
-            return self.w_cmp(IntCC::Equal, *x, *y);
+            return self.w_cmp(cc, *x, *y);
         }
         let mut different = Word::Known(0);
         for (x, y) in a.words.iter().zip(&b.words) {
             let bits = self.w_xor(*x, *y);
             different = self.w_or(different, bits);
         }
-        self.w_cmp(IntCC::Equal, different, Word::Known(0))
+        self.w_cmp(cc, different, Word::Known(0))
     }
 
     /// Unsigned `a < b`, or `a <= b`.
@@ -401,10 +409,7 @@ impl Emit<'_, '_> {
             BinaryOp::Or => self.each(a, b, Self::w_or),
             BinaryOp::Xor => self.each(a, b, Self::w_xor),
             BinaryOp::Eq => bit(self.equal(a, b)),
-            BinaryOp::Ne => {
-                let equal = self.equal(a, b);
-                bit(self.w_xor(equal, Word::Known(1)))
-            }
+            BinaryOp::Ne => bit(self.unequal(a, b)),
             BinaryOp::Lt => bit(self.less(a, b, false)),
             BinaryOp::Le => bit(self.less(a, b, true)),
             BinaryOp::LtSigned => bit(self.less_signed(a, b, false)),
@@ -577,8 +582,7 @@ impl Emit<'_, '_> {
             [one] => *one,
             _ => {
                 let zero = Num::number(0, num.width);
-                let equal = self.equal(num, &zero);
-                self.w_xor(equal, Word::Known(1))
+                self.unequal(num, &zero)
             }
         }
     }

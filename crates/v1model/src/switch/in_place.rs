@@ -12,7 +12,7 @@ use switch::{Departed, Device, DropReason, Frame, Lend, PRIORITIES, PortId, Time
 use super::Switch;
 use super::ingress::judge;
 use super::packet::{Instance, Leaving, Packet};
-use super::state::{Machine, Slots, State, unit};
+use super::state::{Machine, Slots, State, result, unit};
 
 /// What is lent to one packet after the other.
 #[derive(Debug)]
@@ -58,6 +58,32 @@ struct Tally {
     bytes: u64,
 }
 
+/// Frames that run together.
+struct Lane<'l> {
+    /// The number of the first in the batch that was lent.
+    first: usize,
+    /// The step that egress begins with.
+    whole: usize,
+    came: Came<'l>,
+    tally: &'l mut Tally,
+    output: &'l mut Vec<Departed>,
+}
+
+impl Lane<'_> {
+    /// Notes what became of a frame. Where it begins now goes to `begins`, and one more.
+    #[inline]
+    fn note(&mut self, number: usize, fate: Fate, made: &mut Vec<Frame>, begins: &mut [usize; jit::BATCH]) {
+        match fate {
+            Fate::Leaves(port, at) => {
+                begins[number] = at + 1;
+                self.output.push(Departed::Lent { number: self.first + number, port });
+            }
+            Fate::Gone => {}
+            Fate::Elsewhere => self.output.extend(made.drain(..).map(Departed::Made)),
+        }
+    }
+}
+
 impl Switch {
     /// Takes frames that came in by a port, in order, as [`Device::step`] does, but where they lie. Appends what leaves now
     /// to `output`, in the order it leaves: frames of the batch, changed in place, and others. Frames of the batch that
@@ -73,13 +99,32 @@ impl Switch {
         let whole = machine.egress_begins.filter(|_| self.queues.are_all_open());
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = Tally::default();
-        for (number, frame) in batch.iter_mut().enumerate() {
+        let mut number = 0;
+        while number < batch.len() {
+            if let (true, Some(whole), false) = (direct, whole, machine.keeps_original) {
+                let frames = &mut batch[number..];
+                let is_odd = |frame: &mut L| {
+                    let (room, start) = frame.room();
+                    !lengths.contains(&(room.len() - start))
+                };
+                let most = frames.len().min(jit::BATCH);
+                let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
+                if count > 0 {
+                    let came = Came { at: now, by: port, original: &[], whole: Some(whole) };
+                    let mut lane = Lane { first: number, whole, came, tally: &mut tally, output };
+                    self.run_together(&machine, &mut frames[..count], &mut lent, &mut lane);
+                    number += count;
+                    continue;
+                }
+            }
+            let frame = &mut batch[number];
             let (room, start) = frame.room();
             let length = room.len() - start;
             if !direct || !lengths.contains(&length) {
                 let data = room[start..].to_vec();
                 self.take(now, Frame { port, data }, &mut lent.made);
                 output.extend(lent.made.drain(..).map(Departed::Made));
+                number += 1;
                 continue;
             }
             tally.frames += 1;
@@ -99,9 +144,72 @@ impl Switch {
                 Fate::Gone => {}
                 Fate::Elsewhere => output.extend(made.drain(..).map(Departed::Made)),
             }
+            number += 1;
         }
         self.ports.count_many_rx(&mut self.registry, port, tally.frames, tally.bytes);
         self.in_place = Some(lent);
+    }
+
+    /// Runs up to 32 frames together, so that their lookups share the wait for memory.
+    fn run_together<L: Lend>(&mut self, machine: &Machine, frames: &mut [L], lent: &mut InPlace, lane: &mut Lane<'_>) {
+        let InPlace { packet, made, .. } = lent;
+        let (standard, came) = (self.layout.standard, lane.came);
+        let now = Now { ns: came.at.as_ns() };
+        let mut begins = [0; jit::BATCH];
+        let mut batch = machine.compiled.batch(unit::WHOLE, packet);
+        batch.set_slot_to(standard.ingress_port, u64::from(came.by.0));
+        if let Some(slot) = standard.ingress_global_timestamp {
+            batch.set_slot_to(slot, came.at.as_us());
+        }
+        for frame in frames.iter_mut() {
+            let (room, start) = frame.room();
+            lane.tally.frames += 1;
+            lane.tally.bytes += (room.len() - start) as u64;
+            batch.push(room, start);
+        }
+        let mut next = 0;
+        while next < batch.len() {
+            let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
+            next = done.end + usize::from(stopped);
+            for number in done.clone() {
+                let fate = self.ended(&batch, number, lane, made);
+                lane.note(number, fate, made, &mut begins);
+            }
+            if stopped {
+                let outcome = batch.ended(done.end).outcome();
+                let lent = batch.stopped();
+                self.count_parser_error(lent.parser_error());
+                let fate = self.after_whole(&lent, outcome, lane.whole, came, made);
+                drop(lent);
+                lane.note(done.end, fate, made, &mut begins);
+            }
+        }
+        drop(batch);
+        for (frame, begin) in frames.iter_mut().zip(begins) {
+            if begin > 0 {
+                frame.set_start(begin - 1);
+            }
+        }
+    }
+
+    /// What becomes of a packet that came to its end with others.
+    fn ended(&mut self, batch: &jit::Batch<'_>, number: usize, lane: &Lane<'_>, made: &mut Vec<Frame>) -> Fate {
+        let (standard, ended) = (self.layout.standard, batch.ended(number));
+        self.count_parser_error(ended.parser_error());
+        let dropped = if let Outcome::Stopped(step) = ended.outcome() { Some(step) } else { None };
+        let site = standard.drop_site.map_or(0, |_| ended.result(result::DROP_SITE) as u32);
+        if dropped.is_some_and(|step| step < lane.whole) {
+            return self.drop_for(site, DropReason::IngressProgram);
+        }
+        let port = PortId(ended.result(result::EGRESS_PORT) as u32);
+        let priority = standard.priority.map_or(0, |_| ended.result(result::PRIORITY) as usize).min(PRIORITIES - 1);
+        self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
+        if dropped.is_some() {
+            return self.drop_for(site, DropReason::EgressProgram);
+        }
+        let leaving = Leaving { port, at: lane.came.at, depth: 0 };
+        let copy = || batch.output_copy(number).unwrap_or_default();
+        self.leave(ended.output_start(), ended.room(), copy, leaving, made)
     }
 
     /// The same without machine code: every frame is copied.
@@ -120,17 +228,28 @@ impl Switch {
         let standard = self.layout.standard;
         let now = Now { ns: came.at.as_ns() };
         lent.set_slot_to(standard.ingress_port, u64::from(came.by.0));
-        lent.set(standard.packet_length, lent.length() as u64);
         lent.set(standard.ingress_global_timestamp, came.at.as_us());
         let Some(egress_begins) = came.whole else { return self.pass_in_two(lent, came, made) };
         let outcome = lent.run(unit::WHOLE, &mut self.objects, now);
         self.count_parser_error(lent.parser_error());
+        self.after_whole(lent, outcome, egress_begins, came, made)
+    }
+
+    /// What becomes of a packet that the whole unit ran on.
+    fn after_whole(
+        &mut self,
+        lent: &Lent<'_>,
+        outcome: Outcome,
+        egress_begins: usize,
+        came: Came<'_>,
+        made: &mut Vec<Frame>,
+    ) -> Fate {
         match outcome {
             Outcome::Failed(step, _) | Outcome::Stopped(step) if step < egress_begins => {
                 self.ends_with_ingress(lent, outcome, came, made).unwrap_or(Fate::Gone)
             }
             _ => {
-                let port = PortId(lent.number(standard.egress_port) as u32);
+                let port = PortId(lent.number(self.layout.standard.egress_port) as u32);
                 let priority = self.priority(lent);
                 self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
                 self.ends_with_egress(lent, outcome, Leaving { port, at: came.at, depth: 0 }, came, made)
@@ -205,7 +324,7 @@ impl Switch {
             return fate;
         }
         if let Outcome::Done(_) = outcome {
-            return self.leave(lent, leaving, made);
+            return self.leave(lent.output_start(), lent.room(), || lent.output_copy(), leaving, made);
         }
         if !lent.has_requests() {
             return self.dropped_by_program(lent, DropReason::EgressProgram);
@@ -217,12 +336,18 @@ impl Switch {
         Fate::Elsewhere
     }
 
-    /// A deparsed packet leaves.
-    fn leave(&mut self, lent: &Lent<'_>, leaving: Leaving, made: &mut Vec<Frame>) -> Fate {
+    /// A deparsed packet leaves, which begins at `start` in its buffer of `room` bytes, or has to be copied.
+    fn leave(
+        &mut self,
+        start: Option<usize>,
+        room: usize,
+        copy: impl FnOnce() -> Vec<u8>,
+        leaving: Leaving,
+        made: &mut Vec<Frame>,
+    ) -> Fate {
         let port = leaving.port;
-        let start = lent.output_start();
-        let copy = if start.is_none() || self.config.cpu_port == Some(port) { Some(lent.output_copy()) } else { None };
-        let length = copy.as_ref().map_or_else(|| lent.room() - start.unwrap_or(0), Vec::len);
+        let copy = if start.is_none() || self.config.cpu_port == Some(port) { Some(copy()) } else { None };
+        let length = copy.as_ref().map_or_else(|| room - start.unwrap_or(0), Vec::len);
         if let Some(reason) = self.obstacle(port, length) {
             self.drops.count(&mut self.registry, reason, 0);
             return Fate::Gone;
@@ -251,6 +376,11 @@ impl Switch {
 
     fn dropped_by_program(&mut self, lent: &Lent<'_>, reason: DropReason) -> Fate {
         let site = self.layout.standard.drop_site.map_or(0, |slot| lent.number(slot) as u32);
+        self.drop_for(site, reason)
+    }
+
+    /// Drops a packet for something that the program does at a place.
+    fn drop_for(&mut self, site: u32, reason: DropReason) -> Fate {
         self.drops.count(&mut self.registry, reason, site);
         Fate::Gone
     }

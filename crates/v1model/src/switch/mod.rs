@@ -267,6 +267,21 @@ impl Switch {
         self.queues.waiting()
     }
 
+    /// Lets everything leave that waits in queues, at once, and forgets their rates: what a switch does before another
+    /// takes its place.
+    pub fn drain(&mut self, now: Time, output: &mut Vec<Frame>) {
+        if self.waiting() == 0 {
+            return;
+        }
+        let ports: Vec<PortId> = self.ports.ids().collect();
+        for port in ports {
+            self.set_port_rate(port, None);
+            self.set_port_bandwidth(port, None);
+            self.set_queue_rate(port, None, None);
+        }
+        self.step(now, &mut Vec::new(), output);
+    }
+
     /// What was dropped: by which reason, and at which place of the program.
     pub fn drop_sites(&self) -> Vec<switch::DropSite> {
         self.drops.sites(&self.registry)

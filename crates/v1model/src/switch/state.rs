@@ -144,6 +144,15 @@ pub(super) mod unit {
     pub const WHOLE: usize = 4;
 }
 
+/// What batches keep of packets that the whole unit ran on: the places of its results.
+pub(super) mod result {
+    pub const EGRESS_PORT: usize = 0;
+    /// Anything if the program has no such slot.
+    pub const PRIORITY: usize = 1;
+    /// Anything if the program has no such slot.
+    pub const DROP_SITE: usize = 2;
+}
+
 /// A program in machine code.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -179,7 +188,7 @@ fn can_be_whole(program: &Program, layout: &Layout) -> bool {
 fn between(standard: Standard, drop_port: u32) -> Vec<Step> {
     let mut steps = vec![Step::StopIfAsked];
     steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));
-    steps.push(Step::StopIf(standard.egress_spec, u64::from(drop_port)));
+    steps.push(Step::DropIf(standard.egress_spec, u64::from(drop_port)));
     steps.push(Step::Copy(standard.egress_port, standard.egress_spec));
     steps.push(Step::Set(standard.egress_spec, u64::from(drop_port == 0)));
     let zero =
@@ -207,14 +216,16 @@ impl Machine {
         ingress.extend([Step::Run(blocks.verify_checksum), Step::Run(blocks.ingress)]);
         let deparse = vec![Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)];
         let mut egress =
-            vec![Step::Run(blocks.egress), Step::StopIfAsked, Step::StopIf(standard.egress_spec, u64::from(drop_port))];
+            vec![Step::Run(blocks.egress), Step::StopIfAsked, Step::DropIf(standard.egress_spec, u64::from(drop_port))];
         egress.extend(deparse.clone());
         let mut whole = ingress.clone();
         whole.extend(between(standard, drop_port));
         let egress_begins = can_be_whole(program, layout).then_some(whole.len());
         whole.extend(egress.clone());
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), results: None };
-        let whole = unit(whole, true, &[unit::EGRESS, unit::DEPARSE]);
+        let port = standard.egress_port;
+        let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
+        let whole = Unit { results: Some(results), ..unit(whole, true, &[unit::EGRESS, unit::DEPARSE]) };
         let given = [standard.ingress_global_timestamp, standard.instance_type];
         let mut plan = Plan {
             units: vec![

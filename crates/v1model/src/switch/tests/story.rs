@@ -235,6 +235,25 @@ fn notifications_nobody_fetches_do_not_pile_up() {
 }
 
 #[test]
+fn what_waits_leaves_when_a_switch_is_drained_at_workers_too() {
+    let frames = || [1, 1, 1, 2, 2].map(|port| frame(Do::Unicast, port, 0, 0));
+    let mut switch = probe();
+    switch.set_port_rate(PortId(1), Some(1));
+    switch.set_port_bandwidth(PortId(2), Some(8));
+    let mut workers = switch.workers(2);
+    let drained = |switch: &mut Switch| {
+        let left = send(switch, 10, &frames()).len();
+        let waiting = switch.waiting();
+        let mut output = Vec::new();
+        switch.drain(Time::from_us(10), &mut output);
+        assert_eq!((left + output.len(), output.len(), switch.waiting()), (5, waiting, 0));
+        waiting
+    };
+    assert!(drained(&mut workers[1]) > 0);
+    assert!(drained(&mut switch) > 0);
+}
+
+#[test]
 fn a_rated_port_sends_by_priority_when_its_time_has_come() {
     let mut switch = probe();
     switch.set_port_rate(PortId(1), Some(1_000_000));

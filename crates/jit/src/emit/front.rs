@@ -1,0 +1,175 @@
+//! Headers of known sizes in front of the payload.
+//!
+//! Mostly they are there already. Where some were added, removed or moved, all of them are read before the first is
+//! written, so that it does not matter which of them lie over each other.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Type, Value, types};
+use ir::{BodyId, HeaderId, HeaderRef, Op};
+
+use super::Emit;
+use super::header::Which;
+use super::value::Word;
+
+/// So many bytes of headers are held at a time.
+const MAX_BYTES: u32 = 192;
+
+/// The pieces that so many bytes are read in: offsets and types. The last may lie over the one before.
+fn pieces(bytes: u32) -> Vec<(u32, Type)> {
+    let (size, ty) = match bytes {
+        16.. => (16, types::I8X16),
+        8.. => (8, types::I64),
+        4.. => (4, types::I32),
+        2.. => (2, types::I16),
+        _ => (1, types::I8),
+    };
+    let whole = (0..bytes / size).map(|piece| piece * size);
+    let last = (!bytes.is_multiple_of(size)).then_some(bytes.saturating_sub(size));
+    whole.chain(last).map(|offset| (offset, ty)).collect()
+}
+
+impl Emit<'_, '_> {
+    /// The headers that a deparser emits, if that is all it does: one after the other, each of a known place and size.
+    pub(super) fn plain_emissions(&self, id: BodyId) -> Option<Vec<HeaderId>> {
+        let [block] = self.program.bodies[id].blocks.values().as_slice() else { return None };
+        let mut headers = Vec::new();
+        let mut bytes = 0;
+        for instr in &block.instrs {
+            let Op::Emit(HeaderRef::Header(header)) = &instr.op else { return None };
+            let ty = self.layout.ty(self.program, *header);
+            if ty.varbit_max.is_some() || !self.places.contains_key(header) {
+                return None;
+            }
+            bytes += ty.fixed_bytes;
+            headers.push(*header);
+        }
+        (bytes <= MAX_BYTES && self.fuel.is_none()).then_some(headers)
+    }
+
+    fn size(&self, header: HeaderId) -> u32 {
+        self.layout.ty(self.program, header).fixed_bytes
+    }
+
+    /// What lies a header behind an address.
+    fn beside(&mut self, at: Value, header: HeaderId) -> Value {
+        let bytes = i64::from(self.size(header));
+        self.b.ins().iadd_imm_s(at, bytes)
+    }
+
+    /// Goes to a block for a header that is valid, and comes back from there.
+    fn if_valid(&mut self, header: HeaderId) -> Block {
+        let (there, on) = (self.b.create_block(), self.b.create_block());
+        let valid = self.is_valid(Which::One(header));
+        self.branch(valid, there, on);
+        self.b.switch_to_block(there);
+        on
+    }
+
+    fn go_on(&mut self, on: Block) {
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    pub(super) fn put_in_front(&mut self, headers: &[HeaderId]) {
+        let cursor = self.b.use_var(self.cursor);
+        let payload = self.b.ins().iadd(self.packet, cursor);
+        // From the last to the first, each has to end where the next begins.
+        let [begin, apart] = [(); 2].map(|()| self.b.declare_var(types::I64));
+        let zero = self.number(0);
+        self.b.def_var(begin, payload);
+        self.b.def_var(apart, zero);
+        for header in headers.iter().rev() {
+            let on = self.if_valid(*header);
+            let place = self.place_to_read(Which::One(*header));
+            let end = self.beside(place, *header);
+            let next = self.b.use_var(begin);
+            let differs = self.b.ins().bxor(end, next);
+            let before = self.b.use_var(apart);
+            let all = self.b.ins().bor(before, differs);
+            self.b.def_var(apart, all);
+            self.b.def_var(begin, place);
+            self.go_on(on);
+        }
+        let (moves, stays, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let apart = self.b.use_var(apart);
+        self.b.ins().brif(apart, moves, &[], stays, &[]);
+        self.b.switch_to_block(stays);
+        let begin = self.b.use_var(begin);
+        self.set_out(begin);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(moves);
+        self.move_to_front(headers, payload);
+        self.go_on(on);
+    }
+
+    fn move_to_front(&mut self, headers: &[HeaderId], payload: Value) {
+        let (total, zero) = (self.b.declare_var(types::I64), self.number(0));
+        self.b.def_var(total, zero);
+        for header in headers {
+            let on = self.if_valid(*header);
+            let before = self.b.use_var(total);
+            let with = self.beside(before, *header);
+            self.b.def_var(total, with);
+            self.go_on(on);
+        }
+        let total = self.b.use_var(total);
+        let buffer = self.buffer();
+        let (fits, replaces, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let room = self.b.ins().isub(payload, buffer);
+        let has_room = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, room);
+        self.b.ins().brif(has_room, fits, &[], replaces, &[]);
+        self.b.switch_to_block(fits);
+        // A header that is not valid lies in memory as well.
+        let mut held: Vec<Vec<(u32, Value)>> = Vec::new();
+        for header in headers {
+            let place = self.place_to_read(Which::One(*header));
+            let pieces = pieces(self.size(*header)).into_iter();
+            let loaded = pieces.map(|(at, ty)| (at, self.b.ins().load(ty, self.flags.packet, place, at as i32)));
+            held.push(loaded.collect());
+        }
+        let begin = self.b.ins().isub(payload, total);
+        let to = self.b.declare_var(types::I64);
+        self.b.def_var(to, begin);
+        for (header, pieces) in headers.iter().zip(held) {
+            let on = self.if_valid(*header);
+            let place = self.b.use_var(to);
+            for (at, piece) in pieces {
+                self.b.ins().store(self.flags.packet, piece, place, at as i32);
+            }
+            let next = self.beside(place, *header);
+            self.b.def_var(to, next);
+            self.go_on(on);
+        }
+        self.set_out(begin);
+        self.b.ins().jump(on, &[]);
+        self.b.set_cold_block(replaces);
+        self.b.switch_to_block(replaces);
+        self.replace(headers, payload);
+        self.go_on(on);
+    }
+
+    /// There is no room for the headers: they and the payload go elsewhere.
+    fn replace(&mut self, headers: &[HeaderId], payload: Value) {
+        let list = self.room(headers.len() * 2);
+        let count = self.b.declare_var(types::I64);
+        let zero = self.number(0);
+        self.b.def_var(count, zero);
+        for header in headers {
+            let on = self.if_valid(*header);
+            let before = self.b.use_var(count);
+            let offset = self.w_shl(Word::Value(before), 4);
+            let offset = self.value(offset);
+            let at = self.b.ins().iadd(list, offset);
+            let place = self.place_to_read(Which::One(*header));
+            let size = self.number(u64::from(self.size(*header)));
+            self.b.ins().store(self.flags.stack, place, at, 0);
+            self.b.ins().store(self.flags.stack, size, at, 8);
+            let next = self.b.ins().iadd_imm_s(before, 1);
+            self.b.def_var(count, next);
+            self.go_on(on);
+        }
+        let count = self.b.use_var(count);
+        let out = self.assemble(list, count, payload);
+        self.set_out(out);
+    }
+}
