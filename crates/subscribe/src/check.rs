@@ -6,8 +6,8 @@ use bdd::{Full, Ref, Store};
 
 use crate::evaluate::Message;
 use crate::format::{Format, max_of};
-use crate::layout::Layout;
-use crate::tables::{Delivery, Entry, EntryKey, State, Tables};
+use crate::layout::{Key, Layout};
+use crate::tables::{CodeEntry, Delivery, Entry, EntryKey, State, Tables};
 
 /// How two tables differ: a message, and what each does with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +98,17 @@ fn read_back(
                 true => validity(entries, &functions, miss, store)?,
                 false => {
                     let level = validities + stage - usize::from(validities > 0);
-                    let width = layout.keys()[level].width(format);
-                    column(entries, &functions, miss, store, level as u32, width)?
+                    let key = layout.keys()[level];
+                    let codes = match key {
+                        Key::Field(id) => format.compressed(id),
+                        _ => None,
+                    };
+                    let arms = column(entries, &functions, miss, codes.unwrap_or(key.width(format)));
+                    let arms = match codes {
+                        Some(_) => decode(&tables.codes, of_stage[0].stage, &arms),
+                        None => arms,
+                    };
+                    store.node(level as u32, arms)?
                 }
             };
             changed.push((state, function));
@@ -123,15 +132,8 @@ fn stretch(entry: &Entry, width: u32) -> (u32, u128, u128) {
     }
 }
 
-/// A state of a stage for a column as a node.
-fn column(
-    entries: &[&Entry],
-    functions: &HashMap<State, Ref>,
-    miss: Ref,
-    store: &mut Store,
-    level: u32,
-    width: u32,
-) -> Result<Ref, Full> {
+/// The arms of a state of a stage for a column, in values or codes.
+fn column(entries: &[&Entry], functions: &HashMap<State, Ref>, miss: Ref, width: u32) -> Vec<(u128, Ref)> {
     // From the left, the stretches that are open: the one of the highest rank counts.
     let mut begins: Vec<(u128, u32, u128, Ref)> = Vec::new();
     let mut cuts = vec![0];
@@ -156,7 +158,26 @@ fn column(
         }
         arms.push((cut, open.peek().map_or(miss, |(_, _, function)| *function)));
     }
-    store.node(level, arms)
+    arms
+}
+
+/// Arms in codes as arms in values. Values without a code have code 0.
+fn decode(codes: &[CodeEntry], stage: u16, arms: &[(u128, Ref)]) -> Vec<(u128, Ref)> {
+    let of = |code: u128| arms[arms.partition_point(|(first, _)| *first <= code) - 1].1;
+    let mut ranges: Vec<&CodeEntry> = codes.iter().filter(|entry| entry.stage == stage).collect();
+    ranges.sort_unstable();
+    let mut out = Vec::new();
+    let mut next = Some(0);
+    for range in ranges {
+        if next.is_some_and(|next| next < range.first) {
+            out.push((next.unwrap_or(0), of(0)));
+        }
+        out.push((range.first, of(range.code)));
+        next = range.last.checked_add(1);
+    }
+    // Up to the end of the domain; an arm behind it is never met.
+    out.extend(next.map(|next| (next, of(0))));
+    out
 }
 
 /// The validity table: disjoint patterns, each a conjunction.

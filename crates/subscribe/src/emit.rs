@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use bdd::{Ref, Store};
 
 use crate::acts::{Act, Acts};
+use crate::codes::Codes;
 use crate::format::Format;
 use crate::groups::Groups;
-use crate::layout::Layout;
+use crate::layout::{Key, Layout};
 use crate::slice;
 use crate::tables::{Change, Delivery, Entry, EntryKey, Leaf, Stage, State, Tables};
 
@@ -37,6 +38,8 @@ pub(crate) enum Refused {
     Validity,
     /// More groups than the target has.
     Groups(u32),
+    /// More bounds of a level than codes of so many bits.
+    Codes(u32, u32),
     /// Two rules for the same message run an action with different arguments: the set of acts, and the action.
     Calls(Ref, crate::ActionId),
 }
@@ -58,6 +61,8 @@ pub(crate) struct Emitter {
     free: BinaryHeap<Reverse<State>>,
     next: State,
     groups: Groups,
+    /// By level, for fields that have them.
+    codes: BTreeMap<u32, Codes>,
 }
 
 /// Nodes that come and go.
@@ -69,7 +74,11 @@ struct Turnover {
 }
 
 impl Emitter {
-    pub fn new(max_group: u32) -> Emitter {
+    pub fn new(format: &Format, layout: &Layout, max_group: u32) -> Emitter {
+        let codes = layout.keys().iter().enumerate().filter_map(|(level, key)| match key {
+            Key::Field(id) => Some((level as u32, Codes::new(format.compressed(*id)?, format.get(*id).max()))),
+            _ => None,
+        });
         Emitter {
             root: Ref::NOTHING,
             frontier: Vec::new(),
@@ -77,6 +86,7 @@ impl Emitter {
             free: BinaryHeap::new(),
             next: 1,
             groups: Groups::new(max_group),
+            codes: codes.collect(),
         }
     }
 
@@ -119,7 +129,15 @@ impl Emitter {
         let (old_root, old_frontier) = (self.root, std::mem::take(&mut self.frontier));
         self.release_root(old_root, &old_frontier, with.store, &mut turnover);
         let inherited = self.inherit((old_root, root), (&old_frontier, &frontier), with, &turnover);
-        let change = self.difference((old_root, root), (&old_frontier, &frontier), with, &turnover, &inherited);
+        let (old_codes, spread) = self.turn_codes((old_root, root), (&old_frontier, &frontier), with.store, &turnover);
+        let change = self.difference(
+            (old_root, root),
+            (&old_frontier, &frontier),
+            with,
+            &turnover,
+            &inherited,
+            (&old_codes, &spread),
+        );
         let taken: HashSet<State> = inherited.values().map(|old| turnover.dead[old]).collect();
         self.free.extend(turnover.dead.values().filter(|state| !taken.contains(state)).map(|state| Reverse(*state)));
         self.root = root;
@@ -183,6 +201,16 @@ impl Emitter {
                 ports.insert(delivery.ports);
             }
         }
+        for (level, codes) in &self.codes {
+            let of_level =
+                fresh.iter().copied().chain([root]).filter(|function| with.store.level(*function) == Some(*level));
+            let bounds: HashSet<u128> = of_level.flat_map(|of| with.store.arms(of).map(|(first, _)| first)).collect();
+            let new = bounds.iter().filter(|bound| !codes.has(**bound)).count();
+            // Bounds that go are counted too.
+            if !codes.fits(new) {
+                return Err(Refused::Codes(*level, codes.width()));
+            }
+        }
         // Groups that go are counted too: they are deleted last.
         if self.groups.len() + ports.len() > self.groups.max() as usize {
             return Err(Refused::Groups(self.groups.max()));
@@ -238,24 +266,61 @@ impl Emitter {
         inherited
     }
 
+    /// Brings the codes up to date; the codes from before, and the levels whose codes are all new.
+    fn turn_codes(
+        &mut self,
+        (old_root, root): (Ref, Ref),
+        (old_frontier, frontier): (&Frontier, &Frontier),
+        store: &Store,
+        turnover: &Turnover,
+    ) -> (BTreeMap<u32, Codes>, Vec<u32>) {
+        let new_direct = self.is_direct(store, root, frontier).then_some(root);
+        let old_direct = self.is_direct(store, old_root, old_frontier).then_some(old_root);
+        let (mut before, mut spread) = (BTreeMap::new(), Vec::new());
+        for (level, codes) in &mut self.codes {
+            let here = |function: &Ref| store.level(*function) == Some(*level);
+            let fresh: Vec<Ref> = turnover.fresh.iter().copied().chain(new_direct).filter(here).collect();
+            let dead: Vec<Ref> = turnover.dead.keys().copied().chain(old_direct).filter(here).collect();
+            if fresh.is_empty() && dead.is_empty() {
+                continue;
+            }
+            before.insert(*level, codes.clone());
+            let bounds = |of: Ref| store.arms(of).map(|(first, _)| first).skip(1);
+            let moved = fresh.into_iter().flat_map(bounds).fold(false, |moved, bound| codes.hold(bound) | moved);
+            if moved {
+                spread.push(*level);
+            }
+            dead.into_iter().flat_map(bounds).for_each(|bound| codes.release(bound));
+        }
+        (before, spread)
+    }
+
     fn state(&self, function: Ref) -> State {
         self.held.get(&function).map_or(0, |held| held.state)
     }
 
-    /// The entries of a node under a state, by key.
+    /// The entries of a node under a state, by key; in codes where the level has some.
     fn entries_of(
-        &self,
         function: Ref,
+        codes: Option<&Codes>,
         with: &Surroundings<'_>,
         state_of: impl Fn(Ref) -> State,
     ) -> Vec<(EntryKey, State)> {
         let Some(level) = with.store.level(function) else { return Vec::new() };
-        let (stage, width) = with.stage(level);
-        let arms: Vec<(u128, State)> =
-            with.store.arms(function).map(|(first, child)| (first, state_of(child))).collect();
+        let (stage, mut width) = with.stage(level);
+        let arms = with.store.arms(function).map(|(first, child)| (first, state_of(child)));
+        let mut arms: Vec<(u128, State)> = arms.collect();
+        if let Some(codes) = codes {
+            (arms, width) = (codes.arms(&arms), codes.width());
+        }
         let mut entries = slice::entries(&arms, width, &with.stages[stage]);
         entries.sort_unstable();
         entries
+    }
+
+    /// The codes of the level that a node asks.
+    fn codes_of(&self, function: Ref, with: &Surroundings<'_>) -> Option<&Codes> {
+        self.codes.get(&with.store.level(function)?)
     }
 
     fn difference(
@@ -265,6 +330,7 @@ impl Emitter {
         with: &Surroundings<'_>,
         turnover: &Turnover,
         inherited: &HashMap<Ref, Ref, Fast>,
+        (old_codes, spread): (&BTreeMap<u32, Codes>, &[u32]),
     ) -> Change {
         let mut change = Change::default();
         let old_state = |function: Ref| turnover.dead.get(&function).copied().unwrap_or_else(|| self.state(function));
@@ -280,10 +346,25 @@ impl Emitter {
         pairs.extend(turnover.fresh.iter().map(|new| (inherited.get(new).copied(), Some(*new), self.state(*new))));
         let gone = turnover.dead.iter().filter(|(old, _)| !taken.contains(*old));
         pairs.extend(gone.map(|(old, state)| (Some(*old), None, *state)));
+        // Where all codes are new, so are the entries of states that stay.
+        if !spread.is_empty() {
+            let fresh: HashSet<Ref, Fast> = turnover.fresh.iter().copied().collect();
+            let is_spread = |of: &Ref| with.store.level(*of).is_some_and(|level| spread.contains(&level));
+            let stays = self.held.iter().filter(|(of, _)| is_spread(of) && !fresh.contains(*of));
+            let mut stays: Vec<_> = stays.map(|(of, held)| (Some(*of), Some(*of), held.state)).collect();
+            stays.sort_unstable();
+            pairs.extend(stays);
+        }
+        let codes_before = |of: Ref| {
+            let level = with.store.level(of)?;
+            old_codes.get(&level).or_else(|| self.codes.get(&level))
+        };
         for (old, new, state) in &pairs {
             let level = |function: &Option<Ref>| function.filter(no_set).and_then(|of| with.store.level(of));
-            let before = old.map_or(Vec::new(), |old| self.entries_of(old, with, old_state));
-            let after = new.map_or(Vec::new(), |new| self.entries_of(new, with, |child| self.state(child)));
+            let before = old.map_or(Vec::new(), |old| Self::entries_of(old, codes_before(old), with, old_state));
+            let after = new.map_or(Vec::new(), |new| {
+                Self::entries_of(new, self.codes_of(new, with), with, |child| self.state(child))
+            });
             let old_stage = level(old).map_or(0, |level| with.stage(level).0 as u16);
             let new_stage = level(new).map_or(0, |level| with.stage(level).0 as u16);
             let entry = |stage: u16, (key, next): (EntryKey, State)| Entry { stage, state: *state, key, next };
@@ -310,6 +391,13 @@ impl Emitter {
         let before = validity(old_frontier, old_direct, &old_state);
         let after = validity(frontier, new_direct, &|function| self.state(function));
         merge(before, after, &mut change);
+        for (level, before) in old_codes {
+            let stage = with.stage(*level).0 as u16;
+            let (before, after) = (before.entries(stage), self.codes[level].entries(stage));
+            let (old, new): (HashSet<_>, HashSet<_>) = (before.iter().collect(), after.iter().collect());
+            change.old_codes.extend(before.iter().filter(|entry| !new.contains(entry)).cloned());
+            change.new_codes.extend(after.iter().filter(|entry| !old.contains(entry)).cloned());
+        }
         self.leaves(&pairs, with, &mut change);
         change
     }
@@ -353,7 +441,7 @@ impl Emitter {
                 continue;
             }
             let stage = with.stage(with.store.level(function).unwrap_or(0)).0 as u16;
-            let entries = self.entries_of(function, with, |child| self.state(child));
+            let entries = Self::entries_of(function, self.codes_of(function, with), with, |child| self.state(child));
             tables.entries.extend(entries.into_iter().map(|(key, next)| Entry { stage, state, key, next }));
         }
         if !direct {
@@ -364,6 +452,9 @@ impl Emitter {
                 key: EntryKey::Validity(pattern.clone()),
                 next: self.state(*function),
             }));
+        }
+        for (level, codes) in &self.codes {
+            tables.codes.extend(codes.entries(with.stage(*level).0 as u16));
         }
         tables.entries.sort_unstable();
         tables.leaves.sort_unstable_by_key(|leaf| leaf.state);

@@ -147,6 +147,7 @@ pub struct Format {
     headers: Vec<Header>,
     counters: Vec<Counter>,
     actions: Vec<ActionDeclaration>,
+    compressed: HashMap<FieldId, u32>,
     /// The names of fields and counters, and their endings.
     subjects: HashMap<String, Named<Subject>>,
     header_names: HashMap<String, Named<HeaderId>>,
@@ -221,6 +222,7 @@ impl Default for Format {
             headers: Vec::new(),
             counters: Vec::new(),
             actions: Vec::new(),
+            compressed: HashMap::new(),
             subjects: HashMap::new(),
             header_names: HashMap::new(),
             max_port: 511,
@@ -309,6 +311,29 @@ impl Format {
         enter(&mut self.subjects, &field.name, Subject::Field(id))?;
         self.fields.push(field);
         Ok(id)
+    }
+
+    /// Has a field's values mapped onto codes of so many bits (1 to 32) before they are looked up: then tables match few
+    /// bits, and prefixes of codes take the place of prefixes of values. For fields that rules ask few different bounds of.
+    ///
+    /// # Errors
+    /// [`FormatError`], if the codes are no narrower than the field, or it is matched exactly.
+    pub fn compress(&mut self, field: FieldId, bits: u32) -> Result<(), FormatError> {
+        let of = self.get(field);
+        if of.matching == Match::Exact || bits == 0 || bits > 32 || bits >= of.width {
+            let (name, width) = (&of.name, of.width);
+            let sentence = format!(
+                "`{name}` has {width} bits and cannot be mapped onto {bits}: codes have 1 to 32 bits, fewer than the field, and are for fields that are asked for ranges"
+            );
+            return Err(FormatError::Width(sentence));
+        }
+        self.compressed.insert(field, bits);
+        Ok(())
+    }
+
+    /// The width of a field's codes, if it has some.
+    pub fn compressed(&self, field: FieldId) -> Option<u32> {
+        self.compressed.get(&field).copied()
     }
 
     /// Adds a counter.

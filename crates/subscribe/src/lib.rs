@@ -39,6 +39,7 @@
 
 mod acts;
 mod check;
+mod codes;
 mod dot;
 mod emit;
 mod evaluate;
@@ -84,6 +85,6 @@ pub use slots::SlotUse;
 pub use stats::{StageSize, Stats};
 pub use subscriptions::{Applied, Limits, Options, RuleId, Subscriptions};
 pub use tables::{
-    Change, Delivery, Entry, EntryKey, Group, Leaf, Stage, StageKey, State, Tables, Target, Wide, stages,
+    Change, CodeEntry, Delivery, Entry, EntryKey, Group, Leaf, Stage, StageKey, State, Tables, Target, Wide, stages,
 };
 pub use value::{Constant, show as show_value};

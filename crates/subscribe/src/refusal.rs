@@ -34,6 +34,8 @@ pub enum Refusal {
     },
     /// Different sets of ports would need more multicast groups than the target has.
     Groups(u32),
+    /// The rules ask more different bounds of a field than it has codes: its name, and the width of the codes.
+    Codes(String, u32),
     /// The rules tell too many combinations of valid headers apart.
     Validity,
     /// Two rules that match the same message run the same action with different arguments.
@@ -124,6 +126,13 @@ impl Refusal {
                 Diagnostic::error("groups", source::Span::default(), message)
                     .help("the target has no more multicast groups: let fewer rules overlap")
             }
+            Refusal::Codes(field, bits) => {
+                let message = format!(
+                    "the rules ask more different bounds of `{field}` than codes of {bits} bits can tell apart"
+                );
+                Diagnostic::error("codes", source::Span::default(), message)
+                    .help("give the field wider codes, or none; or use fewer different bounds")
+            }
             Refusal::Validity => {
                 let message = "the rules tell too many combinations of valid headers apart";
                 Diagnostic::error("validity", source::Span::default(), message)
@@ -146,6 +155,7 @@ impl Subscriptions {
         match refused {
             Refused::Validity => Refusal::Validity,
             Refused::Groups(max) => Refusal::Groups(max),
+            Refused::Codes(level, bits) => Refusal::Codes(self.layout.keys()[level as usize].name(&self.format), bits),
             Refused::Calls(set, action) => {
                 let message = self.message_for(root, set);
                 let mut rules: Vec<Rule> = Vec::new();

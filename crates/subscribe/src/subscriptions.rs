@@ -100,7 +100,7 @@ impl Subscriptions {
             store: Store::new(),
             acts: Acts::default(),
             merge: Merge::new(),
-            emitter: Emitter::new(options.target.max_group),
+            emitter: Emitter::new(&format, &layout, options.target.max_group),
             rules: Vec::new(),
             free: Vec::new(),
             slots: Slots::new(format.slots),

@@ -8,6 +8,9 @@
 //!                   hit: next state       hit: next state                hit: next state
 //! ```
 //!
+//! Where [`Stage::codes`] says so, the value is first mapped onto a code by a table of ranges ([`CodeEntry`]), which knows no
+//! state; a value without an entry has code 0. Exact and wide tables then match the code.
+//!
 //! The first stage is that of validity, if the format has headers: its one table matches the validity bits of all of them
 //! and knows no state. Behind the last stage, the *leaf* table maps the state to a [`Delivery`]; a state without a leaf
 //! delivers nothing.
@@ -65,6 +68,8 @@ pub struct Stage {
     pub exact: bool,
     /// How the table for stretches matches, if there is one.
     pub wide: Option<Wide>,
+    /// The width of the codes that values are mapped onto before, if they are.
+    pub codes: Option<u32>,
 }
 
 /// What a stage looks up.
@@ -78,7 +83,7 @@ pub enum StageKey {
 
 /// The stages of a program, in order.
 pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
-    let validity = Stage { column: StageKey::Validity, exact: false, wide: None };
+    let validity = Stage { column: StageKey::Validity, exact: false, wide: None, codes: None };
     let columns = layout.keys()[layout.validities()..].iter().map(|key| {
         let matching = match key {
             Key::Field(id) => format.get(*id).matching,
@@ -90,7 +95,11 @@ pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
             Match::Range if target.has_ranges => (false, Some(Wide::Range)),
             Match::Range | Match::Any => (target.exact_beside, Some(target.wide)),
         };
-        Stage { column: StageKey::Column(*key), exact, wide }
+        let codes = match key {
+            Key::Field(id) => format.compressed(*id),
+            _ => None,
+        };
+        Stage { column: StageKey::Column(*key), exact, wide, codes }
     });
     (layout.validities() > 0).then_some(validity).into_iter().chain(columns).collect()
 }
@@ -137,6 +146,19 @@ impl Entry {
             _ => 1,
         }
     }
+}
+
+/// An entry of a stage's code table: a range of values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CodeEntry {
+    /// The place of the stage in [`stages`].
+    pub stage: u16,
+    /// The first value.
+    pub first: u128,
+    /// The last value.
+    pub last: u128,
+    /// What takes the value's place.
+    pub code: u128,
 }
 
 /// A multicast group; numbers begin at 1.
@@ -186,6 +208,8 @@ pub struct Tables {
     pub leaves: Vec<Leaf>,
     /// By number.
     pub groups: Vec<Group>,
+    /// By stage and value.
+    pub codes: Vec<CodeEntry>,
 }
 
 impl Tables {
@@ -199,7 +223,7 @@ impl Tables {
             let of_stage = &self.entries[at..end];
             let from = of_stage.partition_point(|entry| entry.state < state);
             let to = of_stage.partition_point(|entry| entry.state <= state);
-            state = look_up(&of_stage[from..to], stage, format, layout, message).unwrap_or(state);
+            state = self.look_up(&of_stage[from..to], format, layout, message).unwrap_or(state);
             at = end;
         }
         let leaf = self.leaves.binary_search_by_key(&state, |leaf| leaf.state);
@@ -207,30 +231,40 @@ impl Tables {
     }
 }
 
-/// The next state, by the entries of one state in one stage.
-fn look_up(entries: &[Entry], stage: usize, format: &Format, layout: &Layout, message: &Message) -> Option<State> {
-    let has_validity = layout.validities() > 0;
-    let key = match stage {
-        0 if has_validity => Key::Valid(crate::format::HeaderId(0)),
-        stage => layout.keys()[layout.validities() + stage - usize::from(has_validity)],
-    };
-    let (value, width) = (message.column(key), key.width(format));
-    let rank = |entry: &Entry| match &entry.key {
-        EntryKey::Exact(wanted) => (*wanted == value).then_some(u32::MAX),
-        EntryKey::Range(first, last) => (*first..=*last).contains(&value).then_some(1),
-        EntryKey::Prefix { value: wanted, length } => {
-            let below = width - length;
-            let same = below >= 128 || *wanted >> below == value >> below;
-            same.then_some(length + 1)
+impl Tables {
+    /// The next state, by the entries of one state in one stage.
+    fn look_up(&self, entries: &[Entry], format: &Format, layout: &Layout, message: &Message) -> Option<State> {
+        let stage = entries.first()?.stage;
+        let has_validity = layout.validities() > 0;
+        let key = match usize::from(stage) {
+            0 if has_validity => Key::Valid(crate::format::HeaderId(0)),
+            stage => layout.keys()[layout.validities() + stage - usize::from(has_validity)],
+        };
+        let (mut value, mut width) = (message.column(key), key.width(format));
+        if let Key::Field(id) = key
+            && let Some(bits) = format.compressed(id)
+        {
+            let code = self.codes.iter().find(|code| code.stage == stage && (code.first..=code.last).contains(&value));
+            (value, width) = (code.map_or(0, |code| code.code), bits);
         }
-        EntryKey::Rest => Some(0),
-        EntryKey::Validity(wanted) => {
-            let same = wanted.iter().zip(&message.valid).all(|(wanted, is)| wanted.is_none_or(|wanted| wanted == *is));
-            same.then_some(1)
-        }
-    };
-    let ranked = entries.iter().filter_map(|entry| Some((rank(entry)?, entry.next)));
-    ranked.max_by_key(|(rank, _)| *rank).map(|(_, next)| next)
+        let rank = |entry: &Entry| match &entry.key {
+            EntryKey::Exact(wanted) => (*wanted == value).then_some(u32::MAX),
+            EntryKey::Range(first, last) => (*first..=*last).contains(&value).then_some(1),
+            EntryKey::Prefix { value: wanted, length } => {
+                let below = width - length;
+                let same = below >= 128 || *wanted >> below == value >> below;
+                same.then_some(length + 1)
+            }
+            EntryKey::Rest => Some(0),
+            EntryKey::Validity(wanted) => {
+                let same =
+                    wanted.iter().zip(&message.valid).all(|(wanted, is)| wanted.is_none_or(|wanted| wanted == *is));
+                same.then_some(1)
+            }
+        };
+        let ranked = entries.iter().filter_map(|entry| Some((rank(entry)?, entry.next)));
+        ranked.max_by_key(|(rank, _)| *rank).map(|(_, next)| next)
+    }
 }
 
 /// What a change of the rules changes in the tables.
@@ -239,6 +273,11 @@ fn look_up(entries: &[Entry], stage: usize, format: &Format, layout: &Layout, me
 /// fields here; then a message sees the old rules or the new ones as long as no entry is `modified` that it meets twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
+    /// Entries of code tables to delete before all else.
+    pub old_codes: Vec<CodeEntry>,
+    /// Entries of code tables to add then. A value may have no code in between: only all of a change at once leaves no
+    /// message with a mixture where bounds of a field with codes come or go.
+    pub new_codes: Vec<CodeEntry>,
     /// Groups to make first.
     pub new_groups: Vec<Group>,
     /// Leaves to add.
@@ -268,6 +307,8 @@ impl Change {
             + self.deleted.len()
             + self.old_leaves.len()
             + self.old_groups.len()
+            + self.old_codes.len()
+            + self.new_codes.len()
     }
 
     /// Whether nothing changes.

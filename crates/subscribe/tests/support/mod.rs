@@ -34,6 +34,18 @@ pub fn format() -> Format {
     format
 }
 
+/// That, with codes for three fields that rules may ask ranges or prefixes of.
+pub fn compressed() -> Format {
+    let mut format = format();
+    for (name, bits) in [("add_order.price", 4), ("shares", 3), ("dst", 5)] {
+        match format.subject(name).expect("a field") {
+            subscribe::Subject::Field(id) => format.compress(id, bits).expect("fewer bits"),
+            other => panic!("{other:?}"),
+        }
+    }
+    format
+}
+
 /// A set of options for each target there is.
 pub fn targets() -> Vec<Options> {
     let target = |wide, exact_beside, has_ranges| Options {
