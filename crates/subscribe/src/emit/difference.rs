@@ -1,0 +1,223 @@
+//! From one diagram to the next, what changes in the tables; and all that they hold.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use bdd::{Ref, Store};
+
+use super::{Emitter, Fast, Frontier, Surroundings, Turnover, deliver, is_direct};
+use crate::codes::Codes;
+use crate::slice;
+use crate::tables::{Change, Entry, EntryKey, Leaf, State, Tables};
+
+/// A node before and after under one state; either may be missing.
+type Pair = (Option<Ref>, Option<Ref>, State);
+
+impl Emitter {
+    /// Brings the codes up to date; the codes from before, and the levels whose codes are all new.
+    pub(super) fn turn_codes(
+        &mut self,
+        (old_root, root): (Ref, Ref),
+        (old_frontier, frontier): (&Frontier, &Frontier),
+        store: &Store,
+        turnover: &Turnover,
+    ) -> (BTreeMap<u32, Codes>, Vec<u32>) {
+        let new_direct = is_direct(root, frontier).then_some(root);
+        let old_direct = is_direct(old_root, old_frontier).then_some(old_root);
+        let (mut before, mut spread) = (BTreeMap::new(), Vec::new());
+        for (level, codes) in &mut self.codes {
+            let here = |function: &Ref| store.level(*function) == Some(*level);
+            let fresh: Vec<Ref> = turnover.fresh.iter().copied().chain(new_direct).filter(here).collect();
+            let dead: Vec<Ref> = turnover.dead.keys().copied().chain(old_direct).filter(here).collect();
+            if fresh.is_empty() && dead.is_empty() {
+                continue;
+            }
+            before.insert(*level, codes.clone());
+            let bounds = |of: Ref| store.arms(of).map(|(first, _)| first).skip(1);
+            let moved = fresh.into_iter().flat_map(bounds).fold(false, |moved, bound| codes.hold(bound) | moved);
+            if moved {
+                spread.push(*level);
+            }
+            dead.into_iter().flat_map(bounds).for_each(|bound| codes.release(bound));
+        }
+        (before, spread)
+    }
+
+    /// The entries of a node under a state, by key; in codes where the level has some.
+    fn entries_of(
+        function: Ref,
+        codes: Option<&Codes>,
+        with: &Surroundings<'_>,
+        state_of: impl Fn(Ref) -> State,
+    ) -> Vec<(EntryKey, State)> {
+        let Some(level) = with.store.level(function) else { return Vec::new() };
+        let (stage, mut width) = with.stage(level);
+        let arms = with.store.arms(function).map(|(first, child)| (first, state_of(child)));
+        let mut arms: Vec<(u128, State)> = arms.collect();
+        if let Some(codes) = codes {
+            (arms, width) = (codes.arms(&arms), codes.width());
+        }
+        let mut entries = slice::entries(&arms, width, &with.stages[stage]);
+        entries.sort_unstable();
+        entries
+    }
+
+    /// The codes of the level that a node asks.
+    fn codes_of(&self, function: Ref, with: &Surroundings<'_>) -> Option<&Codes> {
+        self.codes.get(&with.store.level(function)?)
+    }
+
+    pub(super) fn difference(
+        &mut self,
+        (old_root, root): (Ref, Ref),
+        (old_frontier, frontier): (&Frontier, &Frontier),
+        with: &Surroundings<'_>,
+        turnover: &Turnover,
+        inherited: &HashMap<Ref, Ref, Fast>,
+        (old_codes, spread): (&BTreeMap<u32, Codes>, &[u32]),
+    ) -> Change {
+        let mut change = Change::default();
+        let old_state = |function: Ref| turnover.dead.get(&function).copied().unwrap_or_else(|| self.state(function));
+        let no_set = |function: &Ref| !function.is_set();
+        // The root without validity, whose state is 0 as it is for nothing at all.
+        let of_root = |function: Ref, frontier: &Frontier| match is_direct(function, frontier) {
+            true => function,
+            false => Ref::NOTHING,
+        };
+        let (old_direct, new_direct) = (of_root(old_root, old_frontier), of_root(root, frontier));
+        let mut pairs: Vec<Pair> = vec![(Some(old_direct), Some(new_direct), 0)];
+        let taken: HashSet<Ref, Fast> = inherited.values().copied().collect();
+        pairs.extend(turnover.fresh.iter().map(|new| (inherited.get(new).copied(), Some(*new), self.state(*new))));
+        let gone = turnover.dead.iter().filter(|(old, _)| !taken.contains(*old));
+        pairs.extend(gone.map(|(old, state)| (Some(*old), None, *state)));
+        // Where all codes are new, so are the entries of states that stay.
+        if !spread.is_empty() {
+            let fresh: HashSet<Ref, Fast> = turnover.fresh.iter().copied().collect();
+            let is_spread = |of: &Ref| with.store.level(*of).is_some_and(|level| spread.contains(&level));
+            let stays = self.held.iter().filter(|(of, _)| is_spread(of) && !fresh.contains(*of));
+            let mut stays: Vec<_> = stays.map(|(of, held)| (Some(*of), Some(*of), held.state)).collect();
+            stays.sort_unstable();
+            pairs.extend(stays);
+        }
+        let codes_before = |of: Ref| {
+            let level = with.store.level(of)?;
+            old_codes.get(&level).or_else(|| self.codes.get(&level))
+        };
+        for (old, new, state) in &pairs {
+            let level = |function: &Option<Ref>| function.filter(no_set).and_then(|of| with.store.level(of));
+            let before = old.map_or(Vec::new(), |old| Self::entries_of(old, codes_before(old), with, old_state));
+            let after = new.map_or(Vec::new(), |new| {
+                Self::entries_of(new, self.codes_of(new, with), with, |child| self.state(child))
+            });
+            let old_stage = level(old).map_or(0, |level| with.stage(level).0 as u16);
+            let new_stage = level(new).map_or(0, |level| with.stage(level).0 as u16);
+            let entry = |stage: u16, (key, next): (EntryKey, State)| Entry { stage, state: *state, key, next };
+            let before = before.into_iter().map(|of| entry(old_stage, of)).collect();
+            let after = after.into_iter().map(|of| entry(new_stage, of)).collect();
+            merge(before, after, &mut change);
+        }
+        let validity = |frontier: &Frontier, direct: Ref, state_of: &dyn Fn(Ref) -> State| -> Vec<Entry> {
+            if direct != Ref::NOTHING {
+                return Vec::new();
+            }
+            let useful = frontier.iter().filter(|(_, function)| *function != Ref::NOTHING);
+            let mut entries: Vec<Entry> = useful
+                .map(|(pattern, function)| Entry {
+                    stage: 0,
+                    state: 0,
+                    key: EntryKey::Validity(pattern.clone()),
+                    next: state_of(*function),
+                })
+                .collect();
+            entries.sort_unstable();
+            entries
+        };
+        let before = validity(old_frontier, old_direct, &old_state);
+        let after = validity(frontier, new_direct, &|function| self.state(function));
+        merge(before, after, &mut change);
+        for (level, before) in old_codes {
+            let stage = with.stage(*level).0 as u16;
+            let (before, after) = (before.entries(stage), self.codes[level].entries(stage));
+            let (old, new): (HashSet<_>, HashSet<_>) = (before.iter().collect(), after.iter().collect());
+            change.old_codes.extend(before.iter().filter(|entry| !new.contains(entry)).cloned());
+            change.new_codes.extend(after.iter().filter(|entry| !old.contains(entry)).cloned());
+        }
+        self.leaves(&pairs, with, &mut change);
+        change
+    }
+
+    fn leaves(&mut self, pairs: &[Pair], with: &Surroundings<'_>, change: &mut Change) {
+        let set = |function: &Option<Ref>| function.filter(|of| of.is_set() && *of != Ref::NOTHING);
+        // All new groups are taken before any old one goes, so that what both have stays.
+        let mut old_ports = Vec::new();
+        for (old, new, state) in pairs {
+            let after = set(new).map(|new| {
+                let mut delivery = deliver(with, new);
+                delivery.group = self.groups.hold(&delivery.ports, &mut change.new_groups);
+                Leaf { state: *state, delivery }
+            });
+            let is_old = set(old).map(|old| old_ports.push(deliver(with, old).ports)).is_some();
+            match (is_old, after) {
+                (true, Some(leaf)) => change.modified_leaves.push(leaf),
+                (false, Some(leaf)) => change.new_leaves.push(leaf),
+                (true, None) => change.old_leaves.push(*state),
+                (false, None) => {}
+            }
+        }
+        for ports in old_ports {
+            self.groups.release(&ports, &mut change.old_groups);
+        }
+    }
+
+    /// All that the tables hold.
+    pub fn tables(&self, with: &Surroundings<'_>) -> Tables {
+        let mut tables = Tables { groups: self.groups.list(), ..Tables::default() };
+        let direct = is_direct(self.root, &self.frontier);
+        let functions = self.held.iter().map(|(function, held)| (*function, held.state));
+        for (function, state) in functions.chain(direct.then_some((self.root, 0))) {
+            if function == Ref::NOTHING {
+                continue;
+            }
+            if function.is_set() {
+                let mut delivery = deliver(with, function);
+                delivery.group = self.groups.find(&delivery.ports);
+                tables.leaves.push(Leaf { state, delivery });
+                continue;
+            }
+            let stage = with.stage(with.store.level(function).unwrap_or(0)).0 as u16;
+            let entries = Self::entries_of(function, self.codes_of(function, with), with, |child| self.state(child));
+            tables.entries.extend(entries.into_iter().map(|(key, next)| Entry { stage, state, key, next }));
+        }
+        if !direct {
+            let useful = self.frontier.iter().filter(|(_, function)| *function != Ref::NOTHING);
+            tables.entries.extend(useful.map(|(pattern, function)| Entry {
+                stage: 0,
+                state: 0,
+                key: EntryKey::Validity(pattern.clone()),
+                next: self.state(*function),
+            }));
+        }
+        for (level, codes) in &self.codes {
+            tables.codes.extend(codes.entries(with.stage(*level).0 as u16));
+        }
+        tables.entries.sort_unstable();
+        tables.leaves.sort_unstable_by_key(|leaf| leaf.state);
+        tables
+    }
+}
+
+/// What is to be done to come from some entries to others, both in order.
+fn merge(before: Vec<Entry>, after: Vec<Entry>, change: &mut Change) {
+    let place = |entry: &Entry| (entry.stage, entry.state, entry.key.clone());
+    let mut before = before.into_iter().peekable();
+    for entry in after {
+        while let Some(old) = before.next_if(|old| place(old) < place(&entry)) {
+            change.deleted.push(old);
+        }
+        match before.next_if(|old| place(old) == place(&entry)) {
+            Some(old) if old.next == entry.next => {}
+            Some(_) => change.modified.push(entry),
+            None => change.inserted.push(entry),
+        }
+    }
+    change.deleted.extend(before);
+}

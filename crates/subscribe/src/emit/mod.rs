@@ -1,0 +1,275 @@
+//! Diagrams to tables, and from one diagram to the next the least change of the tables.
+//!
+//! States are numbers of nodes, and they are stable: a node keeps its state for as long as the diagram has it, and a new
+//! node at the place of an old one takes the state over. So of a node with many arms of which one changes, one entry
+//! changes. Nodes are counted by the arms that lead to them, as far as they changed: the cost of a change is that of the
+//! nodes that come and go, whatever the size of the diagram.
+
+mod difference;
+mod inherit;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+
+use bdd::{Ref, Store};
+
+use crate::acts::{Act, Acts};
+use crate::codes::Codes;
+use crate::format::Format;
+use crate::groups::Groups;
+use crate::layout::{Key, Layout};
+use crate::tables::{Change, Delivery, Stage, State};
+
+/// How many entries the validity table may have.
+const MAX_VALIDITY: usize = 1 << 14;
+
+type Fast = foldhash::fast::FixedState;
+
+struct Held {
+    state: State,
+    uses: usize,
+}
+
+/// A pattern of validity, and the function that holds for it.
+type Frontier = Vec<(Vec<Option<bool>>, Ref)>;
+
+/// Why a diagram cannot become tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Rules tell more combinations of valid headers apart than the validity table can hold.
+    Validity,
+    /// More groups than the target has.
+    Groups(u32),
+    /// More bounds of a level than codes of so many bits.
+    Codes(u32, u32),
+    /// Two rules for the same message run an action with different arguments: the set of acts, and the action.
+    Calls(Ref, crate::ActionId),
+}
+
+/// What everything is looked up in while entries are made.
+pub(crate) struct Surroundings<'a> {
+    pub store: &'a Store,
+    pub format: &'a Format,
+    pub layout: &'a Layout,
+    pub stages: &'a [Stage],
+    pub acts: &'a Acts,
+}
+
+/// What the tables hold, as states of a diagram.
+pub(crate) struct Emitter {
+    root: Ref,
+    frontier: Frontier,
+    held: HashMap<Ref, Held, Fast>,
+    free: BinaryHeap<Reverse<State>>,
+    next: State,
+    groups: Groups,
+    /// By level, for fields that have them.
+    codes: BTreeMap<u32, Codes>,
+}
+
+/// Nodes that come and go.
+#[derive(Default)]
+struct Turnover {
+    fresh: Vec<Ref>,
+    /// With the states that they had.
+    dead: BTreeMap<Ref, State>,
+}
+
+impl Emitter {
+    pub fn new(format: &Format, layout: &Layout, max_group: u32) -> Emitter {
+        let codes = layout.keys().iter().enumerate().filter_map(|(level, key)| match key {
+            Key::Field(id) => Some((level as u32, Codes::new(format.compressed(*id)?, format.get(*id).max()))),
+            _ => None,
+        });
+        Emitter {
+            root: Ref::NOTHING,
+            frontier: Vec::new(),
+            held: HashMap::default(),
+            free: BinaryHeap::new(),
+            next: 1,
+            groups: Groups::new(max_group),
+            codes: codes.collect(),
+        }
+    }
+
+    /// The diagram that the tables are of.
+    pub fn root(&self) -> Ref {
+        self.root
+    }
+
+    /// How many states there are, the first not included.
+    pub fn states(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Bytes of what is kept.
+    pub fn bytes(&self) -> usize {
+        self.held.capacity() * (size_of::<(Ref, Held)>() + 1) + self.groups.bytes()
+    }
+
+    /// Goes over to another diagram.
+    ///
+    /// # Errors
+    /// [`Refused`]; then everything is as before.
+    pub fn turn_to(&mut self, root: Ref, with: &Surroundings<'_>) -> Result<Change, Refused> {
+        if root == self.root {
+            return Ok(Change::default());
+        }
+        let mut frontier = Frontier::new();
+        let levels = with.layout.validities() as u32;
+        let mut pattern = vec![None; levels as usize];
+        if levels > 0 && !patterns(with.store, root, levels, &mut pattern, &mut frontier) {
+            return Err(Refused::Validity);
+        }
+        let mut turnover = Turnover::default();
+        self.acquire_root(root, &frontier, with.store, &mut turnover);
+        if let Err(refused) = self.check(root, &turnover.fresh, with) {
+            let mut back = Turnover::default();
+            self.release_root(root, &frontier, with.store, &mut back);
+            return Err(refused);
+        }
+        let (old_root, old_frontier) = (self.root, std::mem::take(&mut self.frontier));
+        self.release_root(old_root, &old_frontier, with.store, &mut turnover);
+        let inherited = self.inherit((old_root, root), (&old_frontier, &frontier), with, &turnover);
+        let (old_codes, spread) = self.turn_codes((old_root, root), (&old_frontier, &frontier), with.store, &turnover);
+        let change = self.difference(
+            (old_root, root),
+            (&old_frontier, &frontier),
+            with,
+            &turnover,
+            &inherited,
+            (&old_codes, &spread),
+        );
+        let taken: HashSet<State> = inherited.values().map(|old| turnover.dead[old]).collect();
+        self.free.extend(turnover.dead.values().filter(|state| !taken.contains(state)).map(|state| Reverse(*state)));
+        self.root = root;
+        self.frontier = frontier;
+        Ok(change)
+    }
+
+    fn acquire_root(&mut self, root: Ref, frontier: &Frontier, store: &Store, turnover: &mut Turnover) {
+        match is_direct(root, frontier) {
+            true => store.arms(root).for_each(|(_, child)| self.acquire(child, store, turnover)),
+            false => frontier.iter().for_each(|(_, function)| self.acquire(*function, store, turnover)),
+        }
+    }
+
+    fn release_root(&mut self, root: Ref, frontier: &Frontier, store: &Store, turnover: &mut Turnover) {
+        match is_direct(root, frontier) {
+            true => store.arms(root).for_each(|(_, child)| self.release(child, store, turnover)),
+            false => frontier.iter().for_each(|(_, function)| self.release(*function, store, turnover)),
+        }
+    }
+
+    fn acquire(&mut self, function: Ref, store: &Store, turnover: &mut Turnover) {
+        if function == Ref::NOTHING {
+            return;
+        }
+        let held = self.held.entry(function).or_insert(Held { state: 0, uses: 0 });
+        held.uses += 1;
+        if held.uses == 1 {
+            turnover.fresh.push(function);
+            store.arms(function).for_each(|(_, child)| self.acquire(child, store, turnover));
+        }
+    }
+
+    fn release(&mut self, function: Ref, store: &Store, turnover: &mut Turnover) {
+        if function == Ref::NOTHING {
+            return;
+        }
+        let held = self.held.get_mut(&function).expect("what is released was held");
+        held.uses -= 1;
+        if held.uses == 0 {
+            turnover.dead.insert(function, held.state);
+            self.held.remove(&function);
+            store.arms(function).for_each(|(_, child)| self.release(child, store, turnover));
+        }
+    }
+
+    /// Whether everything new can be in tables.
+    fn check(&mut self, root: Ref, fresh: &[Ref], with: &Surroundings<'_>) -> Result<(), Refused> {
+        let mut ports: HashSet<Vec<u32>> = HashSet::new();
+        for set in fresh.iter().copied().chain([root]).filter(|function| function.is_set()) {
+            let delivery = deliver(with, set);
+            if let Some(pair) = delivery.calls.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(Refused::Calls(set, pair[0].0));
+            }
+            if delivery.ports.len() > 1 && !self.groups.has(&delivery.ports) {
+                ports.insert(delivery.ports);
+            }
+        }
+        for (level, codes) in &self.codes {
+            let of_level =
+                fresh.iter().copied().chain([root]).filter(|function| with.store.level(*function) == Some(*level));
+            let bounds: HashSet<u128> = of_level.flat_map(|of| with.store.arms(of).map(|(first, _)| first)).collect();
+            let new = bounds.iter().filter(|bound| !codes.has(**bound)).count();
+            // Bounds that go are counted too.
+            if !codes.fits(new) {
+                return Err(Refused::Codes(*level, codes.width()));
+            }
+        }
+        // Groups that go are counted too: they are deleted last.
+        if self.groups.len() + ports.len() > self.groups.max() as usize {
+            return Err(Refused::Groups(self.groups.max()));
+        }
+        Ok(())
+    }
+
+    fn state(&self, function: Ref) -> State {
+        self.held.get(&function).map_or(0, |held| held.state)
+    }
+}
+
+impl Surroundings<'_> {
+    /// The stage of a level behind those of validity, and the width of what it looks up.
+    pub fn stage(&self, level: u32) -> (usize, u32) {
+        let validities = self.layout.validities();
+        let stage = level as usize - validities + usize::from(validities > 0);
+        (stage, self.layout.keys()[level as usize].width(self.format))
+    }
+}
+
+/// What a set of acts comes to, without its group.
+pub(crate) fn deliver(with: &Surroundings<'_>, set: Ref) -> Delivery {
+    delivery(with.acts, with.store.set(set))
+}
+
+/// What acts come to, without the group.
+pub(crate) fn delivery(acts: &Acts, numbers: &[u32]) -> Delivery {
+    let mut delivery = Delivery::default();
+    for number in numbers {
+        match acts.get(*number) {
+            Act::Port(port) => delivery.ports.push(*port),
+            Act::Drop => delivery.drop = true,
+            Act::Controller => delivery.to_controller = true,
+            Act::Call(id, values) => delivery.calls.push((*id, values.clone())),
+            Act::Update(update) => delivery.updates.push(update.clone()),
+            Act::Slot(slot) => delivery.slots.push(*slot),
+        }
+    }
+    delivery.ports.sort_unstable();
+    delivery.calls.sort_unstable();
+    delivery.updates.sort_unstable();
+    delivery.slots.sort_unstable();
+    delivery
+}
+
+/// The patterns of validity that a function tells apart, and what holds for each; `false` if there are too many.
+fn patterns(store: &Store, of: Ref, levels: u32, pattern: &mut Vec<Option<bool>>, out: &mut Frontier) -> bool {
+    let level = store.level(of).filter(|level| *level < levels);
+    let Some(level) = level else {
+        out.push((pattern.clone(), of));
+        return out.len() <= MAX_VALIDITY;
+    };
+    store.arms(of).all(|(first, child)| {
+        pattern[level as usize] = Some(first == 1);
+        let fits = patterns(store, child, levels, pattern, out);
+        pattern[level as usize] = None;
+        fits
+    })
+}
+
+/// Whether the root itself has state 0, as it asks for no validity.
+fn is_direct(root: Ref, frontier: &Frontier) -> bool {
+    frontier.iter().all(|(pattern, function)| *function == root && pattern.iter().all(Option::is_none))
+}
