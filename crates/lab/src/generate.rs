@@ -9,7 +9,7 @@ use source::Span;
 use wire::ethernet::Address;
 
 use crate::random::Random;
-use crate::topology::{End, Entries, Host, Link, MAX_PORT, Node, Program, Shape, Switch, Topology};
+use crate::topology::{End, Entries, Host, Link, MAX_NODES, MAX_PORT, Node, Program, Shape, Switch, Topology};
 
 /// What to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +87,8 @@ pub enum Impossible {
     Nodes(u64),
 }
 
-/// The most hosts and switches of a generated topology.
-pub const MAX_NODES: u64 = 100_000;
+/// The most links beyond a tree's.
+const MOST_EXTRA: u32 = 100_000;
 
 /// Makes a topology; its links have `shape`, but for the middle one of a dumbbell, which has `middle`.
 ///
@@ -137,6 +137,9 @@ fn check(kind: Kind) -> Result<(), Impossible> {
     let count = match kind {
         Kind::Line { switches, hosts } | Kind::Random { switches, hosts, .. } => {
             range("the number of switches", switches, switches >= 1, "1 or more")?;
+            if let Kind::Random { extra, .. } = kind {
+                range("the number of extra links", extra, extra <= MOST_EXTRA, "100000 or fewer")?;
+            }
             per(switches, hosts)
         }
         Kind::Ring { switches, hosts } => {
@@ -155,7 +158,7 @@ fn check(kind: Kind) -> Result<(), Impossible> {
             nodes(k * k * 5 / 4, u64::from(k).pow(3) / 4)
         }
     };
-    if count > MAX_NODES { Err(Impossible::Nodes(count)) } else { Ok(()) }
+    if count > MAX_NODES as u64 { Err(Impossible::Nodes(count)) } else { Ok(()) }
 }
 
 struct Build {

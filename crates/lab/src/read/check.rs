@@ -4,15 +4,47 @@ use std::collections::BTreeMap;
 
 use source::{Diagnostic, Diagnostics};
 
-use crate::topology::{End, Entries, Node, Program, Topology};
+use crate::topology::{End, Entries, MAX_NODES, MOST_ON_A_LINK, Node, Program, Rate, Topology};
 
 /// Reports names, ports, addresses that are used twice, hosts without a link, links that lead back to where they began,
 /// and entries that cannot be computed.
 pub fn check(topology: &Topology, diagnostics: &mut Diagnostics) {
+    sizes(topology, diagnostics);
     names(topology, diagnostics);
     ends(topology, diagnostics);
     addresses(topology, diagnostics);
     programs(topology, diagnostics);
+}
+
+/// The most routes that are computed: hosts times switches.
+const MOST_ROUTES: usize = 1_000_000;
+
+/// What would take more memory than anyone can have meant.
+fn sizes(topology: &Topology, diagnostics: &mut Diagnostics) {
+    let (hosts, switches) = (topology.hosts.len(), topology.switches.len());
+    let last = topology.hosts.last().map(|host| host.span).or(topology.switches.last().map(|switch| switch.span));
+    let Some(last) = last else { return };
+    if hosts + switches > MAX_NODES {
+        let message = format!("there are {hosts} hosts and {switches} switches, and the most is {MAX_NODES} together");
+        diagnostics.push(Diagnostic::error("topology", last, message));
+    }
+    let computed = topology.switches.iter().filter(|switch| switch.entries == Entries::ShortestPaths);
+    let routes = computed.clone().count() * hosts;
+    if let Some(switch) = computed.last()
+        && routes > MOST_ROUTES
+    {
+        let message = format!("shortest paths would be {routes} routes to hosts, and the most is {MOST_ROUTES}");
+        let finding = Diagnostic::error("topology", switch.span, message);
+        diagnostics.push(finding.help("give entries files with routes to networks, or make the network smaller"));
+    }
+    for link in &topology.links {
+        let rate = link.shape.rate.map_or(0, Rate::bps);
+        let bytes = u128::from(rate) * u128::from(link.shape.delay.as_ns()) / 8_000_000_000;
+        if bytes > u128::from(MOST_ON_A_LINK) {
+            let message = format!("{bytes} bytes would travel on this link, and the most is {MOST_ON_A_LINK}");
+            diagnostics.push(Diagnostic::error("topology", link.span, message).help("make its rate or delay smaller"));
+        }
+    }
 }
 
 fn names(topology: &Topology, diagnostics: &mut Diagnostics) {

@@ -54,8 +54,8 @@ impl Reader<'_> {
     }
 
     pub(crate) fn get<'a>(&self, table: &'a DeTable<'a>, key: &str) -> Option<Value<'a>> {
-        let found = table.iter().find(|(name, _)| name.get_ref() == key);
-        found.map(|(_, value)| (value.get_ref(), self.span(value.span())))
+        let value = table.get(key)?;
+        Some((value.get_ref(), self.span(value.span())))
     }
 
     pub(crate) fn table<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {

@@ -3,6 +3,7 @@
 mod expect;
 mod faults;
 mod kinds;
+mod limits;
 mod read;
 mod results;
 mod run;

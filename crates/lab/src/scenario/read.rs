@@ -111,13 +111,14 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
     let mut scenario = Scenario {
         duration,
         seed: reader.integer(top, "seed", 0..=u32::MAX).unwrap_or(1).into(),
-        sample: reader.parsed(top, "sample").unwrap_or(Delay::from_ms(1)).max(Delay::from_ns(1_000)),
+        sample: reader.sample(top, duration, topology),
         traffic: Vec::new(),
         faults: Vec::new(),
         random_faults: reader.random_faults(top),
         captures: Vec::new(),
         expect: Vec::new(),
     };
+    let mut spans = Vec::new();
     for (table, span) in reader.list(top, "traffic") {
         if scenario.traffic.len() == MOST_TRAFFIC {
             reader.wrong(span, format!("a scenario has at most {MOST_TRAFFIC} kinds of traffic"));
@@ -125,8 +126,10 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         }
         if let Some(traffic) = reader.traffic(table, span, topology, &scenario) {
             scenario.traffic.push(traffic);
+            spans.push(span);
         }
     }
+    reader.limits(top, &scenario, &spans, topology);
     for (table, span) in reader.list(top, "faults") {
         let faults = reader.fault(table, span, topology);
         scenario.faults.extend(faults);
@@ -135,6 +138,9 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         reader.known(table, "a capture", &["at", "file"]);
         let end = reader.text(table, "at").and_then(|at| reader.end(at, topology));
         match (end, reader.text(table, "file")) {
+            (Some(_), Some((name, span))) if scenario.captures.iter().any(|(_, other)| other == name) => {
+                reader.wrong(span, format!("there are two captures in the file `{name}`"));
+            }
             (Some(end), Some((name, _))) => scenario.captures.push((end, name.to_owned())),
             (_, None) => reader.wrong(span, "a capture needs a file: file = \"s1.pcap\""),
             (None, _) => reader.wrong(span, "a capture needs a place: at = \"s1:2\""),

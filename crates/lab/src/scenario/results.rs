@@ -29,6 +29,8 @@ pub struct Results {
     pub samples: Vec<Sample>,
     /// The simulation in numbers.
     pub totals: Totals,
+    /// A hash of every frame that arrived anywhere, and when ([`crate::sim::Simulation::digest`]).
+    pub digest: u64,
     /// When it ended.
     pub end: Time,
     /// What was expected and did not come.
@@ -184,8 +186,8 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
         link.stats.longest_queue = link.stats.longest_queue.max(sampled);
     }
     let (samples, totals) = (run.simulation.samples().to_vec(), run.simulation.totals());
-    let end = run.simulation.now();
-    let mut results = Results { traffic, pairs, links, samples, totals, end, unmet: Vec::new() };
+    let (digest, end) = (run.simulation.digest(), run.simulation.now());
+    let mut results = Results { traffic, pairs, links, samples, totals, digest, end, unmet: Vec::new() };
     results.unmet = expect::unmet(scenario, topology, &results);
     results
 }

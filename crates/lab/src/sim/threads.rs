@@ -4,8 +4,8 @@
 //! threads; within, it goes by the delays of its own links. One meeting a window is enough: who comes to it has posted
 //! the mail of the window before, and says when its own nodes or that mail want something next.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use switch::Time;
 
@@ -135,41 +135,69 @@ fn work(shared: &Shared, me: usize, part: &mut Part, places: &[Place], end: u64,
     }
 }
 
-/// Where threads wait for each other. They meet every few microseconds, so they look again and again before they let
-/// others have the processor, and never sleep.
+/// Where threads wait for each other. They meet every few microseconds, so they look again and again before they sleep;
+/// sleeping is for when somebody else has the processor that another thread needs.
 struct Gate {
     threads: usize,
     arrived: AtomicUsize,
     meeting: AtomicUsize,
     broken: AtomicBool,
+    /// How many sleep or are about to.
+    asleep: AtomicUsize,
+    bed: Mutex<()>,
+    bell: Condvar,
 }
 
-/// How often a thread looks before it lets others have the processor.
-const LOOKS: u32 = 4_000;
+/// How often a thread looks before it sleeps.
+const LOOKS: u32 = 3_000;
 
 impl Gate {
     fn new(threads: usize) -> Gate {
-        Gate { threads, arrived: AtomicUsize::new(0), meeting: AtomicUsize::new(0), broken: AtomicBool::new(false) }
+        Gate {
+            threads,
+            arrived: AtomicUsize::new(0),
+            meeting: AtomicUsize::new(0),
+            broken: AtomicBool::new(false),
+            asleep: AtomicUsize::new(0),
+            bed: Mutex::new(()),
+            bell: Condvar::new(),
+        }
     }
 
     /// Waits until all are here. What they wrote before, all see behind.
     fn meet(&self) {
-        let meeting = self.meeting.load(Ordering::Acquire);
+        let meeting = self.meeting.load(Ordering::SeqCst);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            self.meeting.store(meeting.wrapping_add(1), Ordering::Release);
+            // Whoever counts itself asleep after this sees the next meeting; who did before is woken.
+            self.meeting.store(meeting.wrapping_add(1), Ordering::SeqCst);
+            if self.asleep.load(Ordering::SeqCst) > 0 {
+                self.ring();
+            }
             return;
         }
-        let mut looks = 0;
-        while self.meeting.load(Ordering::Acquire) == meeting {
-            assert!(!self.broken.load(Ordering::Relaxed), "another thread of the simulation panicked");
-            looks += 1;
-            if looks < LOOKS {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
+        let waits = || {
+            assert!(!self.broken.load(Ordering::SeqCst), "another thread of the simulation panicked");
+            self.meeting.load(Ordering::SeqCst) == meeting
+        };
+        for _ in 0..LOOKS {
+            if !waits() {
+                return;
             }
+            std::hint::spin_loop();
         }
+        let mut bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        while waits() {
+            bed = self.bell.wait(bed).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes who sleeps.
+    fn ring(&self) {
+        drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
+        self.bell.notify_all();
     }
 }
 
@@ -179,7 +207,49 @@ struct Alarm<'a>(&'a Gate);
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.broken.store(true, Ordering::Relaxed);
+            self.0.broken.store(true, Ordering::SeqCst);
+            self.0.ring();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::{Alarm, Gate};
+
+    #[test]
+    fn nobody_leaves_before_everybody_came() {
+        let (gate, count) = (Gate::new(3), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for meeting in 1..=2_000 {
+                        count.fetch_add(1, Ordering::Relaxed);
+                        gate.meet();
+                        assert!(count.load(Ordering::Relaxed) >= 3 * meeting);
+                        gate.meet();
+                    }
+                });
+            }
+        });
+        assert_eq!(count.into_inner(), 6_000);
+    }
+
+    #[test]
+    fn a_thread_that_panics_takes_the_others_along() {
+        let gate = Gate::new(2);
+        let ended = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| gate.meet());
+            let panics = scope.spawn(|| {
+                let _alarm = Alarm(&gate);
+                // Long enough for the other to fall asleep, mostly.
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                panic!("as it should");
+            });
+            [waits.join().is_err(), panics.join().is_err()]
+        });
+        assert_eq!(ended, [true, true]);
     }
 }

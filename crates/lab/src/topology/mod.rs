@@ -158,6 +158,12 @@ impl Default for Shape {
     }
 }
 
+/// The most hosts and switches of a topology.
+pub const MAX_NODES: usize = 20_000;
+
+/// The most bytes that travel on one link at the same time: 1 GiB.
+pub const MOST_ON_A_LINK: u64 = 1 << 30;
+
 /// The largest port number of a switch.
 pub const MAX_PORT: u32 = 510;
 

@@ -37,7 +37,7 @@ fn hash(topology: &Topology, seed: u64, threads: usize, ms: u64) -> (Vec<u64>, S
     simulation.sample_every(1_000_000);
     simulation.run_until(Time::from_ms(ms), threads, &mut |_| {});
     let hashes = hashes.iter().map(|hash| hash.lock().expect("nobody panics").finish()).collect();
-    (hashes, format!("{:?} {:?}", simulation.totals(), simulation.samples()))
+    (hashes, format!("{:?} {:?} {}", simulation.totals(), simulation.samples(), simulation.digest()))
 }
 
 /// Pairs of hosts with a switch between them.

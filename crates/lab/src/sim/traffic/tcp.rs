@@ -121,6 +121,9 @@ pub struct TcpFlows {
 /// Flows of one host under way at the same time.
 const MAX_FLOWS: usize = 256;
 
+/// Flows that begin at one moment at most, however far a clock is set forward.
+const MOST_FLOWS_AT_ONCE: usize = 4_096;
+
 impl TcpFlows {
     /// Flows to `targets`, one every `mean_ns` on average, from `start` until `stop`.
     pub fn new(
@@ -137,7 +140,10 @@ impl TcpFlows {
 
 impl App for TcpFlows {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
-        while self.next <= io.now && self.next < self.stop && !self.targets.is_empty() {
+        for _ in 0..MOST_FLOWS_AT_ONCE {
+            if self.next > io.now || self.next >= self.stop || self.targets.is_empty() {
+                break;
+            }
             let to = self.targets[io.random.below(self.targets.len() as u64) as usize];
             let bytes = self.sizes.draw(io.random).max(STAMP as u64);
             if self.sending.len() < MAX_FLOWS {
