@@ -51,4 +51,6 @@ fn default_mac(host: usize) -> wire::ethernet::Address {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;

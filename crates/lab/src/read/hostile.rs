@@ -1,0 +1,131 @@
+//! Files that are wrong on purpose: all are told of, none panics, hangs or takes memory.
+
+use source::{Diagnostics, SourceMap};
+
+use crate::generate::{Kind, generate};
+use crate::random::Random;
+use crate::topology::{Shape, Topology};
+use crate::{emit, scenario};
+
+/// What is found in a topology, and in a scenario for it.
+fn findings(topology: &str, scenario: Option<&str>) -> String {
+    let mut map = SourceMap::new();
+    let mut diagnostics = Diagnostics::new();
+    let file = map.add("lab.toml", topology);
+    let read = super::read(file, topology, &mut diagnostics);
+    if let (Some(topology), Some(text)) = (read, scenario) {
+        let file = map.add("scenario.toml", text);
+        let _ = scenario::read(file, text, &topology, &mut diagnostics);
+    }
+    diagnostics.render(&map, false)
+}
+
+fn star(hosts: u32) -> Topology {
+    generate(Kind::Star { hosts }, Shape::default(), Shape::default()).expect("it can be made")
+}
+
+#[test]
+fn nests_without_end_are_refused() {
+    let deep = 200_000;
+    for text in [
+        format!("a = {}", "[".repeat(deep)),
+        format!("a = {}{}", "[".repeat(deep), "]".repeat(deep)),
+        format!("a = {}", "{ a = ".repeat(deep)),
+        format!("[{}a]", "a.".repeat(deep)),
+        format!("{{ \"hosts\": {}", "[".repeat(deep)),
+        format!("{{ \"hosts\": {}", "{\"a\":".repeat(deep)),
+    ] {
+        assert!(findings(&text, None).contains("error"), "{}", &text[..20]);
+    }
+}
+
+#[test]
+fn numbers_out_of_reach_are_told_at_their_line() {
+    let lab = "[hosts.h1]\nip = \"10.0.0.1/8\"\n[hosts.h2]\nip = \"10.0.0.2/8\"\n[switches.s1]\n[[links]]\nends = [\"h1\", \"s1:1\"]\n[[links]]\nends = [\"h2\", \"s1:2\"]\n";
+    for (wrong, expected) in [
+        ("rate = \"0bps\"", "`0bps` is not a rate"),
+        ("rate = \"99999999999999999999Gbps\"", "is not a rate"),
+        ("delay = \"-1ms\"", "`-1ms` is not a time"),
+        ("delay = \"99h\"", "is not a time"),
+        ("rate = \"1Tbps\"\ndelay = \"1s\"", "bytes would travel on this link"),
+        ("queue = 1000000000", "`queue` is a whole number from 1 to 1000000"),
+        ("mtu = 99999999999999999999", "`mtu` is a whole number"),
+        ("loss = 1e400", "`loss` is a chance"),
+        ("loss = nan", "`loss` is a chance"),
+        ("ends = [\"s1:4294967296\", \"h1\"]", ""),
+    ] {
+        let found = findings(&format!("{lab}{wrong}\n"), None);
+        assert!(found.contains(expected) && found.contains("lab.toml:"), "{wrong}\n{found}");
+    }
+    let udp = "[[traffic]]\nkind = \"udp\"\nfrom = \"h1\"\nto = \"h2\"\n";
+    let slow = lab.replacen("[[links]]", "[[links]]\ndelay = \"1000s\"", 1);
+    for (lab, scenario, expected) in [
+        (lab, "duration = \"3600s\"\nsample = \"1us\"\n".to_owned(), "make more than 10000000 samples"),
+        (lab, "duration = \"9999999s\"\n".to_owned(), "is not a time"),
+        (
+            lab,
+            "duration = \"3600s\"\n[random-faults]\nevery = \"0ns\"\n".to_owned(),
+            "a fault every 0ns makes more than",
+        ),
+        (lab, format!("{udp}rate = \"1Tbps\"\nsize = 1\n"), "`size` is a whole number from 62"),
+        (lab, format!("{udp}rate = \"1Mbps\"\nstart = \"2s\"\nstop = \"1s\"\n"), "stops before it starts"),
+        (
+            lab,
+            "[[traffic]]\nkind = \"ping\"\nfrom = \"h1\"\nto = \"h2\"\ncount = 10000000000\n".to_owned(),
+            "`count` is a whole number",
+        ),
+        (&slow, format!("{udp}rate = \"1Tbps\"\n"), "more on a way of 1000s than is simulated"),
+    ] {
+        let found = findings(lab, Some(&scenario));
+        assert!(found.contains(expected) && found.contains("scenario.toml:"), "{scenario}\n{found}");
+    }
+}
+
+#[test]
+fn networks_beyond_memory_are_refused() {
+    for kind in [
+        Kind::FatTree { k: 1000 },
+        Kind::FatTree { k: 48 },
+        Kind::Star { hosts: u32::MAX },
+        Kind::Line { switches: u32::MAX, hosts: u32::MAX },
+        Kind::LeafSpine { leaves: u32::MAX, spines: u32::MAX, hosts: u32::MAX },
+        Kind::Random { switches: 10, extra: u32::MAX, hosts: 1, seed: 1 },
+        Kind::Ring { switches: u32::MAX, hosts: 0 },
+        Kind::Dumbbell { hosts: u32::MAX },
+    ] {
+        assert!(generate(kind, Shape::default(), Shape::default()).is_err(), "{kind:?}");
+    }
+    let line = generate(Kind::Line { switches: 4_000, hosts: 1 }, Shape::default(), Shape::default());
+    let found = findings(&emit(&line.expect("it can be made")), None);
+    assert!(found.contains("shortest paths would be 16000000 routes"), "{found}");
+    let many: String = (0..30_000).map(|host| format!("[hosts.h{host}]\n")).collect();
+    assert!(findings(&many, None).contains("30000 hosts and 0 switches, and the most is 20000"));
+    let ping = "[[traffic]]\nkind = \"ping\"\nfrom = \"all\"\nto = \"all\"\n";
+    let found = findings(&emit(&star(300)), Some(ping));
+    assert!(found.contains("has 89700 pairs that ping each other") && found.contains("scenario.toml:1:1"), "{found}");
+}
+
+#[test]
+fn files_with_bytes_changed_never_panic() {
+    let lab = emit(&star(3));
+    let scenario = "duration = \"1s\"\n[[traffic]]\nname = \"a\"\nkind = \"probe\"\nfrom = \"h1\"\nto = [\"h2\"]\n\
+        frame = \"ffffffffffff 020000000001 88b5 00\"\nvalues = { v = { at = 14, over = [1, 2], scale = 8e6 } }\n\
+        [[faults]]\nat = \"500ms\"\ndown = [\"s1\", \"h2\"]\n[[expect]]\ntraffic = \"a\"\nvalue = \"v\"\nmean = [1, 2]\n\
+        [[expect]]\nlink = \"s1:1\"\nshare = [0.1, 0.2]\namong = [\"s1:1\"]\n";
+    let mut random = Random::new(1, 0);
+    let pieces = ["\"", "[", "]", "{", "}", "=", "-", "9999999999", "\n", ".", "1e9", "[[", "'", "\u{e9}", "# ", "all"];
+    let mut changed = |text: &str| {
+        let mut bytes = text.as_bytes().to_vec();
+        for _ in 0..=random.below(3) {
+            let at = random.below(bytes.len() as u64) as usize;
+            let end = (at + random.below(4) as usize).min(bytes.len());
+            let piece = pieces[random.below(pieces.len() as u64) as usize];
+            bytes.splice(at..end, piece.bytes());
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    for _ in 0..3_000 {
+        findings(&changed(&lab), Some(scenario));
+        findings(&lab, Some(&changed(scenario)));
+    }
+}
