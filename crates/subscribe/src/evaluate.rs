@@ -2,7 +2,7 @@
 
 use crate::format::{FieldId, Format, HeaderId, Subject};
 use crate::layout::Key;
-use crate::rule::{Aggregate, Condition, Test};
+use crate::rule::{Aggregate, Condition, Rule, Test};
 
 /// A message, with the state that its tests see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,6 +105,15 @@ impl View<'_> {
             Condition::All(list) => list.iter().all(|part| self.holds(part)),
             Condition::Any(list) => list.iter().any(|part| self.holds(part)),
         }
+    }
+}
+
+impl Rule {
+    /// Whether the rule matches a message; aggregates are in the message's slots in the order of
+    /// [`Rule::aggregates`]. For a rule on its own; [`Subscriptions`](crate::Subscriptions) asks many.
+    pub fn matches(&self, format: &Format, message: &Message) -> bool {
+        let slots: Vec<u16> = (0..self.aggregates.len() as u16).collect();
+        View { format, message, aggregates: &self.aggregates, slots: &slots }.holds(&self.condition)
     }
 }
 

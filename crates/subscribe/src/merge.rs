@@ -1,9 +1,9 @@
 //! The union of all rules, kept so that one rule more or less costs little.
 //!
 //! Rules hang in a binary trie by a key of 64 bits that begins with what they ask first, so that rules about the same
-//! symbol are neighbours. A leaf holds up to some rules and their union; a branch the union of its two halves. A change
-//! touches one leaf and the branches above it, and there the union goes into the changed part only: everything else is
-//! the same diagram as before, which one comparison tells.
+//! symbol are neighbours, and those with near bounds nearer ones. A leaf holds up to some rules and their union; a branch
+//! the union of its two halves. A change touches one leaf and the branches above it, and there the union goes into the
+//! changed part only: everything else is the same diagram as before, which one comparison tells.
 
 use bdd::{Full, Ref, Store};
 

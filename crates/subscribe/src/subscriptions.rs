@@ -272,21 +272,26 @@ impl Subscriptions {
         self.rules[at as usize] = Some(held);
     }
 
-    /// Where a rule hangs: rules that ask the same of the first column that they ask are neighbours.
+    /// Where a rule hangs. Rules that ask the first column for the same value are neighbours, and among them those with
+    /// bounds near each other: then the union of two neighbours has little to do where only one of them says something.
     fn key(&self, rule: &Rule, at: u32) -> u64 {
-        let mut first: Option<(u32, u64)> = None;
+        let mut tests: Vec<(u32, &crate::Ranges)> = Vec::new();
         visit(&rule.condition, &mut |test| {
             let column = match test.subject {
                 Subject::Field(id) => self.layout.column(Key::Field(id)),
                 Subject::Counter(id) => self.layout.column(Key::Counter(id)),
                 Subject::Aggregate(_) => return,
             };
-            if first.is_none_or(|(other, _)| column < other) {
-                first = Some((column, hash(&test.values)));
+            if tests.len() < 8 {
+                tests.push((column, &test.values));
             }
         });
-        let first = first.map_or(0, |(column, values)| hash(&(column, values)));
-        first & !0xffff_ffff | hash(&at) >> 32
+        tests.sort_by_key(|(column, _)| *column);
+        let value = tests.first().filter(|(_, values)| matches!(values.list(), [(first, last)] if first == last));
+        let group = value.map_or(0, |value| hash(value) >> 40);
+        let bounds = tests.get(usize::from(value.is_some())).and_then(|(_, values)| values.list().first());
+        let bound = bounds.map_or(0, |(first, last)| scale(if *first == 0 { *last } else { *first }));
+        group << 40 | bound << 16 | hash(&at) >> 48
     }
 
     pub(crate) fn surroundings(&self) -> Surroundings<'_> {
@@ -344,6 +349,13 @@ impl Subscriptions {
     pub(crate) fn delivery_of(&self, set: Ref) -> Delivery {
         deliver(&self.surroundings(), set)
     }
+}
+
+/// A number of 24 bits that ascends with a larger one: how many bits it has, and the first of them.
+fn scale(number: u128) -> u64 {
+    let bits = 128 - number.leading_zeros();
+    let mantissa = if bits > 17 { number >> (bits - 17) } else { number << (17 - bits) };
+    u64::from(bits) << 16 | mantissa as u64 & 0xffff
 }
 
 fn hash(of: &impl std::hash::Hash) -> u64 {

@@ -93,7 +93,7 @@ impl Default for Siena {
         Siena {
             subscriptions: 1000,
             predicates: 3,
-            attributes: 10,
+            attributes: 5,
             values: 100,
             skew: 1.0,
             operators: [60, 20, 20],

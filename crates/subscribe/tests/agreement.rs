@@ -33,6 +33,12 @@ fn tables_and_diagram_say_what_the_rules_say() {
             for _ in 0..200 {
                 let message = support::message(&mut dice, &format);
                 let expected = all.evaluate(&message);
+                let alone = rules.iter().filter(|rule| rule.aggregates.is_empty() && rule.matches(&format, &message));
+                for action in alone.flat_map(|rule| &rule.actions) {
+                    if let subscribe::Action::Forward(ports) = action {
+                        assert!(ports.iter().all(|port| expected.ports.contains(port)), "a matching rule acts");
+                    }
+                }
                 assert_eq!(all.by_diagram(&message), expected, "seed {seed}\n{}\n{message:?}", text.join("\n"));
                 let mut by_tables = tables.run(&format, all.layout(), &message);
                 if let Some(group) = by_tables.group.take() {
