@@ -53,6 +53,12 @@ pub(crate) enum Change {
     PutValueSet(u32, Vec<v1::ValueSetMember>),
     PutDigest(u32, v1::digest_entry::Config),
     DropDigest(u32),
+    /// One meter of an array, or all of them.
+    PutMeter {
+        meter: u32,
+        index: Option<u64>,
+        config: Option<v1::MeterConfig>,
+    },
 }
 
 /// The entries of a table, encoded: a million of them take little room.
@@ -71,6 +77,8 @@ pub(crate) struct Mirror {
     pub clones: Shelf<u32, Arc<v1::CloneSessionEntry>>,
     pub value_sets: BTreeMap<u32, Vec<v1::ValueSetMember>>,
     pub digests: BTreeMap<u32, v1::digest_entry::Config>,
+    /// Configs of arrays of meters: of all of an array, and of those that differ.
+    pub meters: Shelf<(u32, Option<u64>), Option<v1::MeterConfig>>,
     /// How many entries of each profile have one-shot sets.
     sets: BTreeMap<u32, usize>,
     /// The profile of each table that has one.
@@ -104,7 +112,24 @@ impl Mirror {
         mirror.take_profiles(schema, switch);
         mirror.take_replication(switch);
         mirror.take_value_sets(schema, switch);
+        mirror.take_meters(schema, switch);
         mirror
+    }
+
+    fn take_meters(&mut self, schema: &Schema, switch: &v1model::Switch) {
+        for array in schema.meters.values() {
+            for index in 0..array.size {
+                if let Ok(Some(config)) = switch.objects().meter_config(array.ir, index) {
+                    self.meters.insert((array.id, Some(index)), Some(crate::translate::print_meter(config)));
+                }
+            }
+        }
+    }
+
+    /// The meters of an array whose configs differ from that of all.
+    pub(crate) fn single_meters(&self, meter: u32) -> impl Iterator<Item = u64> {
+        let of = self.meters.iter().filter(move |((id, _), _)| *id == meter);
+        of.filter_map(|((_, index), _)| *index)
     }
 
     fn take_profiles(&mut self, schema: &Schema, switch: &v1model::Switch) {
@@ -237,6 +262,16 @@ impl Mirror {
             Change::PutValueSet(id, members) => drop(self.value_sets.insert(id, members)),
             Change::PutDigest(id, config) => drop(self.digests.insert(id, config)),
             Change::DropDigest(id) => drop(self.digests.remove(&id)),
+            Change::PutMeter { meter, index: Some(index), config } => {
+                self.meters.insert((meter, Some(index)), config);
+            }
+            Change::PutMeter { meter, index: None, config } => {
+                let single: Vec<u64> = self.single_meters(meter).collect();
+                for index in single {
+                    self.meters.remove(&(meter, Some(index)));
+                }
+                self.meters.insert((meter, None), config);
+            }
         }
     }
 

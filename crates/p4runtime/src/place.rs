@@ -21,13 +21,20 @@ pub(crate) enum Place {
     Default(u32),
     ValueSet(u32),
     Digest(u32),
+    /// One meter of an array, behind all of them.
+    Meter(u32, Option<u64>),
 }
 
 impl Place {
-    /// What a change changes, if that is something that is kept.
-    pub(crate) fn of(change: &Change) -> Option<Place> {
-        Some(match change {
-            Change::Nothing => return None,
+    /// What a change of this mirror changes, as far as that is something that is kept.
+    pub(crate) fn of(change: &Change, mirror: &Mirror) -> Vec<Place> {
+        vec![match change {
+            Change::Nothing => return Vec::new(),
+            Change::PutMeter { meter, index: None, .. } => {
+                let single = mirror.single_meters(*meter).map(|index| Place::Meter(*meter, Some(index)));
+                return single.chain([Place::Meter(*meter, None)]).collect();
+            }
+            Change::PutMeter { meter, index, .. } => Place::Meter(*meter, *index),
             Change::PutEntry { table, key, .. }
             | Change::DropEntry { table, key }
             | Change::EntryMeter { table, key, .. } => Place::Entry(*table, key.clone()),
@@ -40,7 +47,7 @@ impl Place {
             Change::DropClone(id) => Place::Clone(*id),
             Change::PutValueSet(id, _) => Place::ValueSet(*id),
             Change::PutDigest(id, _) | Change::DropDigest(id) => Place::Digest(*id),
-        })
+        }]
     }
 
     /// As bytes that are in the same order.
@@ -58,6 +65,8 @@ impl Place {
             Place::Default(table) => key(6, &[*table], &[]),
             Place::ValueSet(id) => key(7, &[*id], &[]),
             Place::Digest(id) => key(8, &[*id], &[]),
+            Place::Meter(id, None) => key(9, &[*id], &[]),
+            Place::Meter(id, Some(index)) => key(9, &[*id], &index.to_be_bytes()),
         }
     }
 }
@@ -91,6 +100,11 @@ impl Mirror {
                 let config = Some(*self.digests.get(id)?);
                 (Type::Insert, Entity::DigestEntry(v1::DigestEntry { digest_id: *id, config }))
             }
+            Place::Meter(meter_id, index) => {
+                let config = *self.meters.get(&(*meter_id, *index))?;
+                let (meter_id, index) = (*meter_id, index.map(|index| v1::Index { index: index as i64 }));
+                (Type::Modify, Entity::MeterEntry(v1::MeterEntry { meter_id, index, config, counter_data: None }))
+            }
         };
         Some(v1::Update { r#type: kind.into(), entity: Some(v1::Entity { entity: Some(entity) }) })
     }
@@ -108,6 +122,7 @@ impl Mirror {
             .chain(self.defaults.keys().map(|table| Place::Default(*table)))
             .chain(self.value_sets.keys().map(|id| Place::ValueSet(*id)))
             .chain(self.digests.keys().map(|id| Place::Digest(*id)))
+            .chain(self.meters.iter().map(|((id, index), _)| Place::Meter(*id, *index)))
     }
 
     /// All that was written, as updates that write it again, in an order in which each finds what it refers to.

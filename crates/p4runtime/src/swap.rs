@@ -9,7 +9,7 @@ use crate::plane::Plane;
 /// in its queues leave first, so that none is lost that it had taken in. With `keep`, registers, counters and meters of
 /// the same name and shape go on where they were.
 pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<Switch>, keep: bool) -> Box<Switch> {
-    drain(plane);
+    plane.switch.drain(plane.now, plane.output);
     let down: Vec<PortId> = plane.switch.ports().ids().filter(|port| !plane.switch.ports().is_up(*port)).collect();
     for port in down {
         next.set_port_up(port, false);
@@ -20,20 +20,6 @@ pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<Switch>, keep: bool) -> 
     }
     std::mem::swap(plane.switch, &mut *next);
     next
-}
-
-/// Lets everything leave that waits for its turn.
-fn drain(plane: &mut Plane<'_>) {
-    use switch::Device;
-    if plane.switch.waiting() == 0 {
-        return;
-    }
-    let ports: Vec<PortId> = plane.switch.ports().ids().collect();
-    for port in ports {
-        plane.switch.set_port_rate(port, None);
-        plane.switch.set_queue_rate(port, None, None);
-    }
-    plane.switch.step(plane.now, &mut Vec::new(), plane.output);
 }
 
 /// Copies arrays that both programs have.

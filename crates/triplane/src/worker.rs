@@ -137,6 +137,14 @@ impl Worker {
         self.send();
     }
 
+    /// Goes on with another switch. What waits in the queues of the one before leaves first.
+    pub fn replace(&mut self, now: Time, next: Switch) {
+        self.switch.drain(now, &mut self.made);
+        self.departed.extend(self.made.drain(..).map(Departed::Made));
+        self.send();
+        self.switch = next;
+    }
+
     /// The switch, to change between two turns.
     pub fn switch_mut(&mut self) -> &mut Switch {
         &mut self.switch

@@ -155,7 +155,17 @@ pub(crate) fn reconcile(
     updates: &[v1::Update],
     switch: &mut Switch,
 ) -> Result<Mirror, Refusal> {
-    match write_again(pipeline, ports, updates, switch) {
+    // What packets use as memory goes on as far as the new program has it.
+    let fits = |update: &&v1::Update| match entity_of(update) {
+        Some(v1::entity::Entity::MeterEntry(entry)) => {
+            pipeline.schema.meters.get(&entry.meter_id).is_some_and(|array| {
+                entry.index.is_none_or(|index| u64::try_from(index.index).is_ok_and(|index| index < array.size))
+            })
+        }
+        _ => true,
+    };
+    let updates: Vec<v1::Update> = updates.iter().filter(fits).cloned().collect();
+    match write_again(pipeline, ports, &updates, switch) {
         (mirror, Lost { count: 0, .. }) => Ok(mirror),
         (_, Lost { count, first }) => Err(Refusal::invalid(format!(
             "{count} of {} things that were written do not fit the new program; the first: {first}",

@@ -384,7 +384,7 @@ impl Server {
         let state = self.saved.as_mut().map(|(state, _)| state).or(self.committed.as_mut());
         if let Some(state) = state {
             let places: Vec<_> = match is_kept {
-                true => changes.iter().filter_map(Place::of).collect(),
+                true => changes.iter().flat_map(|change| Place::of(change, &state.mirror)).collect(),
                 false => Vec::new(),
             };
             changes.into_iter().for_each(|change| state.mirror.apply(change));

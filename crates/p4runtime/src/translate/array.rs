@@ -93,7 +93,8 @@ impl Translator<'_> {
         no_colours(entry.counter_data.is_some()).map_err(about)?;
         let index = parse_index(array, entry.index.as_ref())?;
         let config = entry.config.as_ref().map(meter_config).transpose().map_err(about)?;
-        Ok(Planned { op: Op::SetMeter(array.ir, index, config), change: Change::Nothing, subject })
+        let change = Change::PutMeter { meter: array.id, index, config: entry.config };
+        Ok(Planned { op: Op::SetMeter(array.ir, index, config), change, subject })
     }
 
     pub(super) fn register(&self, kind: Kind, entry: &v1::RegisterEntry) -> Result<Planned, Refusal> {

@@ -156,7 +156,7 @@ impl Crew {
 fn attend(worker: &mut Worker, bell: &Bell, next: &Mutex<Option<Switch>>, clock: &Clock, longest: Duration) -> bool {
     // Free but for the moment in which another program comes.
     if let Some(switch) = next.try_lock().ok().and_then(|mut next| next.take()) {
-        *worker.switch_mut() = switch;
+        worker.replace(clock.now(), switch);
     }
     if worker.turn(clock) > 0 {
         return true;

@@ -103,7 +103,7 @@ impl World {
         let profiles: Vec<_> = schema.profiles.values().collect();
         let profile = *self.random.pick(&profiles);
         let small = |random: &mut Random| random.below(3) as u32;
-        match self.random.below(15) {
+        match self.random.below(16) {
             0 | 1 => {
                 let table = schema.tables.values().find(|table| table.profile == Some(profile.id));
                 let action = Some(self.action(table.expect("every profile is used")));
@@ -189,6 +189,18 @@ impl World {
                 };
                 let digest_id = *schema.digests.keys().next().expect("there is one");
                 Entity::DigestEntry(v1::DigestEntry { digest_id, config: Some(config) })
+            }
+            9 => {
+                let (meter_id, array) = schema.meters.iter().next().expect("there is one");
+                let (size, rate) = (array.size, self.random.below(4) as i64);
+                let index = Some(v1::Index { index: self.random.below(size + 1) as i64 });
+                let config = v1::MeterConfig { cir: rate, cburst: 1, pir: rate + 1, pburst: 2, eburst: 0 };
+                Entity::MeterEntry(v1::MeterEntry {
+                    meter_id: *meter_id,
+                    index: index.filter(|_| self.random.below(3) > 0),
+                    config: (self.random.below(3) > 0).then_some(config),
+                    counter_data: None,
+                })
             }
             _ => self.table_entry(),
         }

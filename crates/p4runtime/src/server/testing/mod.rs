@@ -17,7 +17,7 @@ use p4runtime_proto::v1::write_request::Atomicity;
 use switch::{Device, Time};
 use v1model::{Config, Executor, Switch};
 
-use super::{ConfigAction, ConfigPlan, Lost, Server, Settings, State, reconcile};
+use super::{ConfigAction, ConfigPlan, Server, Settings, State, reconcile};
 use crate::arbitration::{Outbox, StreamId};
 use crate::mirror::{Mirror, decode};
 use crate::pipeline::{Pipeline, compile_source};
@@ -80,12 +80,13 @@ impl World {
     }
 
     /// A switch that has been started anew with what was kept.
+    #[cfg(test)]
     pub(super) fn again(of: &World, updates: &[v1::Update]) -> World {
         let config = of.switch.config().clone();
         let mut switch = Switch::new(of.switch.program().clone(), config).expect("the switch runs it");
         let pipeline = of.state().pipeline.clone();
         let (server, lost) = Server::new(of.server.settings.clone()).with_kept(pipeline, updates, &mut switch);
-        assert_eq!(lost, Lost::default());
+        assert_eq!(lost, super::Lost::default());
         World::of(server, switch, 1)
     }
 
@@ -286,7 +287,24 @@ impl World {
 
     /// All that is written, as the server keeps it.
     pub(super) fn kept(&self) -> Vec<String> {
-        told(&self.state().mirror)
+        let mirror = &self.state().mirror;
+        let meter = |id: u32, _, index| {
+            let single = mirror.meters.get(&(id, Some(index)));
+            single.or_else(|| mirror.meters.get(&(id, None))).copied().flatten()
+        };
+        told(mirror).chain(self.meters(meter)).collect()
+    }
+
+    /// The meters of all arrays, as somebody says they are.
+    fn meters(
+        &self,
+        config: impl Fn(u32, ir::MeterId, u64) -> Option<v1::MeterConfig>,
+    ) -> impl Iterator<Item = String> {
+        let arrays: Vec<_> = self.schema().meters.values().cloned().collect();
+        let told = arrays
+            .into_iter()
+            .flat_map(|array| (0..array.size).map(move |index| (array.id, array.ir, index)).collect::<Vec<_>>());
+        told.map(move |(id, ir, index)| format!("meter {id} {index} {:?}", config(id, ir, index)))
     }
 
     /// All that is written, as the switch has it, and its registers.
@@ -296,11 +314,15 @@ impl World {
             let read = |at| switch.objects().register(register.array.ir, at).expect("it is there").to_string();
             (0..register.array.size).map(read)
         });
-        (told(&Mirror::of(&schema, switch)), registers.collect())
+        let meter = |_, ir, index| {
+            let config = switch.objects().meter_config(ir, index).expect("it is there");
+            config.map(crate::translate::print_meter)
+        };
+        (told(&Mirror::of(&schema, switch)).chain(self.meters(meter)).collect(), registers.collect())
     }
 }
 
-fn told(mirror: &Mirror) -> Vec<String> {
+fn told(mirror: &Mirror) -> impl Iterator<Item = String> {
     let entries = mirror.tables.iter().flat_map(|(table, entries)| {
         entries.iter().map(move |(_, entry)| {
             let entry = decode(entry);
@@ -312,5 +334,6 @@ fn told(mirror: &Mirror) -> Vec<String> {
     let groups = mirror.groups.iter().map(|(key, group)| format!("group {key:?} {:?}", group.members));
     let multicast = mirror.multicast.iter().map(|(id, group)| format!("multicast {id} {:?}", group.replicas));
     let clones = mirror.clones.iter().map(|(id, session)| format!("clone {id} {:?}", session.replicas));
-    entries.chain(defaults).chain(members).chain(groups).chain(multicast).chain(clones).collect()
+    let all = entries.chain(defaults).chain(members).chain(groups).chain(multicast).chain(clones);
+    all.collect::<Vec<_>>().into_iter()
 }
