@@ -64,6 +64,13 @@ dump --ir, and by P4Runtime as the device config. It holds what the program does
 its P4Info, and where in the source things stand; it needs no other file. One that
 another version of Triplane made may have to be built again; it says so then.";
 
+const COMPLETIONS_AFTER_HELP: &str = "\
+  eval \"$(triplane completions bash)\"            in ~/.bashrc; for zsh the same in ~/.zshrc
+  triplane completions fish | source               in ~/.config/fish/config.fish
+
+Behind `triplane ctl`, bash, zsh and fish complete tables, fields, actions and other
+names from the switch that --addr names, and wait 0.3 s for it at most.";
+
 fn bench_after_help() -> String {
     let width = traffic::KEYS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
     let words = traffic::KEYS.iter().map(|(word, what)| format!("  {word:width$}  {what}\n"));
@@ -141,7 +148,8 @@ pub enum Command {
     /// Print what a control plane has to know of a program: its P4Info (P4Runtime specification 1.5).
     #[command(name = "p4info")]
     P4Info(P4InfoArgs),
-    /// Print a completion script for a shell.
+    /// Print a completion script for a shell; for bash, zsh and fish with the names of the switch that runs.
+    #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions {
         /// bash, zsh, fish, elvish or powershell.
         shell: clap_complete::Shell,
