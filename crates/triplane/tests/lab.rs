@@ -92,13 +92,17 @@ fn a_seed_gives_the_same_files_on_any_number_of_threads_and_replays_a_failure() 
     let expected = [
         "flows.csv",
         "latency.csv",
+        "latency.png",
         "latency.svg",
         "leaf1.pcap",
         "links.csv",
         "queues.csv",
+        "queues.png",
         "queues.svg",
+        "throughput.png",
         "throughput.svg",
     ];
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.ends_with(".parquet")).collect();
     assert_eq!(names, expected);
     assert!(once.2.iter().all(|(name, bytes)| bytes.len() > 100 || panic!("{name} is nearly empty")));
     assert!(once == sim("1", "2", "again"), "two threads gave other results than one");
@@ -112,6 +116,64 @@ fn a_seed_gives_the_same_files_on_any_number_of_threads_and_replays_a_failure() 
     let replayed = sim(&failing[0]["seed"].to_string(), "1", "replayed");
     assert_eq!(replayed.0, Some(1));
     assert_eq!(replayed.1["unmet"], failing[0]["unmet"]);
+}
+
+/// The rows of pixels of a picture: red, green, blue.
+fn pixels(path: &str) -> Vec<Vec<[u8; 3]>> {
+    let file = std::io::BufReader::new(std::fs::File::open(path).expect("the picture is there"));
+    let mut reader = png::Decoder::new(file).read_info().expect("it is PNG");
+    let mut bytes = vec![0; reader.output_buffer_size().expect("it is small")];
+    let info = reader.next_frame(&mut bytes).expect("it can be read");
+    assert_eq!(info.color_type, png::ColorType::Rgb);
+    let rows = bytes.chunks(info.width as usize * 3);
+    rows.map(|row| row.chunks(3).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect()).collect()
+}
+
+#[test]
+fn pictures_have_axes_with_numbers_and_a_line_for_each_series() {
+    let directory = Directory::new();
+    let out = directory.path("out");
+    let example = |name: &str| format!("examples/link-monitor/{name}.toml");
+    let (lab, scenario) = (example("lab"), example("scenario"));
+    run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario, "--out", &out, "--plot"])).ok();
+
+    let text = std::fs::read_to_string(format!("{out}/probes.svg")).expect("the picture is there");
+    for expected in ["What probes read", "time, s", "s1 to s2", "s2 to s3", "s3 to s1", "6M", "1.6"] {
+        assert!(text.contains(&format!(">\n{expected}\n<")), "`{expected}` is not in\n{text}");
+    }
+    // Each series is a line of many points, and one of two in the legend.
+    let points = |line: &str| line.split("points=\"").nth(1).map_or(0, |points| points.split(' ').count());
+    let long = text.lines().filter(|line| line.contains("<polyline") && points(line) > 150).count();
+    assert_eq!(long, 3, "{text}");
+
+    let rows = pixels(&format!("{out}/probes.png"));
+    assert_eq!((rows.len(), rows[0].len()), (480, 900));
+    // Lines lie on the axis of times in part; the grid is light.
+    let drawn = |pixel: &[u8; 3]| pixel.iter().any(|part| *part < 100);
+    let across = rows.iter().rposition(|row| row.iter().filter(|pixel| drawn(pixel)).count() > 700);
+    let across = across.expect("there is an axis of times");
+    let down = |column: usize| rows.iter().filter(|row| drawn(&row[column])).count();
+    let down = (0..900).find(|column| down(*column) > 300).expect("there is an axis of values");
+    assert!(across > 350 && down < 150, "the axes cross at {down}, {across}");
+    // Letters: dark pixels left of the one and below the other, above the picture, and beside the lines of the legend.
+    let ink = |rows: &[Vec<[u8; 3]>], from: usize, to: usize| {
+        rows.iter().flat_map(|row| &row[from..to]).filter(|pixel| pixel.iter().all(|part| *part < 100)).count()
+    };
+    assert!(ink(&rows[60..across], 0, down - 8) > 100, "no numbers stand at the axis of values");
+    assert!(ink(&rows[across + 8..], down, 900) > 100, "no numbers stand at the axis of times");
+    assert!(ink(&rows[..40], 0, 900) > 100, "there is no title");
+    // As many colours as there are series, each for a line as long as the picture is wide, about.
+    let mut colours = std::collections::BTreeMap::<[u8; 3], usize>::new();
+    for pixel in rows.iter().flatten().filter(|pixel| pixel.iter().max() > pixel.iter().min()) {
+        *colours.entry(*pixel).or_default() += 1;
+    }
+    let lines = colours.values().filter(|count| **count > 200).count();
+    // Two of the three lie on each other most of the time.
+    assert!((2..=3).contains(&lines), "{colours:?}");
+    let busy = rows[..across]
+        .iter()
+        .filter(|row| row[down + 50..].iter().any(|pixel| pixel.iter().max() > pixel.iter().min()));
+    assert!(busy.count() > 200, "no line rises");
 }
 
 /// A frame from h2 to h4 of a dumbbell, with these bits of ECN.

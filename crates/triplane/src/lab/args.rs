@@ -367,7 +367,7 @@ pub struct SimArgs {
     /// Write time series (CSV) and the scenario's captures to this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// Draw throughput, queues and latencies as SVG, beside the time series.
+    /// Draw throughput, queues and latencies, as SVG and PNG, beside the time series.
     #[arg(long, requires = "out")]
     pub plot: bool,
     /// Interpret programs instead of compiling them to machine code.

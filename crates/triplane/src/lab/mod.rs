@@ -1,17 +1,22 @@
 //! `triplane lab`: whole networks.
 //!
 //! [`network`] brings a topology, its programs and entries together; [`simulate`] runs it in virtual time, and
-//! [`report`], [`series`] and [`plot`] show what came of it. [`live`] runs it with namespaces and real links.
+//! [`report`], [`series`] (of [`tables`]) and [`plot`] (also as [`picture`]s) show what came of it. [`live`] runs it with
+//! namespaces and real links.
 
 pub mod args;
 mod element;
 mod endpoints;
 mod live;
 mod network;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod picture;
 mod plot;
 mod report;
 mod series;
 mod simulate;
+mod tables;
 
 use lab::Shape;
 use lab::generate::{Kind, generate};

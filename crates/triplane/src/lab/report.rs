@@ -14,7 +14,8 @@ const LINKS: usize = 10;
 
 /// The results as text.
 pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> String {
-    let mut text = format!("{}; {} simulated, seed {seed}\n\n", network.describe(), duration(results.end.as_ns()));
+    let (describe, end, digest) = (network.describe(), duration(results.end.as_ns()), results.digest);
+    let mut text = format!("{describe}; {end} simulated, seed {seed}, run {digest:016x}\n\n");
     text.push_str(&traffic(&results.traffic));
     let silent: Vec<&FlowResult> = results
         .pairs
@@ -37,8 +38,8 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     let totals = results.totals;
     text.push_str(&format!(
         "\n{} switch hops and {} deliveries in {:.2} s: {} hops a second\n",
-        totals.switch_hops,
-        totals.delivered,
+        grouped(totals.switch_hops),
+        grouped(totals.delivered),
         seconds,
         grouped((totals.switch_hops as f64 / seconds) as u64),
     ));
@@ -279,7 +280,7 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         .collect();
     let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();
     json!({
-        "seed": seed, "end_ns": results.end.as_ns(),
+        "seed": seed, "run": format!("{:016x}", results.digest), "end_ns": results.end.as_ns(),
         "traffic": results.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "pairs": results.pairs.iter().map(flow).collect::<Vec<_>>(),
         "links": links,

@@ -16,7 +16,7 @@ use wire::pcap;
 
 use super::args::SimArgs;
 use super::network::Network;
-use super::{plot, report, series};
+use super::{plot, report, series, tables};
 use crate::load;
 use crate::output::{Failure, Output};
 use crate::progress::Progress;
@@ -24,8 +24,9 @@ use crate::progress::Progress;
 /// The frames of the captures that a scenario replays, by name, each with its time in nanoseconds.
 type Replays = BTreeMap<String, Vec<(u64, Vec<u8>)>>;
 
-/// The most frames of one capture that a scenario replays.
+/// The most frames of one capture that a scenario replays, and the most bytes of all captures.
 const MAX_REPLAYED: usize = 10_000_000;
+const MAX_REPLAYED_BYTES: usize = 1 << 30;
 
 /// Runs a scenario, with one seed or many.
 pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
@@ -59,6 +60,7 @@ pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Re
 fn replays(args: &SimArgs, scenario: &Scenario) -> Result<Replays, Failure> {
     let folder = args.scenario.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let mut replays = Replays::new();
+    let mut bytes = 0;
     for traffic in &scenario.traffic {
         let TrafficKind::Replay(name) = &traffic.kind else { continue };
         let path = folder.join(name);
@@ -67,10 +69,11 @@ fn replays(args: &SimArgs, scenario: &Scenario) -> Result<Replays, Failure> {
         let mut reader = pcap::Reader::new(BufReader::new(file)).map_err(wrong)?;
         let mut frames = Vec::new();
         while let Some(captured) = reader.read().map_err(wrong)? {
+            bytes += captured.data.len();
             frames.push((captured.time_ns, captured.data));
-            if frames.len() > MAX_REPLAYED {
-                let message =
-                    format!("{} has more than {MAX_REPLAYED} frames, the most that is replayed", path.display());
+            if frames.len() > MAX_REPLAYED || bytes > MAX_REPLAYED_BYTES {
+                let (path, most) = (path.display(), MAX_REPLAYED_BYTES);
+                let message = format!("{path} is too long: {MAX_REPLAYED} frames and {most} bytes in all are replayed");
                 return Err(Failure::Input(message));
             }
         }
@@ -103,7 +106,7 @@ fn one(
     }
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        series::write(folder, &network.topology, &results)?;
+        series::write(folder, &tables::tables(&network.topology, &results))?;
         if args.plot {
             plot::write(folder, &network.topology, &results)?;
         }
