@@ -65,18 +65,31 @@ impl Kind {
                 running.process = Some(started(command.arg(BARE), "forwarding")?);
             }
             Kind::Triplane | Kind::TriplaneAfPacket => {
-                let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
                 let kind = if self == Kind::Triplane { "xdp:" } else { "" };
                 let mut command = pinned(network, Path::new(env!("CARGO_BIN_EXE_triplane")))?;
-                command.arg("run").arg(root.join("examples/router/router.p4")).arg("--entries");
-                command.arg(directory.join("entries.json")).args(["--json", "--port", &format!("1={kind}r1")]);
-                command.args(["--port", &format!("2={kind}r2")]);
+                route(&mut command, directory, kind);
                 running.process = Some(started(&mut command, "Ctrl-C ends")?);
             }
             Kind::OpenVswitch => running.vswitch = Some(Vswitch::start(network, directory)?),
         }
         Ok(running)
     }
+}
+
+/// Triplane with so many workers, on whatever processors they come to.
+pub fn with_workers(workers: u32, network: &Network, directory: &Path) -> Result<Running, Box<dyn Error>> {
+    let mut command = network.router.command("taskset")?;
+    command.args(["-c", "0-1023"]).arg(env!("CARGO_BIN_EXE_triplane"));
+    route(&mut command, directory, "xdp:");
+    command.args(["--workers", &workers.to_string()]);
+    Ok(Running { process: Some(started(&mut command, "Ctrl-C ends")?), vswitch: None })
+}
+
+/// What makes `triplane` the router.
+fn route(command: &mut Command, directory: &Path, kind: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    command.arg("run").arg(root.join("examples/router/router.p4")).arg("--entries").arg(directory.join("entries.json"));
+    command.args(["--json", "--port", &format!("1={kind}r1"), "--port", &format!("2={kind}r2")]);
 }
 
 impl Running {

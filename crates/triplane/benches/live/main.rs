@@ -1,7 +1,7 @@
 //! Triplane between two interfaces, against a bare AF_XDP forwarder, the kernel's routing and Open vSwitch.
 //!
 //! ```text
-//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency] [kinds=bare,triplane,...]]
+//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency|workers] [kinds=bare,triplane,...]]
 //! ```
 //!
 //! Everything happens in network namespaces made for it, on veth pairs, and needs root. All kinds take turns in every
@@ -11,6 +11,7 @@
 mod forwarder;
 mod measure;
 mod network;
+mod workers;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use forwarder::Kind;
-use measure::{Offer, Rate};
+use measure::Rate;
 use network::Network;
 
 /// Whether processes can be bound to processors here.
@@ -66,11 +67,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(forwarder::BARE) {
         return forwarder::bare();
     }
+    if std::env::args().nth(1).as_deref() == Some(workers::FLOOD) {
+        return workers::flood();
+    }
     if std::env::var_os(PINNED).is_none() && can_pin() {
         return pinned();
     }
     let settings = Settings::read()?;
-    let network = match Network::new() {
+    let network = match Network::new(1) {
         Ok(network) => network,
         Err(error) => {
             println!("nothing was measured: {error}");
@@ -88,6 +92,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if settings.wants("latency") {
         latency(&settings, &network, &directory.0)?;
+    }
+    if settings.wants("workers") {
+        workers::compare(&settings, &directory.0)?;
     }
     Ok(())
 }
@@ -147,42 +154,41 @@ fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Resul
 }
 
 fn flooded(kind: Kind, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
-    let (sink, flood) = (network.sink()?, network.flood(settings.len)?);
+    let (sink, flood) = (network.sink()?, network.flood(settings.len, 64)?);
     let running = kind.start(network, directory)?;
-    let rate = measure::rate(network, Offer::All(&flood), &running, &sink, settings.seconds)?;
+    let rate = measure::rate(network, &flood, 64, &running, &sink, settings.seconds)?;
     running.stop()?;
     Ok(rate)
 }
 
-/// Whether more load than can be carried costs what can be.
+/// Whether more load than can be carried costs what can be. The load is the kernel's flood, of which only a share is sent, so
+/// that the sender is as fast at the top of the ladder as anything here can be, and below it not slower than asked.
 fn overload(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
-    const SHARES: [f64; 5] = [0.5, 0.7, 0.85, 1.0, 1.2];
-    println!("\noverload: the best rate of any load against that under a flood, Mpps (medians)");
+    const SHARES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64];
+    println!("\noverload: what is forwarded of rising loads, Mpps (medians)");
     for kind in settings.kinds.iter().copied().filter(|kind| [Kind::Bare, Kind::Triplane].contains(kind)) {
-        let guess = flooded(kind, settings, network, directory)?.arrived;
-        let mut paced = vec![Vec::new(); SHARES.len()];
-        let mut floods = Vec::new();
+        let mut steps = vec![Vec::new(); SHARES.len()];
         for _ in 0..settings.rounds {
-            for (share, results) in SHARES.iter().zip(&mut paced) {
-                let sink = network.sink()?;
+            for (share, rates) in SHARES.iter().zip(&mut steps) {
+                let (sink, flood) = (network.sink()?, network.flood(settings.len, *share)?);
                 let running = kind.start(network, directory)?;
-                let offer = Offer::Rate(share * guess * 1e6, Network::frames(settings.len));
-                results.push(measure::rate(network, offer, &running, &sink, settings.seconds)?);
+                rates.push(measure::rate(network, &flood, *share, &running, &sink, settings.seconds)?);
                 running.stop()?;
             }
-            floods.push(flooded(kind, settings, network, directory)?);
         }
         println!("  {}", kind.name());
-        let show = |rates: &[Rate]| {
-            let (offered, arrived) =
-                (median(rates.iter().map(|rate| rate.offered)), median(rates.iter().map(|rate| rate.arrived)));
-            println!("    offered {offered:6.3}  forwarded {arrived:6.3}");
-            (offered, arrived)
-        };
-        let best = paced.iter().map(|rates| show(rates).1).fold(0.0, f64::max);
-        let (offered, arrived) = show(&floods);
-        let best = best.max(arrived);
-        println!("    offered {:.1}x the best rate: still {:.2} of it", offered / best, arrived / best);
+        let medians: Vec<(f64, f64)> = steps
+            .iter()
+            .map(|rates| {
+                let of = |what: fn(&Rate) -> f64| median(rates.iter().map(what));
+                (of(|rate| rate.offered), of(|rate| rate.arrived))
+            })
+            .collect();
+        let best = medians.iter().map(|(_, arrived)| *arrived).fold(0.0, f64::max);
+        for (offered, arrived) in &medians {
+            let (load, kept) = (offered / best, arrived / best);
+            println!("    offered {offered:6.3}, {load:5.2}x the best  forwarded {arrived:6.3}, {kept:.2} of the best");
+        }
     }
     Ok(())
 }

@@ -4,19 +4,11 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ports::load::{Flood, Pace, Sink};
+use ports::load::{Flood, Sink};
 use ports::{Frame, Port, PortError};
 
 use crate::forwarder::Running;
 use crate::network::Network;
-
-/// How much is offered.
-pub enum Offer<'a> {
-    /// As much as the kernel can make.
-    All(&'a Flood),
-    /// So many frames a second, from these in turn.
-    Rate(f64, Vec<Vec<u8>>),
-}
 
 /// Frames a second, in millions.
 #[derive(Clone, Copy, Debug)]
@@ -33,39 +25,27 @@ const FLOOD: u32 = 500_000;
 /// What the load does before it counts.
 const SETTLE: Duration = Duration::from_millis(150);
 
-/// Offers frames for a time and counts what arrives.
+/// Offers a flood, of which so many of 64 frames are sent, for a time and counts what arrives.
 pub fn rate(
     network: &Network,
-    offer: Offer<'_>,
+    flood: &Flood,
+    share: u32,
     running: &Running,
     sink: &Sink,
     seconds: f64,
 ) -> Result<Rate, Box<dyn Error>> {
     let quiet = AtomicBool::new(false);
-    let port = match offer {
-        Offer::Rate(..) => {
-            let open = || ports::XdpPort::open("eth0", ports::XdpSettings::default());
-            Some(network.source.enter(open)??)
-        }
-        Offer::All(_) => None,
-    };
     let (offered, lasted, arrived, cpu_ns) = std::thread::scope(|scope| -> Result<_, Box<dyn Error>> {
         let sender = scope.spawn(|| {
             let started = Instant::now();
-            let sent = match offer {
-                Offer::All(flood) => network.source.enter(|| {
-                    let mut offered = 0;
-                    while !quiet.load(Ordering::Relaxed) {
-                        flood.send(FLOOD)?;
-                        offered += u64::from(FLOOD);
-                    }
-                    Ok::<_, PortError>(offered)
-                }),
-                Offer::Rate(pps, frames) => {
-                    let port = Box::new(port.expect("it was opened for a rate"));
-                    Ok(Pace::new(port, frames).run(pps, Duration::from_secs(3600), &quiet))
+            let sent = network.source.enter(|| {
+                let mut sent = 0;
+                while !quiet.load(Ordering::Relaxed) {
+                    flood.send(FLOOD)?;
+                    sent += u64::from(FLOOD) * u64::from(share) / 64;
                 }
-            };
+                Ok::<_, PortError>(sent)
+            });
             (sent, started.elapsed())
         });
         std::thread::sleep(SETTLE);

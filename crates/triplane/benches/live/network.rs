@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use ports::load::{Flood, Sink, Vary};
-use ports::namespace::{Namespace, NamespaceError, Offload, veth};
+use ports::namespace::{Namespace, NamespaceError, Offload, veth_with_queues};
 use ports::{PortError, XdpPort, XdpSettings};
 use serde_json::json;
 use wire::{ethernet, ipv4};
@@ -32,14 +32,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes it.
-    pub fn new() -> Result<Network, NamespaceError> {
+    /// Makes it, with links of so many queues.
+    pub fn new(queues: u32) -> Result<Network, NamespaceError> {
         let (source, router, sink) = (Namespace::new("source")?, Namespace::new("router")?, Namespace::new("sink")?);
         let hosts = [(&source, "r1", SOURCE_MAC, 1u8, 1u8), (&sink, "r2", SINK_MAC, 2, 2)];
         router.disable_ipv6()?;
         for ((host, end, mac, net, last), router_mac) in hosts.into_iter().zip(ROUTER_MACS) {
             host.disable_ipv6()?;
-            veth(host, "eth0", &router, end)?;
+            veth_with_queues(host, "eth0", &router, end, queues)?;
             host.set_mac("eth0", mac)?;
             router.set_mac(end, router_mac)?;
             host.add_address("eth0", IpAddr::from([10, 0, net, last]), 24)?;
@@ -65,12 +65,9 @@ impl Network {
         self.router.set_parameter("net/ipv4/ip_forward", if yes { "1" } else { "0" })
     }
 
-    /// What comes out of the source without end, as fast as the kernel makes it.
-    pub fn flood(&self, len: usize) -> Result<Flood, Box<dyn std::error::Error>> {
-        let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
-        // The identification balances the address in the header's checksum.
-        let vary = Vary { offset: 30, first: NET, count: 1 << 16, balance: Some(18) };
-        Ok(self.source.enter(|| Flood::new("eth0", &frame, Some(vary)))??)
+    /// What comes out of the source without end, as fast as the kernel makes it; of each 64 frames only `share` leave.
+    pub fn flood(&self, len: usize, share: u32) -> Result<Flood, Box<dyn std::error::Error>> {
+        Ok(self.source.enter(|| flood_here(len, share))??)
     }
 
     /// The same frames to be sent one by one.
@@ -89,6 +86,14 @@ impl Network {
         let open = || -> Result<XdpPort, PortError> { XdpPort::open("eth0", XdpSettings::default()) };
         Ok([self.source.enter(open)??, self.sink.enter(open)??])
     }
+}
+
+/// The flood, in the source's namespace.
+pub fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
+    let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
+    // The identification balances the address in the header's checksum.
+    let vary = Vary { offset: 30, first: NET, count: 1 << 16, balance: Some(18) };
+    Flood::thinned("eth0", &frame, Some(vary), share)
 }
 
 /// A frame of `len` bytes from the source to an address beyond the router.

@@ -1,0 +1,102 @@
+//! One worker against two, on links with two queues.
+//!
+//! A veth takes the receive queue by the processor that sends, so there is a flood on each of the first two processors, in a
+//! process of its own. All of it shares the machine: on one with two processors the workers get what the floods leave.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::forwarder;
+use crate::network::{self, Network};
+use crate::{Settings, median};
+
+/// The first argument of a process that is a flood; the length of its frames and its share of 64 follow.
+pub const FLOOD: &str = "flood";
+
+/// Of 64 frames that the kernel could send: more than the workers can carry, and less than would leave them nothing.
+const SHARE: u32 = 8;
+
+/// What the load does before it counts.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// The flood's process.
+pub fn flood() -> Result<(), Box<dyn Error>> {
+    let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, stop.clone())?;
+    let flood = network::flood_here(argument(2)?, argument(3)? as u32)?;
+    while !stop.load(Ordering::Relaxed) {
+        // A signal ends the call, too.
+        if flood.send(500_000).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Floods on both processors, as long as this lives.
+struct Floods(Vec<Child>);
+
+impl Floods {
+    fn start(network: &Network, len: usize) -> Result<Floods, Box<dyn Error>> {
+        let own = std::env::current_exe()?;
+        let mut floods = Floods(Vec::new());
+        for processor in ["0", "1"] {
+            let mut command = network.source.command("taskset")?;
+            command.args(["-c", processor]).arg(&own).args([FLOOD, &len.to_string(), &SHARE.to_string()]);
+            floods.0.push(command.stderr(Stdio::null()).spawn()?);
+        }
+        Ok(floods)
+    }
+}
+
+impl Drop for Floods {
+    fn drop(&mut self) {
+        for flood in &mut self.0 {
+            let _ = Command::new("kill").arg(flood.id().to_string()).status();
+            let _ = flood.wait();
+        }
+    }
+}
+
+/// Measures and prints.
+pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Error>> {
+    if !crate::can_pin() {
+        println!("\nworkers: left out, there is one processor");
+        return Ok(());
+    }
+    const WORKERS: [u32; 2] = [1, 2];
+    let network = Network::new(2)?;
+    // For each number of workers: what arrived, in Mpps, and processor time for a frame, in nanoseconds.
+    let mut rounds: Vec<[(f64, f64); 2]> = Vec::new();
+    for _ in 0..settings.rounds {
+        let mut round = [(0.0, 0.0); 2];
+        for (workers, result) in WORKERS.into_iter().zip(&mut round) {
+            let sink = network.sink()?;
+            let running = forwarder::with_workers(workers, &network, directory)?;
+            let floods = Floods::start(&network, settings.len)?;
+            std::thread::sleep(SETTLE);
+            let (started, before, cpu_before) = (Instant::now(), sink.arrived()?, running.cpu());
+            std::thread::sleep(Duration::from_secs_f64(settings.seconds));
+            let (after, elapsed, cpu_after) = (sink.arrived()?, started.elapsed(), running.cpu());
+            drop(floods);
+            running.stop()?;
+            let frames = (after.frames - before.frames) as f64;
+            let cpu = cpu_after.unwrap_or_default().saturating_sub(cpu_before.unwrap_or_default());
+            *result = (frames / elapsed.as_secs_f64() / 1e6, cpu.as_nanos() as f64 / frames.max(1.0));
+        }
+        rounds.push(round);
+    }
+    println!("\nworkers of `triplane run`, AF_XDP, two queues, a flood on each of two processors (medians)");
+    for (at, workers) in WORKERS.into_iter().enumerate() {
+        let rate = median(rounds.iter().map(|round| round[at].0));
+        let cpu = median(rounds.iter().map(|round| round[at].1));
+        let ratio = median(rounds.iter().map(|round| round[at].0 / round[0].0));
+        println!("  {workers} workers  forwarded {rate:6.3} Mpps, {ratio:.2}x  {cpu:5.0} ns of processor time a frame");
+    }
+    Ok(())
+}
