@@ -224,16 +224,17 @@ fn nothing_outlives_a_holder_that_is_killed() {
 #[test]
 fn what_runs_on_hosts_ends_with_the_lab() {
     let Some(labs) = Labs::new(&[]) else { return };
-    let change = |text: String| text.replace("[hosts.h1]\n", "[hosts.h1]\ncommands = [\"sleep 600 &\"]\n");
-    let topology = labs.topology("hosts", &["star", "--hosts", "2"], change);
+    let file = labs.0.path("process");
+    let command = format!("[hosts.h1]\ncommands = [\"sleep 600 & echo $! > {file}\"]\n");
+    let topology = labs.topology("hosts", &["star", "--hosts", "2"], |text| text.replace("[hosts.h1]\n", &command));
     labs.lab(&["up", &topology]).ok();
-    let program = Running::start(&mut labs.command(&["exec", "h2", "sleep", "600"]));
-    until("both", || {
-        let here = |host| labs.lab(&["exec", host, "sh", "-c", "ip netns identify >/dev/null; pidof sleep"]).code;
-        here("h1") == Some(0)
-    });
+    let started = std::fs::read_to_string(&file).expect("the command wrote it").trim().parse().expect("a number");
+    let mut asked = Running::start(&mut labs.command(&["exec", "h2", "sh", "-c", "echo here; sleep 600"]));
+    asked.wait_for("here");
+    assert!(is_there(started));
     labs.lab(&["down"]).ok();
-    assert_ne!(program.wait().code, Some(0), "what ran on a host was ended");
+    assert_ne!(asked.wait().code, Some(0), "what was asked for on h2 was ended");
+    assert!(!is_there(started), "and what the topology asked for on h1");
 }
 
 #[test]

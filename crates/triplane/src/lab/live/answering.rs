@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
@@ -173,7 +173,7 @@ impl Answering {
 }
 
 /// Passes a capture on that the process of a switch sends.
-fn pass_on(socket: &PathBuf, port: u32, name: &str, mut stream: UnixStream) {
+fn pass_on(socket: &Path, port: u32, name: &str, mut stream: UnixStream) {
     let asked = UnixStream::connect(socket).and_then(|mut process| {
         process.write_all(Request::CapturePort { port }.line().as_bytes())?;
         Ok(process)

@@ -15,6 +15,7 @@ mod cell;
 mod controlled;
 mod holder;
 mod hosts;
+mod lane;
 mod play;
 mod protocol;
 mod residents;

@@ -1,6 +1,5 @@
 //! A thread that is a switch: frames from its ports into `step`, frames from `step` over its links.
 
-use std::collections::BinaryHeap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use switch::{Device, Frame, PortId, Time};
 use v1model::Switch;
 
 use super::controlled::{Controlled, Door};
+use super::lane::Lane;
 use crate::forward::Control;
 
 /// Frames taken from one port before the next one has its turn.
@@ -71,76 +71,6 @@ pub struct PortStatus {
     /// Frames of the host at the other end that it did not carry here.
     pub from_host_dropped: Option<u64>,
     pub failure: Option<String>,
-}
-
-/// A frame that is on its way over a link.
-struct OnTheWay {
-    at: u64,
-    number: u64,
-    data: Vec<u8>,
-}
-
-impl PartialEq for OnTheWay {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-
-impl Eq for OnTheWay {}
-
-impl PartialOrd for OnTheWay {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for OnTheWay {
-    /// The earliest is the greatest.
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
-/// One direction of a link and what is on it.
-struct Lane {
-    cable: Cable,
-    on_the_way: BinaryHeap<OnTheWay>,
-    number: u64,
-    /// How long the host at the other end needs for each frame, and until when it is busy.
-    service_ns: u64,
-    busy_until: u64,
-}
-
-impl Lane {
-    fn new(cable: Cable) -> Lane {
-        Lane { cable, on_the_way: BinaryHeap::new(), number: 0, service_ns: 0, busy_until: 0 }
-    }
-
-    fn put(&mut self, now: u64, data: Vec<u8>) {
-        let Lane { cable, on_the_way, number, service_ns, busy_until } = self;
-        cable.carry(now, data, |mut at, data| {
-            *number += 1;
-            if *service_ns > 0 {
-                *busy_until = at.max(*busy_until) + *service_ns;
-                at = *busy_until;
-            }
-            on_the_way.push(OnTheWay { at, number: *number, data });
-        });
-    }
-
-    fn take(&mut self, now: u64) -> Option<Vec<u8>> {
-        let due = self.on_the_way.peek().is_some_and(|frame| frame.at <= now);
-        due.then(|| self.on_the_way.pop().expect("there is one").data)
-    }
-
-    fn next(&self) -> Option<u64> {
-        self.on_the_way.peek().map(|frame| frame.at)
-    }
-
-    fn set_up(&mut self, up: bool) {
-        self.cable.set_up(up);
-        self.on_the_way.clear();
-    }
 }
 
 /// A port: its driver, and the lanes that frames take.
@@ -354,7 +284,7 @@ impl Station {
             Order::Fail(true) => {
                 self.switch = None;
                 self.controlled = None;
-                self.places.iter_mut().for_each(|place| place.out.on_the_way.clear());
+                self.places.iter_mut().for_each(|place| place.out.forget());
             }
             Order::Fail(false) if self.switch.is_some() => {}
             Order::Fail(false) => self.begin(),
@@ -369,7 +299,7 @@ impl Station {
             }
             Order::Slow { port, by_ns } => {
                 for place in self.places.iter_mut().filter(|place| place.port == port) {
-                    place.out.service_ns = by_ns;
+                    place.out.set_service(by_ns);
                 }
             }
             Order::Capture { port, to } => {
