@@ -35,6 +35,7 @@ Targets:
   entries    mutated entries files against the router
   pcap       mutated capture files
   p4runtime  calls of controllers, made up and mutated, against the server with a switch behind it
+  rules      rule files of packet subscriptions, mutated: tables hold against what the rules say
 
 Options:
   --seed N        Where the random numbers begin [default: from the clock; printed at the end]

@@ -201,8 +201,10 @@ fn address(text: &str) -> Option<(Constant, usize)> {
     let ends = |length: usize| !bytes.get(length).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     match bytes.get(lead)? {
         b'.' if lead > 0 => {
-            let length = run(b".", 16);
-            let part = text[..length].trim_end_matches('.');
+            let length = run(b".", 18);
+            // Two dots are a range's.
+            let run = &text[..length];
+            let part = run.split("..").next().unwrap_or(run).trim_end_matches('.');
             let address = part.parse::<std::net::Ipv4Addr>().ok()?;
             ends(part.len()).then_some((Constant::Ipv4(address.to_bits()), part.len()))
         }
@@ -301,6 +303,7 @@ mod tests {
         assert_eq!(signs("a && b ∧ c and !d || ¬e ∨ f"), "a and b and c and not d or not e or f");
         assert_eq!(signs("1 .. 0x1_0 0b11 5..9"), "Number(1) .. Bits(16) Bits(3) Number(5) .. Number(9)");
         assert_eq!(signs("10.0.0.0/8:"), "Ipv4(167772160) / Number(8) :");
+        assert_eq!(signs("10.9.0.0..10.9.1.3"), "Ipv4(168361984) .. Ipv4(168362243)");
         assert_eq!(signs("50:fwd"), "Number(50) : fwd");
         assert_eq!(
             signs("fe80::1:fwd ::/0"),

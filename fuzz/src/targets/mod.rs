@@ -6,6 +6,7 @@ mod ir;
 mod p4runtime;
 mod packets;
 mod pcap;
+mod rules;
 mod text;
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use source::{Diagnostics, SourceMap};
 use crate::random::Random;
 
 /// The names of all targets.
-pub const NAMES: [&str; 6] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime"];
+pub const NAMES: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
 
 /// A target.
 pub trait Target {
@@ -45,6 +46,7 @@ pub fn open(name: &str) -> Box<dyn Target> {
         "entries" => Box::new(entries::target()),
         "pcap" => Box::new(pcap::Captures::new()),
         "p4runtime" => Box::new(p4runtime::Calls::new()),
+        "rules" => Box::new(rules::Rules::new()),
         other => unreachable!("`{other}` is listed and not implemented"),
     }
 }

@@ -1,0 +1,168 @@
+//! Rule files of packet subscriptions: either findings, or rules that print and read back the same, and whose tables do
+//! what the rules say.
+
+use source::{Diagnostics, SourceMap};
+use subscribe::{
+    ActionDeclaration, Counter, Difference, Field, Format, Kind, Layout, Limits, Match, Message, NoIncludes, Options,
+    Padding, Parameter, Rule, Subscriptions, Target as Tables, Wide, Window,
+};
+
+use super::{Reached, Target};
+use crate::random::Random;
+use crate::worker;
+
+/// Every sort of rule once.
+const SEEDS: &str = r#"stock == "GOOGL" and price > 50 : fwd(1, 2); to_controller
+rule large: shares >= 10_000 or not (stock in {AAPL, "MSFT", ""}) : fwd(3)
+(stock != GOOGL) ∧ avg(price by stock over 100ms) > 60 && seen < 7 : seen <- seen + 1; answer(3, 0x10)
+dst == 10.0.0.0/8 || src in {10.0.0.1, 192.168.0.0/16, 10.9.0.0..10.9.1.3} : drop
+six ∈ fe80::/10 and mac == 00:11:22:33:44:55 : seen <- max(seen, shares); fwd(7)
+valid(order) and !ipv4.isValid() and count() over 50 packets <= 9 : to_controller() 50 < price : fwd(0)
+true : drop  // all
+/* none */ false : seen -= price
+"#;
+
+/// Rule files.
+pub struct Rules {
+    format: Format,
+    inputs: Vec<Vec<u8>>,
+}
+
+/// Fields of every kind.
+fn format() -> Format {
+    let mut format = Format::new();
+    let order = format.header("order").ok();
+    let ipv4 = format.header("ipv4").ok();
+    let mut field = |name: &str, width, kind, matching, header| {
+        let field = Field { name: name.to_owned(), width, kind, matching, header };
+        format.field(field).expect("a new field of a right width");
+    };
+    field("order.stock", 64, Kind::Text(Padding::SPACES), Match::Exact, order);
+    field("order.price", 32, Kind::Unsigned, Match::Range, order);
+    field("order.shares", 32, Kind::Unsigned, Match::Any, order);
+    field("ipv4.dst", 32, Kind::Ipv4, Match::Lpm, ipv4);
+    field("ipv4.src", 32, Kind::Ipv4, Match::Any, ipv4);
+    field("six", 128, Kind::Ipv6, Match::Any, None);
+    field("mac", 48, Kind::Mac, Match::Any, None);
+    let window = Some(Window::Micros(100));
+    format.counter(Counter { name: "seen".to_owned(), width: 32, window }).expect("a new counter");
+    let parameters = ["class", "weight"].map(|name| Parameter { name: name.to_owned(), width: 8 }).into();
+    format.action(ActionDeclaration { name: "answer".to_owned(), parameters }).expect("a new action");
+    format
+}
+
+impl Rules {
+    pub fn new() -> Rules {
+        let lines = SEEDS.lines().map(|line| line.as_bytes().to_vec());
+        Rules { format: format(), inputs: lines.chain([SEEDS.as_bytes().to_vec()]).collect() }
+    }
+
+    fn parse(&self, text: &str, map: &mut SourceMap, diagnostics: &mut Diagnostics) -> Vec<Rule> {
+        subscribe::parse(map, "fuzz.rules", text, &self.format, &mut NoIncludes, diagnostics)
+    }
+
+    /// What is printed reads back as what prints the same.
+    fn reads_back(&self, rule: &Rule) {
+        let text = rule.shown(&self.format).to_string();
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let again = self.parse(&text, &mut map, &mut diagnostics);
+        assert!(diagnostics.is_empty(), "a printed rule does not read back:\n{}", diagnostics.render(&map, false));
+        let again: Vec<String> = again.iter().map(|rule| rule.shown(&self.format).to_string()).collect();
+        assert_eq!(again, [text], "a printed rule reads back as another");
+    }
+
+    /// Compiles the rules for two targets, one step at a time and all at once; the tables do what the rules say.
+    fn compile(&self, rules: &[Rule], random: &mut Random, reached: &mut Reached) {
+        let limits = Limits { nodes: 20_000, bytes: 64 << 20, steps: 2_000_000 };
+        let layout = Layout::sensible(&self.format, rules);
+        let ranges = Options { limits, ..Options::default() };
+        let prefixes = Options { target: Tables { wide: Wide::Ternary, has_ranges: false, ..ranges.target }, limits };
+        let mut one = Subscriptions::new(self.format.clone(), layout.clone(), ranges);
+        let refused = one.change(&[], rules.to_vec()).err();
+        reached.add(refused.as_ref().map(std::mem::discriminant));
+        if let Some(refused) = refused {
+            assert!(!refused.diagnostic(&SourceMap::new()).message.is_empty());
+            return;
+        }
+        let stats = one.stats();
+        reached.add(((stats.nodes + 1).ilog2(), stats.groups.min(3), stats.leaves.min(8)));
+        reached.add(stats.stages.iter().map(|stage| stage.exact.min(1) + stage.wide.min(1) * 2).collect::<Vec<_>>());
+        reached.add((one.never().len().min(4), one.dot(500).is_some()));
+        let tables = one.tables();
+        for _ in 0..20 {
+            let message = self.message(rules, random);
+            let expected = one.evaluate(&message);
+            assert_eq!(one.by_diagram(&message), expected, "the diagram differs: {message:?}");
+            let mut found = tables.run(&self.format, &layout, &message);
+            found.group = None;
+            assert_eq!(found, expected, "the tables differ: {message:?}");
+            one.explain(&message, 3);
+        }
+        let mut other = Subscriptions::new(self.format.clone(), layout.clone(), prefixes);
+        for rule in rules {
+            if other.change(&[], vec![rule.clone()]).is_err() {
+                return;
+            }
+        }
+        let same = subscribe::difference(&tables, &other.tables(), &self.format, &layout, limits);
+        let none: Option<Difference> = None;
+        assert!(same.is_err() || same == Ok(none), "ranges and prefixes differ: {same:?}");
+    }
+
+    /// A message with values that the rules speak of, and others near them.
+    fn message(&self, rules: &[Rule], random: &mut Random) -> Message {
+        let mut message = Message::empty(&self.format);
+        message.valid.iter_mut().for_each(|valid| *valid = !random.one_in(4));
+        for rule in rules {
+            let mut waiting = vec![&rule.condition];
+            while let Some(condition) = waiting.pop() {
+                match condition {
+                    subscribe::Condition::Not(inner) => waiting.push(inner),
+                    subscribe::Condition::All(list) | subscribe::Condition::Any(list) => waiting.extend(list),
+                    subscribe::Condition::Test(test) if !test.values.is_empty() && random.one_in(2) => {
+                        let (first, last) = *random.pick(test.values.list());
+                        let value = *random.pick(&[first, last, first.wrapping_sub(1), last.wrapping_add(1)]);
+                        let value = value & subscribe::max_of(self.format.width(test.subject));
+                        match test.subject {
+                            subscribe::Subject::Field(id) => message.fields[usize::from(id.0)] = value,
+                            subscribe::Subject::Counter(id) => message.counters[usize::from(id.0)] = value,
+                            subscribe::Subject::Aggregate(_) => message.slots.fill(value),
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        message
+    }
+}
+
+impl Target for Rules {
+    fn seeds(&self) -> Vec<Vec<u8>> {
+        self.inputs.clone()
+    }
+
+    fn generate(&mut self, random: &mut Random) -> Vec<u8> {
+        worker::mutated(&self.inputs, random)
+    }
+
+    fn run(&mut self, input: &[u8]) -> Vec<u64> {
+        let mut reached = Reached::default();
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let rules = self.parse(&String::from_utf8_lossy(input), &mut map, &mut diagnostics);
+        reached.findings(&map, &diagnostics);
+        for rule in rules.iter().take(200) {
+            self.reads_back(rule);
+            let shape: String = rule.shown(&self.format).to_string();
+            reached
+                .add(shape.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 1).collect::<Vec<_>>());
+        }
+        let mut random = Random::new(input.len() as u64);
+        self.compile(&rules[..rules.len().min(30)], &mut random, &mut reached);
+        reached.list()
+    }
+
+    fn keep(&mut self, input: Vec<u8>) {
+        worker::remember(&mut self.inputs, input);
+    }
+}
