@@ -17,12 +17,12 @@
 //! ```
 //!
 //! - [`Format`] is what rules may speak of. Whoever knows the program fills it in; this crate knows no P4.
-//! - [`parse`] reads rule files; the grammar is on its page. [`Rule`] is what it gives, and what programs can make.
+//! - [`parse`](parse::parse) reads rule files; the grammar is on the page of [its module](mod@parse). [`Rule`] is what it gives, and what programs can make.
 //! - [`Layout`] is the order of the fields, and [`stages`] what tables there are: both follow from the format, the
 //!   [`Target`] and the order, not from the rules, so that a program made once serves any rules.
 //! - [`Subscriptions`] holds rules that come and go. A change costs what it changes, and comes back as a [`Change`] of
 //!   the tables; [`Subscriptions::tables`] gives all of them.
-//! - [`Tables::run`] is what the tables mean, [`Subscriptions::evaluate`] what the rules mean. They agree on every
+//! - [`Tables::run`] is what the tables mean (the page of [`tables`] says it in words), [`Subscriptions::evaluate`] what the rules mean. They agree on every
 //!   message.
 //!
 //! **Headers that are not valid.** A test of a field is false where the field's header is not valid, whatever it asks, and
@@ -51,7 +51,7 @@ mod lex;
 mod lower;
 mod memory;
 mod merge;
-mod parse;
+pub mod parse;
 mod prefixes;
 mod ranges;
 mod refusal;
@@ -62,7 +62,7 @@ mod slice;
 mod slots;
 mod stats;
 mod subscriptions;
-mod tables;
+pub mod tables;
 mod value;
 pub mod workload;
 

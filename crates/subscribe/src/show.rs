@@ -1,4 +1,4 @@
-//! Rules as text that [`parse`](crate::parse) reads back to the same rule.
+//! Rules as text that [`parse`](crate::parse::parse) reads back to the same rule.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! What a switch is given: table entries, and the meaning of them.
 //!
-//! The program is a chain of *stages*, one for each column of the [`Layout`](crate::Layout), and a state that goes from
+//! The program is a chain of *stages*, one for each column of the [`Layout`], and a state that goes from
 //! stage to stage. It begins as 0. In a stage for a field, the message's state and the field's value are looked up:
 //!
 //! ```text
@@ -17,7 +17,7 @@
 //!
 //! A state means something from the stage that first tests for it on; stages without an entry for it let it pass. Which
 //! of a stage's tables have entries depends on the rules, which of them exist on the [`Target`] and the field's
-//! [`Match`](crate::Match) alone, so that a program can be generated before there are rules.
+//! [`Match`] alone, so that a program can be generated before there are rules.
 
 use crate::evaluate::Message;
 use crate::format::{ActionId, Format, Match};
