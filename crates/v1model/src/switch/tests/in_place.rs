@@ -83,10 +83,13 @@ struct Setting {
     reads_length: bool,
     /// Whether a queue has a rate, and packets may have to wait.
     is_paced: bool,
+    /// Whether packets can be asked for as they came in, so that each has to be copied before it runs.
+    keeps_originals: bool,
 }
 
 impl Setting {
-    const USUAL: Setting = Setting { executor: Executor::Jit, max_work: 4096, reads_length: true, is_paced: true };
+    const USUAL: Setting =
+        Setting { executor: Executor::Jit, max_work: 4096, reads_length: true, is_paced: true, keeps_originals: true };
 }
 
 /// The probe, with a report that says 0 for the length.
@@ -106,9 +109,19 @@ fn without_length() -> ir::Program {
     program
 }
 
+/// A program without what asks for packets as they came in.
+fn without_originals(mut program: ir::Program) -> ir::Program {
+    for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
+        let asks = |op: &ir::Op| matches!(op, ir::Op::Request(ir::Request::Clone { .. } | ir::Request::Resubmit(_)));
+        block.instrs.retain(|instr| !asks(&instr.op));
+    }
+    program
+}
+
 /// The probe with everything that it can be told.
 fn probe(setting: Setting) -> Switch {
     let program = if setting.reads_length { program() } else { without_length() };
+    let program = if setting.keeps_originals { program } else { without_originals(program) };
     let config = Config { executor: setting.executor, max_work: setting.max_work, ..Config::with_ports(6) };
     let mut switch = Switch::new(Arc::new(program), config).expect("the probe fits the switch");
     let replicas = |ports: &[u32]| ports.iter().map(|port| Replica::new(*port, 7)).collect();
@@ -166,7 +179,8 @@ fn story(seed: u64, setting: Setting) -> usize {
             let (port, up) = (PortId(random.below(7) as u32), random.below(3) > 0);
             pair.both(|switch| _ = switch.set_port_up(port, up));
         }
-        let frames: Vec<Vec<u8>> = (0..random.below(9)).map(|_| any_frame(&mut random)).collect();
+        let most = if random.below(8) == 0 { 80 } else { 9 };
+        let frames: Vec<Vec<u8>> = (0..random.below(most)).map(|_| any_frame(&mut random)).collect();
         let (port, room) = (random.below(7) as u32, random.one_of(&[0, 8, 64]));
         pair.send(Time::from_us(now), port, &frames, room);
     }
@@ -179,6 +193,15 @@ fn whatever_a_program_asks_for_comes_to_the_same() {
         let setting = Setting { reads_length, is_paced, ..Setting::USUAL };
         let in_place: usize = (0..20).map(|seed| story(seed, setting)).sum();
         assert!(in_place > 200, "only {in_place} frames left in place");
+    }
+}
+
+#[test]
+fn frames_that_run_together_come_to_the_same() {
+    for is_paced in [true, false] {
+        let setting = Setting { reads_length: false, is_paced, keeps_originals: false, ..Setting::USUAL };
+        let in_place: usize = (100..130).map(|seed| story(seed, setting)).sum();
+        assert!(in_place > 500, "only {in_place} frames left in place");
     }
 }
 
