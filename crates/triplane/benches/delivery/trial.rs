@@ -1,0 +1,202 @@
+//! One trial: a switch, a subscriber and an exchange, each a process of its own, for about a second.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use market::{Feed, Filter, Workload};
+use ports::namespace::Namespace;
+use serde_json::Value;
+use wire::itch::Message;
+use wire::moldudp64;
+
+use crate::network::{EXCHANGE, GROUP, Network, SUBSCRIBER};
+
+/// What the subscriber wants.
+pub const WANTED: &str = "stock == \"GOOGL\"";
+
+/// Who filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    Subscriber,
+    Switch,
+}
+
+impl Where {
+    pub const BOTH: [Where; 2] = [Where::Subscriber, Where::Switch];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Where::Subscriber => "subscriber",
+            Where::Switch => "switch",
+        }
+    }
+}
+
+/// What a trial is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub workload: Workload,
+    pub filters: Where,
+    /// Datagrams a second.
+    pub rate: f64,
+    pub seconds: f64,
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Datagrams a second that were sent.
+    pub sent: f64,
+    /// Wanted messages that were sent, and those of them that arrived.
+    pub asked: u64,
+    pub got: u64,
+    /// Ages of those in ns, by the share of messages that were no older.
+    pub ages: Vec<(u64, f64)>,
+    /// The 50th, 99th and 99.9th of a hundred, in ns.
+    pub quantiles: [u64; 3],
+}
+
+/// Programs and entries that the switches run.
+pub struct Programs {
+    directory: PathBuf,
+    ports: String,
+    realtime: bool,
+}
+
+impl Programs {
+    /// Has the rule compiled. `ports` is what stands before an interface's name: `xdp:` or nothing. With `realtime`
+    /// processes go before all others of the machine.
+    pub fn new(directory: &Path, ports: &str, realtime: bool) -> Result<Programs, Box<dyn Error>> {
+        let path = |name: &str| directory.join(name);
+        std::fs::write(path("rules.sub"), format!("{WANTED} : fwd(2)\n"))?;
+        std::fs::write(path("forward.p4"), include_str!("forward.p4"))?;
+        let format = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/market-data/feed.p4");
+        let mut compile = Command::new(triplane());
+        compile.args(["subscribe", "compile"]).arg(format).arg(path("rules.sub"));
+        compile.arg("-o").arg(path("filter.json")).arg("--program").arg(path("filter.p4"));
+        let done = compile.output()?;
+        match done.status.success() {
+            true => Ok(Programs { directory: directory.to_owned(), ports: ports.to_owned(), realtime }),
+            false => Err(String::from_utf8_lossy(&done.stderr).into()),
+        }
+    }
+
+    fn start(&self, network: &Network, filters: Where) -> Result<Process, Box<dyn Error>> {
+        let mut command = self.triplane(&network.switch, "run")?;
+        match filters {
+            Where::Subscriber => command.arg(self.directory.join("forward.p4")),
+            Where::Switch => {
+                command.arg(self.directory.join("filter.p4")).arg("--entries").arg(self.directory.join("filter.json"))
+            }
+        };
+        for (number, interface) in [(1, "r1"), (2, "r2")] {
+            command.arg("--port").arg(format!("{number}={}{interface}", self.ports));
+        }
+        Process::start(&mut command, "Ctrl-C ends")
+    }
+
+    /// A subcommand on a host.
+    fn triplane(&self, host: &Namespace, what: &str) -> Result<Command, Box<dyn Error>> {
+        let mut command = host.command(if self.realtime { "chrt" } else { triplane() })?;
+        if self.realtime {
+            command.args(["--fifo", "10", triplane()]);
+        }
+        command.arg(what);
+        Ok(command)
+    }
+}
+
+/// Tries.
+pub fn trial(network: &Network, programs: &Programs, setting: &Setting) -> Result<Trial, Box<dyn Error>> {
+    let switch = programs.start(network, setting.filters)?;
+    let mut receive = programs.triplane(&network.subscriber, "market")?;
+    receive.args(["receive", "--group", GROUP, "--interface", SUBSCRIBER, "--from-start", "--json"]);
+    receive.args(["--seconds", &format!("{}", setting.seconds + 10.0)]);
+    if setting.filters == Where::Subscriber {
+        receive.args(["--filter", WANTED]);
+    }
+    let subscriber = Process::start(&mut receive, "listening")?;
+    let mut publish = programs.triplane(&network.exchange, "market")?;
+    publish.args(["publish", "--to", GROUP, "--interface", EXCHANGE, "--json"]);
+    publish.args(["--workload", setting.workload.name(), "--seed", &setting.seed.to_string()]);
+    publish.args(["--datagram-rate", &setting.rate.to_string(), "--seconds", &setting.seconds.to_string()]);
+    let published = publish.stderr(Stdio::null()).output()?;
+    let sent: Value = serde_json::from_slice(&published.stdout)?;
+    let got: Value = serde_json::from_str(&subscriber.finish()?)?;
+    switch.interrupt()?;
+
+    let datagrams = sent["datagrams"].as_u64().unwrap_or(0);
+    let ages = &got["age_ns"];
+    let point = |point: &Value| Some((point[0].as_u64()?, point[1].as_f64()?));
+    Ok(Trial {
+        sent: datagrams as f64 / sent["seconds"].as_f64().unwrap_or(f64::INFINITY),
+        asked: asked(setting, datagrams),
+        got: got["wanted"].as_u64().unwrap_or(0),
+        ages: ages["distribution"].as_array().into_iter().flatten().filter_map(point).collect(),
+        quantiles: ["p50", "p99", "p99.9"].map(|name| ages[name].as_u64().unwrap_or(0)),
+    })
+}
+
+/// How many of the feed's messages are wanted.
+fn asked(setting: &Setting, datagrams: u64) -> u64 {
+    let filter = Filter::parse(WANTED).expect("a condition");
+    let mut feed = Feed::new(setting.workload.spec(setting.seed));
+    let wanted = |payload: Vec<u8>| {
+        let packet = moldudp64::Packet::new_checked(&payload).expect("the feed's own");
+        let wants = |bytes: &&[u8]| filter.wants(&Message::parse(bytes).expect("the feed's own"));
+        packet.messages().filter(wants).count() as u64
+    };
+    (0..datagrams).map(|_| wanted(feed.datagram(0))).sum()
+}
+
+fn triplane() -> &'static str {
+    env!("CARGO_BIN_EXE_triplane")
+}
+
+/// A process that is killed when this is dropped.
+struct Process(Child);
+
+impl Process {
+    /// Starts it and waits until it says that it is ready.
+    fn start(command: &mut Command, ready: &str) -> Result<Process, Box<dyn Error>> {
+        let mut process = Process(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?);
+        let stderr = process.0.stderr.take().expect("it is piped");
+        let mut lines = BufReader::new(stderr).lines();
+        let mut said = String::new();
+        for line in lines.by_ref() {
+            said += &line?;
+            if said.contains(ready) {
+                // What else it says is nobody's concern, but somebody has to take it.
+                std::thread::spawn(move || lines.count());
+                return Ok(process);
+            }
+        }
+        Err(format!("it ended before it was ready: {said}").into())
+    }
+
+    /// Waits for its end; gives what it printed.
+    fn finish(mut self) -> Result<String, Box<dyn Error>> {
+        let mut text = String::new();
+        if let Some(mut out) = self.0.stdout.take() {
+            out.read_to_string(&mut text)?;
+        }
+        self.0.wait()?;
+        Ok(text)
+    }
+
+    /// Ends it as Ctrl-C would.
+    fn interrupt(self) -> Result<(), Box<dyn Error>> {
+        Command::new("kill").args(["-INT", &self.0.id().to_string()]).status()?;
+        self.finish().map(drop)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
