@@ -74,32 +74,27 @@ impl Emit<'_, '_> {
         let cursor = self.b.use_var(self.cursor);
         let payload = self.b.ins().iadd(self.packet, cursor);
         // From the last to the first, each has to end where the next begins.
-        let [begin, apart] = [(); 2].map(|()| self.b.declare_var(types::I64));
-        let zero = self.number(0);
+        let begin = self.b.declare_var(types::I64);
         self.b.def_var(begin, payload);
-        self.b.def_var(apart, zero);
+        let (moves, done) = (self.b.create_block(), self.b.create_block());
         for header in headers.iter().rev() {
             let on = self.if_valid(*header);
             let place = self.place_to_read(Which::One(*header));
             let end = self.beside(place, *header);
             let next = self.b.use_var(begin);
-            let differs = self.b.ins().bxor(end, next);
-            let before = self.b.use_var(apart);
-            let all = self.b.ins().bor(before, differs);
-            self.b.def_var(apart, all);
+            let touches = self.b.ins().icmp(IntCC::Equal, end, next);
+            let there = self.b.create_block();
+            self.b.ins().brif(touches, there, &[], moves, &[]);
+            self.b.switch_to_block(there);
             self.b.def_var(begin, place);
             self.go_on(on);
         }
-        let (moves, stays, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let apart = self.b.use_var(apart);
-        self.b.ins().brif(apart, moves, &[], stays, &[]);
-        self.b.switch_to_block(stays);
         let begin = self.b.use_var(begin);
         self.set_out(begin);
-        self.b.ins().jump(on, &[]);
+        self.b.ins().jump(done, &[]);
         self.b.switch_to_block(moves);
         self.move_to_front(headers, payload);
-        self.go_on(on);
+        self.go_on(done);
     }
 
     fn move_to_front(&mut self, headers: &[HeaderId], payload: Value) {
