@@ -40,6 +40,15 @@ impl Slots {
         Some(slot)
     }
 
+    /// Uses the slot that this had before, after nothing else took it.
+    pub fn hold_again(&mut self, over: Over, slot: u16) {
+        let (_, uses) = self.taken.entry(over).or_insert_with(|| {
+            self.free.retain(|other| *other != slot);
+            (slot, 0)
+        });
+        *uses += 1;
+    }
+
     /// Takes back one use.
     pub fn release(&mut self, over: &Over, told: &mut Vec<SlotUse>) {
         let (slot, uses) = self.taken.get_mut(over).expect("what is released was held");

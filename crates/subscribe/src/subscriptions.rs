@@ -180,7 +180,7 @@ impl Subscriptions {
                     self.free.push(at);
                 }
                 for (at, held) in removed {
-                    self.put_back(at, held, &mut told);
+                    self.put_back(at, held);
                 }
                 let back = self.turn(bdd::Limits::NONE);
                 assert!(matches!(&back, Ok(change) if change.is_empty()), "what was before can be again");
@@ -262,10 +262,10 @@ impl Subscriptions {
     }
 
     /// Puts a rule back that was taken out.
-    fn put_back(&mut self, at: u32, mut held: Held, told: &mut Vec<SlotUse>) {
+    fn put_back(&mut self, at: u32, mut held: Held) {
         held.acts = held.rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
         for (aggregate, (slot, condition, act)) in held.rule.aggregates.iter().zip(&mut held.aggregates) {
-            *slot = self.slots.hold((aggregate.clone(), condition.clone()), told).expect("it had a slot before");
+            self.slots.hold_again((aggregate.clone(), condition.clone()), *slot);
             *act = self.acts.hold(Act::Slot(*slot));
         }
         self.merge.insert(held.key, at);

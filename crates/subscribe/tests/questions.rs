@@ -197,6 +197,13 @@ fn other_refusals_name_the_rules_and_change_nothing() {
                                   sum(shares) > 1 and dst == 5 : fwd(2)";
     assert!(matches!(add(&mut all, &more), Err(Refusal::Slots { slots: 64, .. })));
     assert_eq!((all.rules().count(), all.slots().len()), (33, 31));
+    // Rules that were taken out for a change that is refused have their slots again, in whichever order they went.
+    let before = (all.tables(), all.slots());
+    let out: Vec<_> = all.rules().map(|(id, _)| id).collect();
+    for out in [vec![out[9], out[3], out[20]], vec![out[3], out[9]]] {
+        all.change(&out, support::rules("true : mark(5)\ntrue : mark(6)", &format)).expect_err("a conflict");
+        assert_eq!((all.tables(), all.slots()), before);
+    }
 }
 
 #[test]
