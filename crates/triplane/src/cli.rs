@@ -114,7 +114,7 @@ pub enum Color {
 /// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Show Triplane at work: a network, a P4 router, real traffic. Needs no privilege.
+    /// Show Triplane at work: a network, a P4 router, a market data feed; real traffic. Needs no privilege.
     Demo(DemoArgs),
     /// Run a program on interfaces, TAP devices or packet captures.
     #[command(after_help = RUN_AFTER_HELP, mut_arg("program", |program| program.required(false)))]

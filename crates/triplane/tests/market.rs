@@ -157,6 +157,25 @@ fn a_feed_reaches_a_receiver_over_udp_and_ends_it() {
     assert!(number(&got, "messages") > 0 && got["age_ns"]["p50"].as_u64() > Some(0), "{got:#}");
 }
 
+#[test]
+fn the_demos_second_act_delivers_what_was_asked_for() {
+    let json = run(&mut triplane(&["demo", "--offline", "--json"])).ok().json();
+    let subscribers = json["market"]["subscribers"].as_array().expect("a list");
+    assert_eq!(subscribers.len(), 3, "{json:#}");
+    for subscriber in subscribers {
+        assert!(number(subscriber, "asked") > 100, "{subscriber:#}");
+        assert_eq!(subscriber["asked"], subscriber["delivered"], "{subscriber:#}");
+        assert_eq!(number(subscriber, "missing"), 0, "{subscriber:#}");
+    }
+    assert!(json["market"]["way"].as_array().is_some_and(|lines| lines.len() >= 3), "{json:#}");
+    let text = run(&mut triplane(&["demo", "--offline"])).ok().stdout;
+    for said in
+        ["A P4 router between two hosts", "What the subscribers got", "One datagram's way", "stock == \"GOOGL\""]
+    {
+        assert!(text.contains(said), "`{said}` is missing in\n{text}");
+    }
+}
+
 /// A UDP port that nobody has.
 fn free_port() -> String {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("there is a free port");

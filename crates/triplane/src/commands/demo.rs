@@ -1,4 +1,4 @@
-//! `triplane demo`: a small network, real traffic, and an account of it.
+//! `triplane demo`: a small network, real traffic, and an account of it; then a market data feed and its subscribers.
 
 use crate::cli::DemoArgs;
 use crate::demo::{self, Account};
@@ -8,12 +8,26 @@ use crate::output::{Failure, Output};
 pub fn run(args: &DemoArgs, output: &Output) -> Result<(), Failure> {
     // A user namespace has to be entered before anything starts a thread, so the network comes first of all.
     let network = if args.offline { Err("--offline was given".to_owned()) } else { demo::Network::new() };
+    let offline = network.as_ref().err().cloned();
     let account: Account = match network {
         Ok(network) => demo::live(network, output)?,
         Err(reason) => demo::offline(&reason, output)?,
     };
-    output.print(&if args.json { account.to_json() } else { account.render(output) })?;
-    match account.shortcoming() {
+    if !args.json {
+        output.print(&account.render(output))?;
+    }
+    let second = match offline {
+        None => demo::market::live(output)?,
+        Some(reason) => demo::market::offline(&reason, output)?,
+    };
+    if args.json {
+        let mut both = account.to_json();
+        both["market"] = second.to_json();
+        output.print(&format!("{both:#}\n"))?;
+    } else {
+        output.print(&second.render(output))?;
+    }
+    match account.shortcoming().or_else(|| second.shortcoming()) {
         None => Ok(()),
         Some(text) => Err(anyhow::anyhow!("the demo did not go as it should: {text}").into()),
     }

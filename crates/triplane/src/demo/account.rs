@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switch::{Frame, PortId, Time};
 use wire::icmpv4;
 
@@ -156,12 +156,12 @@ impl Account {
     }
 
     /// The account for programs.
-    pub fn to_json(&self) -> String {
+    pub fn to_json(&self) -> Value {
         let (mode, reason) = match &self.mode {
             Mode::Live => ("live", None),
             Mode::Offline(reason) => ("offline", Some(reason)),
         };
-        let account = json!({
+        json!({
             "mode": mode,
             "reason": reason,
             "ping": {
@@ -176,8 +176,7 @@ impl Account {
             "trace": self.trace.as_ref().map(switch::trace::Trace::to_json),
             "packets": self.packets,
             "seconds": self.elapsed.as_secs_f64(),
-        });
-        format!("{account:#}\n")
+        })
     }
 }
 

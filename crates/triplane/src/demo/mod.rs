@@ -6,9 +6,12 @@
 //!
 //! Where the kernel allows user namespaces, the hosts are real ones: namespaces with the kernel's own TCP/IP stack, and
 //! the router's ports are AF_PACKET sockets on veth links. Elsewhere the same packets come from capture files.
+//!
+//! [`market`] is the second act.
 
 mod account;
 mod live;
+pub mod market;
 mod network;
 mod offline;
 mod traffic;

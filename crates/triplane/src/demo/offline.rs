@@ -66,10 +66,11 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
 }
 
 /// A directory that is removed with everything in it.
-struct Directory(PathBuf);
+pub(super) struct Directory(pub(super) PathBuf);
 
 impl Directory {
-    fn new() -> Result<Directory, Failure> {
+    /// An empty one.
+    pub(super) fn new() -> Result<Directory, Failure> {
         let path = std::env::temp_dir().join(format!("triplane-demo-{}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
         Ok(Directory(path))

@@ -1,0 +1,110 @@
+//! The second act in namespaces: real sockets, and the switch as a thread.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use market::{Feed, Pace, Rate, Receiver, Subscriber};
+use ports::namespace::{Namespace, NamespaceError, veth};
+use ports::{AfPacketPort, Port};
+use switch::PortId;
+
+use super::account::Account;
+use super::{EXCHANGE, GROUP};
+use crate::demo::account::Mode;
+use crate::forward::Forwarder;
+use crate::market::publish::{self, Limit};
+use crate::market::receive::{self, Ends};
+use crate::market::socket;
+use crate::output::{Failure, Output};
+
+/// The longest that the act may take, in seconds.
+const LIMIT_S: f64 = 10.0;
+/// How long the exchange sends, in seconds.
+const SENDS_S: f64 = 1.5;
+/// Messages a second.
+const RATE: f64 = 10_000.0;
+/// The longest wait for a link.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The host's address whose link is at this port of the switch.
+fn address(port: u32) -> Ipv4Addr {
+    Ipv4Addr::new(10, 1, 0, port as u8)
+}
+
+fn interface(port: u32) -> String {
+    format!("feed-{port}")
+}
+
+/// A host whose link ends in this process's namespace.
+fn host(name: &str, port: u32, here: &Namespace) -> Result<Namespace, NamespaceError> {
+    let host = Namespace::new(name)?;
+    let end = interface(port);
+    host.disable_ipv6()?;
+    veth(&host, "eth0", here, &end)?;
+    host.set_up("eth0")?;
+    here.set_up(&end)?;
+    host.wait_for_link("eth0", PATIENCE)?;
+    here.wait_for_link(&end, PATIENCE)?;
+    host.add_address("eth0", IpAddr::V4(address(port)), 24)?;
+    Ok(host)
+}
+
+/// Plays the act in the namespace that the first one made.
+pub fn live(output: &Output) -> Result<Account, Failure> {
+    let subscriptions = super::subscriptions();
+    let here = Namespace::current().context("looking at the own namespace")?;
+    let exchange = host("exchange", EXCHANGE, &here).context("making the exchange's host")?;
+    let mut hosts = Vec::new();
+    for subscription in &subscriptions {
+        hosts.push(host(&subscription.name, subscription.port, &here).context("making a subscriber's host")?);
+    }
+    let switch = super::switch(output)?;
+    let mut drivers = Vec::new();
+    for port in std::iter::once(EXCHANGE).chain(subscriptions.iter().map(|subscription| subscription.port)) {
+        drivers.push((PortId(port), Box::new(AfPacketPort::open(&interface(port))?) as Box<dyn Port>));
+    }
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = stop.clone();
+    let forward = move || {
+        let mut forwarder = Forwarder::new(switch, drivers);
+        forwarder.run_live(&stopping, Some(Duration::from_secs_f64(LIMIT_S)));
+        forwarder
+    };
+    let forwarder = std::thread::Builder::new().name("switch".to_owned()).spawn(forward);
+    let forwarder = forwarder.context("cannot start the switch's thread")?;
+    let mut receivers = Vec::new();
+    for (subscription, host) in subscriptions.into_iter().zip(&hosts) {
+        let own = address(subscription.port);
+        // A socket stays in the namespace that it was opened in.
+        let opened = host.enter(|| socket::receiver(Some(GROUP), own, market::PORT));
+        let socket = opened.context("entering a subscriber's host")??;
+        receivers.push(std::thread::spawn(move || {
+            let mut subscriber = Subscriber::new(Receiver::from_start(), None);
+            let ends = Ends { seconds: Some(LIMIT_S), with_session: true };
+            let done = receive::listen(&socket, &mut subscriber, ends, &AtomicBool::new(false));
+            done.map(|_| (subscription, subscriber))
+        }));
+    }
+    let opened = exchange.enter(|| socket::sender(address(EXCHANGE), SocketAddrV4::new(GROUP, market::PORT)));
+    let socket = opened.context("entering the exchange's host")??;
+    let published = publish::send(
+        &socket,
+        SocketAddrV4::new(GROUP, market::PORT),
+        &mut Feed::new(super::spec()),
+        Pace::new(Rate::Messages(RATE)),
+        Limit { seconds: Some(SENDS_S), datagrams: None },
+        &AtomicBool::new(false),
+    );
+    let mut subscribers = Vec::new();
+    for receiver in receivers {
+        subscribers.push(receiver.join().map_err(|_| anyhow!("a subscriber's thread panicked; this is a bug"))?);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let forwarder = forwarder.join().map_err(|_| anyhow!("the switch's thread panicked; this is a bug"))?;
+    let subscribers = subscribers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Account::new(Mode::Live, published?, subscribers, &forwarder, output)
+}

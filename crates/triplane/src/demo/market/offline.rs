@@ -1,0 +1,44 @@
+//! The second act without namespaces: the feed comes from a capture, and what subscribers get goes to others.
+
+use market::{Feed, Pace, Rate, Receiver, Subscriber};
+use ports::{PcapPort, Port};
+use switch::PortId;
+
+use super::EXCHANGE;
+use super::account::Account;
+use crate::demo::account::Mode;
+use crate::demo::offline::Directory;
+use crate::forward::Forwarder;
+use crate::market::capture;
+use crate::market::publish::Limit;
+use crate::output::{Failure, Output};
+
+/// As many as there are in the live act.
+const MESSAGES_A_SECOND: f64 = 10_000.0;
+const SECONDS: f64 = 1.5;
+
+/// Plays the act over files; `reason` says why.
+pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
+    let directory = Directory::new()?;
+    let feed = directory.0.join("feed.pcap");
+    let limit = Limit { seconds: Some(SECONDS), datagrams: None };
+    let pace = Pace::new(Rate::Messages(MESSAGES_A_SECOND));
+    let published = capture::write(&feed, &mut Feed::new(super::spec()), pace, limit)?;
+
+    let subscriptions = super::subscriptions();
+    let file = |port: u32| directory.0.join(format!("{port}.pcap"));
+    let mut drivers: Vec<(PortId, Box<dyn Port>)> =
+        vec![(PortId(EXCHANGE), Box::new(PcapPort::open(Some(&feed), None)?))];
+    for subscription in &subscriptions {
+        drivers.push((PortId(subscription.port), Box::new(PcapPort::open(None, Some(&file(subscription.port)))?)));
+    }
+    let mut forwarder = Forwarder::new(super::switch(output)?, drivers);
+    forwarder.run_offline();
+    let mut subscribers = Vec::new();
+    for subscription in subscriptions {
+        let mut subscriber = Subscriber::new(Receiver::from_start(), None);
+        capture::read(&file(subscription.port), market::PORT, &mut subscriber)?;
+        subscribers.push((subscription, subscriber));
+    }
+    Account::new(Mode::Offline(reason.to_owned()), published, subscribers, &forwarder, output)
+}
