@@ -21,6 +21,9 @@ pub enum Matched {
     Ternary(u128, u128),
 }
 
+/// Names of an action's parameters, their widths in bits, and values.
+pub type Params = Vec<(String, u32, u128)>;
+
 /// An entry of a table of the generated program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
@@ -33,7 +36,7 @@ pub struct TableEntry {
     /// The action's full name.
     pub action: String,
     /// The parameters' names, widths in bits, and values.
-    pub params: Vec<(String, u32, u128)>,
+    pub params: Params,
 }
 
 /// Something a switch can be told.
@@ -143,7 +146,7 @@ impl<'a> Installer<'a> {
         // The new group has to be there before the leaf, the old one until behind it.
         let new_action = self.target(&leaf.delivery, true, updates);
         let old_action = self.target(&before, false, old_groups);
-        let entity = |table: String, (action, params): (String, Vec<(String, u32, u128)>)| {
+        let entity = |table: String, (action, params): (String, Params)| {
             Entity::Table(TableEntry {
                 table: format!("Subscriptions.{table}"),
                 keys: state.clone(),
@@ -194,7 +197,7 @@ impl<'a> Installer<'a> {
         delivery: &Delivery,
         comes: bool,
         updates: &mut Vec<Update>,
-    ) -> Option<(String, Vec<(String, u32, u128)>)> {
+    ) -> Option<(String, Params)> {
         let to_port = |port: u32| ("Subscriptions.to_port".to_owned(), vec![("port".to_owned(), 9, port.into())]);
         let to_group = |group: u32| ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())]);
         match (&delivery.ports[..], delivery.to_controller) {

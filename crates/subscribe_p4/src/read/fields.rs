@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     fn notation(&mut self, annotations: &Annotations, width: u32) -> Notation {
         let Some(annotation) = find(annotations, "format") else { return Notation::Number };
         let (notation, fits) = match word(annotation).as_deref() {
-            Some("TEXT") => (Notation::Text, width % 8 == 0),
+            Some("TEXT") => (Notation::Text, width.is_multiple_of(8)),
             Some("IPV4_ADDRESS") => (Notation::Ipv4, width == 32),
             Some("IPV6_ADDRESS") => (Notation::Ipv6, width == 128),
             Some("MAC_ADDRESS") => (Notation::Mac, width == 48),

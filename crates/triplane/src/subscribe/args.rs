@@ -35,6 +35,10 @@ pub enum SubscribeCommand {
     Program(ProgramArgs),
     /// Compile rules into the entries of that program's tables.
     Compile(CompileArgs),
+    /// Say which rules a message matches and why, and why others do not.
+    Explain(ExplainArgs),
+    /// Whether two sets of rules do the same with every message; if not, show one that tells them apart.
+    Diff(DiffArgs),
 }
 
 /// A message format.
@@ -63,6 +67,34 @@ pub struct RulesArgs {
     /// Files of rules.
     #[arg(value_name = "RULES", required = true, value_hint = ValueHint::FilePath)]
     pub rules: Vec<PathBuf>,
+}
+
+/// `triplane subscribe explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// Format and rules.
+    #[command(flatten)]
+    pub rules: RulesArgs,
+    /// The message: fields with their values, and headers without fields; what is not named is not there.
+    #[arg(long, value_name = "FIELD=VALUE,HEADER", value_delimiter = ',', required = true)]
+    pub message: Vec<String>,
+    /// Show so many of the rules that do not match, those that nearly did first.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub others: usize,
+}
+
+/// `triplane subscribe diff`.
+#[derive(Args, Debug)]
+pub struct DiffArgs {
+    /// The format.
+    #[command(flatten)]
+    pub format: FormatArgs,
+    /// One file of rules.
+    #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
+    pub first: PathBuf,
+    /// The other.
+    #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
+    pub second: PathBuf,
 }
 
 /// How the program is written.
@@ -103,6 +135,12 @@ pub struct CompileArgs {
     /// Write the program too.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
+    /// Say how large the diagram is, and how many entries each table has.
+    #[arg(long)]
+    pub stats: bool,
+    /// Draw the diagram, for graphviz: nodes test fields, a solid line is a test that holds.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub dot: Option<PathBuf>,
     /// The port at which the controller gets packets.
     #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into())]
     pub cpu_port: u32,

@@ -54,7 +54,8 @@ fn table(entry: &TableEntry) -> Value {
         .collect();
     let params: Map<String, Value> =
         entry.params.iter().map(|(name, width, value)| (name.clone(), number(*value, *width))).collect();
-    let mut out = json!({ "table": entry.table, "match": matches, "action_name": entry.action, "action_params": params });
+    let mut out =
+        json!({ "table": entry.table, "match": matches, "action_name": entry.action, "action_params": params });
     if let (Some(priority), Some(out)) = (entry.priority, out.as_object_mut()) {
         out.insert("priority".to_owned(), priority.into());
     }

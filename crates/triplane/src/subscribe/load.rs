@@ -25,8 +25,8 @@ pub struct Loaded {
 
 /// Rules that were compiled.
 pub struct Compiled {
-    /// How many there are.
-    rules: usize,
+    /// The rules and their diagram.
+    pub subscriptions: Subscriptions,
     /// Their tables.
     pub tables: Tables,
 }
@@ -37,7 +37,8 @@ struct Beside;
 impl Includes for Beside {
     fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
-        let text = crate::load::read(&path, MAX_RULES_BYTES).map_err(|failure| failure.sentence().unwrap_or_default())?;
+        let text =
+            crate::load::read(&path, MAX_RULES_BYTES).map_err(|failure| failure.sentence().unwrap_or_default())?;
         Ok((path.display().to_string(), text))
     }
 }
@@ -98,30 +99,44 @@ impl Loaded {
             output.diagnostics(&self.loader.map, &diagnostics);
             return Err(Failure::Input("these rules cannot be compiled".to_owned()));
         }
-        let count = rules.len();
         let settings = subscribe::Options { target: options.target, limits: Limits::default() };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             diagnostics.push(refusal.diagnostic(&self.loader.map));
         }
+        // Rules that do nothing are no mistakes, but seldom meant.
+        for useless in subscriptions.never() {
+            if let Some(finding) = useless.diagnostic(&subscriptions, &self.loader.map) {
+                diagnostics.push(finding);
+            }
+        }
         output.diagnostics(&self.loader.map, &diagnostics);
         if diagnostics.has_errors() {
             return Err(Failure::Input("these rules cannot be compiled".to_owned()));
         }
-        Ok(Compiled { rules: count, tables: subscriptions.tables() })
+        let tables = subscriptions.tables();
+        Ok(Compiled { subscriptions, tables })
+    }
+
+    /// Every file that was read.
+    pub fn map(&self) -> &source::SourceMap {
+        &self.loader.map
     }
 }
 
 impl Compiled {
     /// In one line, what came of the rules.
     pub fn summary(&self) -> String {
-        let Tables { entries, leaves, groups } = &self.tables;
+        let Tables { entries, leaves, groups, .. } = &self.tables;
+        let many = |count: usize, one: &str, several: &str| {
+            format!("{} {}", crate::bench::report::grouped(count as u64), if count == 1 { one } else { several })
+        };
         format!(
-            "{} rules: {} entries in the tables of fields, {} leaves, {} groups",
-            self.rules,
-            entries.len(),
-            leaves.len(),
-            groups.len()
+            "{}: {} in the tables of fields, {}, {}",
+            many(self.subscriptions.rules().count(), "rule", "rules"),
+            many(entries.len(), "entry", "entries"),
+            many(leaves.len(), "leaf", "leaves"),
+            many(groups.len(), "group", "groups")
         )
     }
 }

@@ -2,7 +2,9 @@
 
 pub mod args;
 mod document;
+mod explain;
 mod load;
+mod report;
 
 use std::path::Path;
 
@@ -19,6 +21,8 @@ pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
         SubscribeCommand::Check(args) => check(args, output),
         SubscribeCommand::Program(args) => program(args, output),
         SubscribeCommand::Compile(args) => compile(args, output),
+        SubscribeCommand::Explain(args) => explain::explain(args, output),
+        SubscribeCommand::Diff(args) => explain::diff(args, output),
     }
 }
 
@@ -44,10 +48,23 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     if let Some(path) = &args.program {
         deliver(&loaded.program(&options), Some(path), output)?;
     }
+    if let Some(path) = &args.dot {
+        let drawn = compiled.subscriptions.dot(MOST_DRAWN).ok_or_else(|| {
+            Failure::Usage(format!("the diagram has more than {MOST_DRAWN} nodes, too many to draw: leave out --dot"))
+        })?;
+        deliver(&drawn, Some(path), output)?;
+    }
     output.note(&compiled.summary());
+    if args.stats {
+        output.note(&report::stats(&compiled.subscriptions.stats()));
+    }
     Ok(())
 }
 
+/// Nodes of the largest diagram that is drawn.
+const MOST_DRAWN: usize = 2_000;
+
+/// How programs are written unless the user says otherwise.
 fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::Options {
     subscribe_p4::Options {
         messages_per_pass: shape.and_then(|shape| shape.messages_per_pass),

@@ -1,0 +1,135 @@
+//! Why a message goes where it goes, and whether two sets of rules are the same.
+
+use std::fmt::Write;
+
+use subscribe::{Constant, Delivery, Format, Message, Subject, Verdict, show_value};
+use subscribe_p4::Rules;
+
+use super::args::{DiffArgs, ExplainArgs};
+use super::load::{Compiled, Loaded};
+use super::options;
+use crate::output::{Failure, Output};
+
+/// Says which rules a message matches, and why.
+pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
+    let mut loaded = Loaded::format(&args.rules.format, output)?;
+    let message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
+    let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
+    let explanation = compiled.subscriptions.explain(&message, args.others);
+    let mut text = format!("{}\n", delivery(&explanation.delivery, &loaded.rules.format));
+    for verdict in &explanation.matching {
+        rule(&mut text, verdict, &compiled, &loaded, "matches");
+    }
+    for verdict in &explanation.others {
+        rule(&mut text, verdict, &compiled, &loaded, "does not match");
+    }
+    let more = explanation.failed - explanation.others.len();
+    if more > 0 {
+        let _ = writeln!(text, "\n{more} more do not match (--others {} shows all)", explanation.failed);
+    }
+    output.print(&text)
+}
+
+fn rule(text: &mut String, verdict: &Verdict, compiled: &Compiled, loaded: &Loaded, what: &str) {
+    let Some(rule) = compiled.subscriptions.rule(verdict.rule) else { return };
+    let _ = writeln!(text, "\n{} {what}", rule.label(loaded.map()));
+    for decided in &verdict.because {
+        let _ = writeln!(text, "  {:40}  {}", decided.test, decided.saw);
+    }
+}
+
+/// What is done with a message, in a sentence.
+fn delivery(delivery: &Delivery, format: &Format) -> String {
+    let mut parts = Vec::new();
+    if !delivery.ports.is_empty() {
+        let ports: Vec<String> = delivery.ports.iter().map(u32::to_string).collect();
+        let noun = if ports.len() == 1 { "port" } else { "ports" };
+        parts.push(format!("to {noun} {}", ports.join(", ")));
+    }
+    if delivery.to_controller {
+        parts.push("to the controller".to_owned());
+    }
+    for (action, values) in &delivery.calls {
+        let values: Vec<String> = values.iter().map(u128::to_string).collect();
+        parts.push(format!("{}({})", format.get_action(*action).name, values.join(", ")));
+    }
+    if parts.is_empty() {
+        "the message goes nowhere".to_owned()
+    } else {
+        format!("the message goes {}", parts.join(", "))
+    }
+}
+
+/// Whether two sets of rules are the same function.
+pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
+    let mut loaded = Loaded::format(&args.format, output)?;
+    let options = options(None);
+    let first = loaded.compile(std::slice::from_ref(&args.first), &options, output)?;
+    let second = loaded.compile(std::slice::from_ref(&args.second), &options, output)?;
+    let limits = subscribe::Limits::default();
+    let format = &loaded.rules.format;
+    let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, limits);
+    let Some(difference) = found.map_err(Failure::Input)? else {
+        return output.print("they do the same with every message\n");
+    };
+    let mut text = format!("they differ, for example in this message:\n  {}\n", show(&difference.message, format));
+    for (path, done) in [(&args.first, &difference.first), (&args.second, &difference.second)] {
+        let _ = writeln!(text, "{}: {}", path.display(), delivery(done, format));
+    }
+    output.print(&text)?;
+    Err(Failure::Input("the rules differ".to_owned()))
+}
+
+/// The fields that a message has.
+fn show(message: &Message, format: &Format) -> String {
+    let fields = format.fields().iter().zip(&message.fields);
+    let there = fields.filter(|(field, _)| field.header.is_none_or(|header| message.is_valid(header)));
+    let shown: Vec<String> =
+        there.map(|(field, value)| format!("{}={}", field.name, show_value(*value, field.kind, field.width))).collect();
+    if shown.is_empty() { "one without any of the fields".to_owned() } else { shown.join(", ") }
+}
+
+/// A message as the command line gives it.
+fn message(rules: &Rules, parts: &[String]) -> Result<Message, String> {
+    let format = &rules.format;
+    let mut message = Message::empty(format);
+    for part in parts {
+        let Some((name, value)) = part.split_once('=') else {
+            let header =
+                format.header_named(part).map_err(|_| format!("`{part}` is no header; fields are FIELD=VALUE"))?;
+            // Whatever stands for this header and others is there with it.
+            let wanted = &rules.headers[usize::from(header.0)];
+            for (at, any) in rules.headers.iter().enumerate() {
+                message.valid[at] |= wanted.iter().all(|id| any.contains(id));
+            }
+            continue;
+        };
+        let Ok(Subject::Field(id)) = format.subject(name.trim()) else {
+            let names = source::names::listed(format.fields().iter().map(|field| field.name.as_str()));
+            return Err(format!("there is no field `{}`; there are {names}", name.trim()));
+        };
+        let field = format.get(id);
+        let value = constant(value.trim());
+        let number = value.value(field.kind, field.width).map_err(|why| format!("`{part}`: the value {why}"))?;
+        message.set(format, id, number);
+    }
+    Ok(message)
+}
+
+/// A value as rules write it; text needs no quotes.
+fn constant(text: &str) -> Constant {
+    let hexadecimal = text.strip_prefix("0x").and_then(|digits| u128::from_str_radix(digits, 16).ok());
+    if let Some(number) = hexadecimal.or_else(|| text.parse().ok()) {
+        return Constant::Number(number);
+    }
+    if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
+        return Constant::Ipv4(address.into());
+    }
+    if let Ok(address) = text.parse::<std::net::Ipv6Addr>() {
+        return Constant::Ipv6(address.into());
+    }
+    if let Ok(wire::ethernet::Address(bytes)) = text.parse() {
+        return Constant::Mac(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)));
+    }
+    Constant::Text(text.trim_matches('"').to_owned())
+}

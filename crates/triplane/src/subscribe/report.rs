@@ -1,0 +1,38 @@
+//! How large a set of rules is, for people.
+
+use subscribe::Stats;
+
+use crate::bench::report::grouped as digits;
+
+/// A table of the stages' entries, and the diagram's size.
+pub fn stats(stats: &Stats) -> String {
+    let width = stats.stages.iter().map(|stage| stage.name.len()).max().unwrap_or(0).max(5);
+    let number = |count: usize| digits(count as u64);
+    let mut lines = vec![format!("\n{:width$}  {:>11}  {:>11}  {:>11}", "field", "exact", "wide", "rest")];
+    for stage in stats.stages.iter().filter(|stage| stage.all() > 0) {
+        lines.push(format!(
+            "{:width$}  {:>11}  {:>11}  {:>11}",
+            stage.name,
+            number(stage.exact),
+            number(stage.wide),
+            number(stage.rest)
+        ));
+    }
+    let [diagrams, operations, rules] = stats.bytes.map(|bytes| format!("{:.1} MB", bytes as f64 / 1e6));
+    lines.push(String::new());
+    lines.push(format!(
+        "{} entries, {} leaves, {} groups, {} states",
+        number(stats.entries()),
+        number(stats.leaves),
+        number(stats.groups),
+        number(stats.states)
+    ));
+    lines.push(format!(
+        "the diagram has {} nodes ({} as comparisons) and {} sets of actions",
+        number(stats.nodes),
+        number(stats.binary_nodes),
+        number(stats.sets)
+    ));
+    lines.push(format!("memory: {diagrams} for diagrams, {operations} for operations, {rules} for rules"));
+    lines.join("\n")
+}
