@@ -10,8 +10,8 @@
 //! pairs; it needs root. Rates are datagrams a second. Where the subscriber filters the switch runs a program that
 //! forwards everything; where the switch filters, what `triplane subscribe` makes of the same condition. Both take turns in
 //! every round, so that a busy machine is busy for both. With `realtime=yes` the three go before all others of the machine
-//! (`chrt`). Ages are from the exchange's time stamp to the subscriber's
-//! program, after its filter; all on one machine, so that clocks agree.
+//! (`chrt`). Ages are from the exchange's time stamp to the subscriber's program, after its filter; all on one machine, so that
+//! clocks agree.
 
 mod network;
 mod picture;
