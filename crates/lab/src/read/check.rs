@@ -28,9 +28,9 @@ fn sizes(topology: &Topology, diagnostics: &mut Diagnostics) {
         let message = format!("there are {hosts} hosts and {switches} switches, and the most is {MAX_NODES} together");
         diagnostics.push(Diagnostic::error("topology", last, message));
     }
-    let computed = topology.switches.iter().filter(|switch| switch.entries == Entries::ShortestPaths);
+    let mut computed = topology.switches.iter().filter(|switch| switch.entries == Entries::ShortestPaths);
     let routes = computed.clone().count() * hosts;
-    if let Some(switch) = computed.last()
+    if let Some(switch) = computed.next_back()
         && routes > MOST_ROUTES
     {
         let message = format!("shortest paths would be {routes} routes to hosts, and the most is {MOST_ROUTES}");

@@ -65,6 +65,9 @@ pub fn divide(nodes: Vec<Node>, places: &[Place]) -> Vec<Part> {
     parts.into_iter().enumerate().map(part).collect()
 }
 
+/// Events for the nodes of one thread, posted by one thread.
+type Mail = Mutex<Vec<(usize, Event)>>;
+
 /// What threads tell each other. Everything is there twice, for the window that is and the one before, so that nobody
 /// writes what another may still read.
 struct Shared {
@@ -72,7 +75,7 @@ struct Shared {
     /// When each thread's nodes, or what it posted, want something next.
     earliest: [Vec<AtomicU64>; 2],
     /// What was posted to each thread, by each thread.
-    mail: [Vec<Vec<Mutex<Vec<(usize, Event)>>>>; 2],
+    mail: [Vec<Vec<Mail>>; 2],
     /// The shortest delay between threads.
     window_ns: u64,
 }

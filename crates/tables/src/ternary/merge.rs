@@ -335,8 +335,8 @@ impl Classifier for TupleMerge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classbench::{self, Family};
     use crate::SmallScan;
+    use crate::classbench::{self, Family};
 
     /// What the code is compiled for must not change what it says.
     #[test]
