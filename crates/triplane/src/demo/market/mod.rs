@@ -87,7 +87,7 @@ fn switch(output: &Output) -> Result<Switch, Failure> {
     let ports = std::iter::once(EXCHANGE).chain(subscriptions().into_iter().map(|subscription| subscription.port));
     let config = Config {
         ports: ports.map(PortId).collect(),
-        cpu_port: Some(PortId(v1model::CPU_PORT.into())),
+        cpu_port: Some(PortId(v1model::CPU_PORT)),
         seed: 1,
         ..Config::default()
     };
