@@ -19,8 +19,7 @@ pub fn apply(switch: &mut Switch, entries: &Entries, diagnostics: &mut Diagnosti
     }
     for mirror in &entries.mirrors {
         let replicas = replicas(&mirror.replicas);
-        let session =
-            MirrorSession { replicas, group: mirror.group, max_bytes: mirror.truncate, ..Default::default() };
+        let session = MirrorSession { replicas, group: mirror.group, max_bytes: mirror.truncate, ..Default::default() };
         let made = switch.set_mirror_session(mirror.id, Some(session));
         assert!(made, "the entries reader checked the session");
     }

@@ -48,7 +48,7 @@ const KINDS: &[&str] = &[
 pub fn check(wanted: &str) -> Result<(), String> {
     let is_family =
         |kind: &&str| kind.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-    if KINDS.iter().any(|kind| is_family(&kind)) {
+    if KINDS.iter().any(is_family) {
         return Ok(());
     }
     let guess = match nearest(wanted, KINDS.iter().copied()) {

@@ -46,7 +46,10 @@ pub fn run(args: &CompleteArgs, output: &Output) -> Result<(), Failure> {
     let Ok(Probe { server }) = Probe::try_parse_from(&asked.options) else { return Ok(()) };
     let (sender, receiver) = channel();
     // Whoever waits for a name server too long is left behind.
-    std::thread::spawn(move || sender.send(Client::connect(&server).and_then(|client| client.info()).ok()));
+    std::thread::spawn(move || {
+        // Whoever does not wait any more needs no answer.
+        let _ = sender.send(Client::connect(&server).and_then(|client| client.info()).ok());
+    });
     let Ok(Some(info)) = receiver.recv_timeout(PATIENCE) else { return Ok(()) };
     output.print(&asked.candidates(&info).into_iter().map(|candidate| candidate + "\n").collect::<String>())
 }

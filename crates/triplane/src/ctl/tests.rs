@@ -96,8 +96,10 @@ fn mistakes_are_told_together() {
 
 #[test]
 fn no_text_is_too_odd() {
-    let pieces =
-        ["->", "-", "=", ",", "(", ")", "|", "weight", "group", "7", "\"", "dst", "default", "é", "1/", "&&&", "..", " ", "*", "drop", "\0"];
+    let pieces = [
+        "->", "-", "=", ",", "(", ")", "|", "weight", "group", "7", "\"", "dst", "default", "é", "1/", "&&&", "..",
+        " ", "*", "drop", "\0",
+    ];
     let mut seed = 1u32;
     for _ in 0..20_000 {
         let mut line = String::new();

@@ -87,12 +87,11 @@ pub fn parse_held(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Op
     read(file, text, FORM, diagnostics, Parser::held)
 }
 
+/// A member of a value set: the keys, with their names if they are given.
+pub type Alternative = Vec<(Option<Word>, Word)>;
+
 /// Cuts up the members of a value set, `KEY=VALUE, ... | KEY=VALUE, ...`, or bare values; mistakes are told.
-pub fn parse_alternatives(
-    file: FileId,
-    text: &str,
-    diagnostics: &mut Diagnostics,
-) -> Option<Vec<Vec<(Option<Word>, Word)>>> {
+pub fn parse_alternatives(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Alternative>> {
     const FORM: &str = "it is KEY=VALUE, ... | KEY=VALUE, ...";
     read(file, text, FORM, diagnostics, Parser::alternatives)
 }
@@ -305,7 +304,7 @@ impl Parser {
         }
     }
 
-    fn alternatives(&mut self) -> Result<Vec<Vec<(Option<Word>, Word)>>, Box<Diagnostic>> {
+    fn alternatives(&mut self) -> Result<Vec<Alternative>, Box<Diagnostic>> {
         let mut all = vec![Vec::new()];
         while self.at < self.tokens.len() {
             if self.take('|') {

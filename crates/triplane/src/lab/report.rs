@@ -93,8 +93,12 @@ fn values(traffic: &[FlowResult]) -> String {
     for (flow, value) in traffic.iter().flat_map(|flow| flow.values.iter().map(move |value| (flow, value))) {
         let all = || value.points.iter().map(|(_, value)| *value);
         let mean = all().sum::<f64>() / value.points.len() as f64;
-        let numbers =
-            [all().fold(f64::NAN, f64::min), mean, all().fold(f64::NAN, f64::max), all().last().unwrap_or(f64::NAN)];
+        let numbers = [
+            all().fold(f64::NAN, f64::min),
+            mean,
+            all().fold(f64::NAN, f64::max),
+            all().next_back().unwrap_or(f64::NAN),
+        ];
         let [least, mean, most, last] = numbers.map(|number| match number.is_nan() {
             true => String::new(),
             false if number.abs() >= 1000.0 => grouped(number.round() as u64),
