@@ -20,6 +20,8 @@ use crate::output::Failure;
 
 /// How long a network may take to end before its process is killed.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a process that was killed may take to be gone.
+const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
 /// A network, as its directory tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,6 +57,15 @@ impl Process {
     /// Whether it still runs.
     fn is_there(self) -> bool {
         began(self.pid) == Some(self.began)
+    }
+
+    /// Whether it ends within a moment.
+    fn is_gone_soon(self) -> bool {
+        let began = Instant::now();
+        while self.is_there() && began.elapsed() < LAST_MOMENTS {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        !self.is_there()
     }
 
     fn signal(self, signal: &str) -> Result<(), Failure> {
@@ -279,7 +290,14 @@ impl Room {
     /// Says something to the holder; the answer comes by the stream.
     pub fn connect(&self, request: &Request) -> Result<UnixStream, Failure> {
         let path = Self::socket(&self.name);
-        let mut stream = UnixStream::connect(&path).with_context(|| format!("cannot reach the lab `{}`", self.name))?;
+        let mut stream = match UnixStream::connect(&path) {
+            Ok(stream) => stream,
+            // A process that was killed closes its sockets some time before it is gone.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused && self.holder.is_gone_soon() => {
+                return Err(Failure::Usage(format!("there is no lab `{}`: its process was ended", self.name)));
+            }
+            Err(error) => Err(error).with_context(|| format!("cannot reach the lab `{}`", self.name))?,
+        };
         stream.write_all(request.line().as_bytes()).context("cannot reach the lab")?;
         Ok(stream)
     }
