@@ -62,6 +62,9 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     finish(u64::from(!checksum) + u64::from(!old) + u64::from(new))
 }
 
+/// Where a UDP header has its checksum.
+const UDP_CHECKSUM: usize = 6;
+
 /// Finishes a checksum that a sender left to its network card: the field at `start + offset` holds the sum of the
 /// pseudo-header, and the rest to sum is all from `start` to the end. Returns false, with the frame as it was, if the
 /// field is not inside the frame.
@@ -72,8 +75,9 @@ pub fn complete(frame: &mut [u8], start: usize, offset: usize) -> bool {
         return false;
     }
     let value = match checksum(&frame[start..]) {
-        // Zero means *no checksum* in UDP; its other representation is as good everywhere (RFC 768).
-        0 => 0xffff,
+        // Zero means *no checksum* in UDP, and its other representation stands for it (RFC 768). Elsewhere receivers take
+        // both, but those that look for what is odd expect zero.
+        0 if offset == UDP_CHECKSUM => 0xffff,
         value => value,
     };
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
@@ -89,6 +93,18 @@ mod tests {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(fold(sum(&bytes)), 0xddf2);
         assert_eq!(checksum(&bytes), 0x220d);
+    }
+
+    #[test]
+    fn a_sum_of_zero_is_written_as_each_protocol_expects_it() {
+        // All ones: the sum is 0xffff, its complement 0.
+        let completed = |offset: usize| {
+            let mut frame = [0u8; 20];
+            frame[offset..offset + 2].fill(0xff);
+            assert!(complete(&mut frame, 0, offset));
+            [frame[offset], frame[offset + 1]]
+        };
+        assert_eq!((completed(6), completed(16)), ([0xff; 2], [0; 2]));
     }
 
     #[test]
