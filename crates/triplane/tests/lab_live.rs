@@ -147,6 +147,13 @@ fn nothing_stays_behind_a_crash() {
     let done = lab.lab("status", &[]);
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.stderr.contains("there is no lab"), "{done:?}");
+    // Somebody else who may write there could name any process as a lab's.
+    let shared = Directory::new();
+    std::fs::create_dir(shared.path("crash")).expect("the directory is there");
+    run(std::process::Command::new("chmod").args(["1777", &shared.path("")])).ok();
+    let refused = run(triplane(&["lab", "down", "crash"]).env("TRIPLANE_LAB_DIR", shared.path("")));
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("others can write to it"), "{refused:?}");
     // The name can be used again.
     let again = Lab::up("crash", &["star", "--hosts", "2"], &["ping"]).expect("it could be made before");
     assert_eq!(again.pings(2), 2);

@@ -138,6 +138,10 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         reader.known(table, "a capture", &["at", "file"]);
         let end = reader.text(table, "at").and_then(|at| reader.end(at, topology));
         match (end, reader.text(table, "file")) {
+            (_, Some((name, span))) if !is_plain(name) => {
+                let message = format!("`{name}` is no plain name of a capture: it lies beside the other outputs");
+                reader.wrong(span, message + ", so write one like \"s1.pcap\"");
+            }
             (Some(_), Some((name, span))) if scenario.captures.iter().any(|(_, other)| other == name) => {
                 reader.wrong(span, format!("there are two captures in the file `{name}`"));
             }
@@ -151,6 +155,12 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         scenario.expect.extend(expected);
     }
     (!diagnostics.has_errors()).then_some(scenario)
+}
+
+/// Whether a capture's name leads nowhere else, and is not that of another output.
+fn is_plain(name: &str) -> bool {
+    let ends = [".pcap", ".pcapng", ".cap"].iter().any(|end| name.len() > end.len() && name.ends_with(end));
+    ends && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
 impl Reader<'_> {

@@ -218,6 +218,12 @@ down = ["h1", "h2"]
 [[captures]]
 at = "s1"
 file = "x.pcap"
+[[captures]]
+at = "s1:1"
+file = "../up.pcap"
+[[captures]]
+at = "s1:1"
+file = "queues.csv"
 [[expect]]
 traffic = "voice"
 "#,
@@ -234,6 +240,8 @@ traffic = "voice"
         "a fault happens at a time",
         "no link joins `h1` and `h2`",
         "`s1` is a switch: say which port",
+        "`../up.pcap` is no plain name of a capture",
+        "`queues.csv` is no plain name of a capture",
         "there is no traffic `voice`",
     ] {
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");

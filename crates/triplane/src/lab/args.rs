@@ -123,8 +123,12 @@ pub struct LiveArgs {
 
 /// What `--p4runtime` says.
 fn first_address(text: &str) -> Result<std::net::SocketAddr, String> {
-    crate::control::address_or(text, super::endpoints::FIRST_PORT)
-        .map_err(|_| "give ADDRESS:PORT or PORT, or put --p4runtime behind the topology".to_owned())
+    let address = crate::control::address_or(text, super::endpoints::FIRST_PORT)
+        .map_err(|_| "give ADDRESS:PORT or PORT, or put --p4runtime behind the topology".to_owned())?;
+    match address.port() {
+        0 => Err("a port is a number from 1 to 65535: the switches take it and those behind it".to_owned()),
+        _ => Ok(address),
+    }
 }
 
 /// `triplane lab hold`

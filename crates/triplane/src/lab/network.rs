@@ -76,7 +76,11 @@ impl Network {
         let folder = args.topology.parent().unwrap_or(Path::new("")).to_owned();
         let endpoints = match (&topology, wanted.live) {
             (Some(topology), Some(live)) => endpoints::allot(topology, live.p4runtime, &mut diagnostics),
-            (Some(topology), None) => topology.switches.iter().map(|_| None).collect(),
+            (Some(topology), None) => {
+                // Nothing is served, but what would clash is a mistake all the same.
+                endpoints::allot(topology, None, &mut diagnostics);
+                vec![None; topology.switches.len()]
+            }
             (None, _) => Vec::new(),
         };
         let mut reader = Reader { folder, args, programs: BTreeMap::new(), map, diagnostics, wrong: 0 };

@@ -77,6 +77,20 @@ impl Process {
     }
 }
 
+/// Refuses a directory of labs that belongs to someone else, or that others can write to.
+fn private(directory: &Path) -> Result<(), Failure> {
+    let found = std::fs::metadata(directory).with_context(|| format!("cannot look at {}", directory.display()))?;
+    let user = std::fs::metadata("/proc/self").map(|metadata| metadata.uid()).ok();
+    if Some(found.uid()) != user {
+        return Err(anyhow!("{} belongs to someone else", directory.display()).into());
+    }
+    if found.mode() & 0o022 != 0 {
+        let why = "others can write to it, and what is in it names processes to end";
+        return Err(anyhow!("{} cannot hold labs: {why}; take a directory of your own", directory.display()).into());
+    }
+    Ok(())
+}
+
 /// When a process began; `None` if there is none of this number.
 fn began(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -176,11 +190,7 @@ impl Room {
         let all = directory();
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all);
         made.with_context(|| format!("cannot make {}", all.display()))?;
-        let owner = std::fs::metadata(all).map(|metadata| metadata.uid()).ok();
-        let user = std::fs::metadata("/proc/self").map(|metadata| metadata.uid()).ok();
-        if owner != user {
-            return Err(anyhow!("{} belongs to someone else", all.display()).into());
-        }
+        private(all)?;
         // Of two that come at the same time one has to wait, and sees the other's room.
         let lock = all.join(".lock");
         let locked = File::create(&lock).and_then(|file| file.lock().map(|()| file));
@@ -252,6 +262,10 @@ impl Room {
 
     /// The network of this name, if its process runs.
     pub fn find(name: &str) -> Result<Option<Room>, Failure> {
+        // What others can write there is not to be believed: it names processes.
+        if directory().exists() {
+            private(directory())?;
+        }
         Ok(Self::read(name).filter(|room| room.holder.is_there()))
     }
 
@@ -262,6 +276,12 @@ impl Room {
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
         names
+    }
+
+    /// The names of networks whose process ended without tidying up.
+    pub fn crashed() -> Vec<String> {
+        let is_gone = |name: &String| Self::read(name).is_none_or(|room| !room.holder.is_there());
+        Self::names().into_iter().filter(is_gone).collect()
     }
 
     /// All running networks of this user.
