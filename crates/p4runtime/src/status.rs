@@ -133,9 +133,11 @@ impl Status {
     /// whose errors are more than an answer has room for, the first elements have details, and the message names those
     /// that failed, as far as it goes.
     pub fn of_batch(what: &str, results: &[Result<(), Refusal>]) -> Result<(), Status> {
-        let mut failed = results.iter().enumerate().filter_map(|(at, result)| Some((at, result.as_ref().err()?)));
-        let Some((_, first)) = failed.next() else { return Ok(()) };
-        let failures = 1 + failed.count();
+        let failed = || results.iter().filter_map(|result| result.as_ref().err());
+        // What was only not done because of another failure is not what the caller has to know first.
+        let is_cause = |refusal: &&Refusal| refusal.code != Code::Aborted;
+        let Some(first) = failed().find(is_cause).or_else(|| failed().next()) else { return Ok(()) };
+        let failures = failed().count();
         let mut left = MAX_DETAIL_BYTES - WORDS;
         let bare = |result: &Result<(), Refusal>| if result.is_ok() { OK_BYTES } else { CODE_BYTES };
         let fits = |result: &&Result<(), Refusal>| match left.checked_sub(bare(result)) {
@@ -241,6 +243,14 @@ mod tests {
                 assert_eq!(detail.canonical_code == 0, result.is_ok());
             }
         }
+    }
+
+    #[test]
+    fn the_first_that_failed_by_itself_is_told_first() {
+        let undone = || Err(Refusal::new(Code::Aborted, "not done, since another update of the batch failed"));
+        let results = [undone(), Err(Refusal::invalid("there is no such table")), undone()];
+        let status = Status::of_batch("updates", &results).expect_err("all failed");
+        assert_eq!(status.message, "3 of 3 updates failed; the first: there is no such table");
     }
 
     #[test]

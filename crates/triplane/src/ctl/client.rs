@@ -148,6 +148,10 @@ impl Client {
         };
         match self.arbitrate(&mut session, Some(wanted))? {
             (Code::Ok, _) => Ok((session, wanted)),
+            (Code::NotFound, Some(highest)) => Err(Failure::Input(format!(
+                "election id {wanted} is below {highest}, the highest that the switch has seen; nobody is primary, and \
+                 --election-id {highest} or a higher one would be"
+            ))),
             (_, highest) => Err(taken(highest)),
         }
     }
