@@ -192,12 +192,7 @@ impl<'a> Installer<'a> {
     }
 
     /// The leaf's action for a delivery; `comes` or goes, with the group that it needs.
-    fn target(
-        &mut self,
-        delivery: &Delivery,
-        comes: bool,
-        updates: &mut Vec<Update>,
-    ) -> Option<(String, Params)> {
+    fn target(&mut self, delivery: &Delivery, comes: bool, updates: &mut Vec<Update>) -> Option<(String, Params)> {
         let to_port = |port: u32| ("Subscriptions.to_port".to_owned(), vec![("port".to_owned(), 9, port.into())]);
         let to_group = |group: u32| ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())]);
         match (&delivery.ports[..], delivery.to_controller) {

@@ -2,7 +2,7 @@
 //! fuzzers run.
 //!
 //! - What the server says is written is what the switch has.
-//! - What reads give is what a [`ledger`] has, which knows the specification and no server.
+//! - What reads give is what a ledger has, which knows the specification and no server.
 //! - A batch that failed under ROLLBACK_ON_ERROR or DATAPLANE_ATOMIC leaves nothing behind.
 
 pub mod generate;
