@@ -30,7 +30,7 @@ Environment:
 ";
 
 /// The fuzz targets of the `fuzz` package.
-const FUZZ_TARGETS: [&str; 6] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime"];
+const FUZZ_TARGETS: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
 
 const STEPS: [&str; 7] = ["fmt", "clippy", "test", "doc", "build", "demo", "fuzz"];
 
