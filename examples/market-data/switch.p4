@@ -330,7 +330,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         due_message.read(due, 0);
         lost_messages.read(lost, 0);
         if (standard_metadata.instance_type == 0) {
-            bit<64> first = hdr.mold.sequence;
+            bit<64> first = (bit<64>)hdr.mold.sequence;
             if (due != 0 && first > due) {
                 lost = lost + (first - due);
                 lost_messages.write(0, lost);
@@ -1219,9 +1219,11 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         }
 
         bit<32> promised = (bit<32>)hdr.udp.length;
-        bit<32> before = seen + 28;    // bytes up to the end of the last message in the stack
+        // Up to the end of the last message in the stack.
+        bit<32> before = seen + 28;
+        // A message that the parser does not know, or lengths that lie.
         if (done == 0 || promised < before) {
-            mark_to_drop(standard_metadata);    // a message that the parser does not know, or lengths that lie
+            mark_to_drop(standard_metadata);
             return;
         }
         if (done < (bit<16>)hdr.mold.count) {
@@ -1241,12 +1243,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         }
         if (removed != 0) {
             hdr.mold.count = (bit<16>)kept;
-            bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
-            hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
-            sum = sum + (bit<32>)hdr.ipv4.total_len;
-            sum = (sum & 0xffff) + (sum >> 16);
-            sum = (sum & 0xffff) + (sum >> 16);
-            hdr.ipv4.checksum = ~(bit<16>)sum;
+            {
+                bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
+                hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
+                sum = sum + (bit<32>)hdr.ipv4.total_len;
+                sum = (sum & 0xffff) + (sum >> 16);
+                sum = (sum & 0xffff) + (sum >> 16);
+                hdr.ipv4.checksum = ~(bit<16>)sum;
+            }
             hdr.udp.length = hdr.udp.length - (bit<16>)removed;
             hdr.udp.checksum = 0;
         }
@@ -1405,12 +1409,14 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             }
             hdr.mold.count = hdr.mold.count - (bit<16>)meta.subscription.done;
             hdr.mold.sequence = hdr.mold.sequence + (bit<64>)meta.subscription.done;
-            bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
-            hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
-            sum = sum + (bit<32>)hdr.ipv4.total_len;
-            sum = (sum & 0xffff) + (sum >> 16);
-            sum = (sum & 0xffff) + (sum >> 16);
-            hdr.ipv4.checksum = ~(bit<16>)sum;
+            {
+                bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
+                hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
+                sum = sum + (bit<32>)hdr.ipv4.total_len;
+                sum = (sum & 0xffff) + (sum >> 16);
+                sum = (sum & 0xffff) + (sum >> 16);
+                hdr.ipv4.checksum = ~(bit<16>)sum;
+            }
             hdr.udp.length = hdr.udp.length - (bit<16>)removed;
             hdr.udp.checksum = 0;
             recirculate_preserving_field_list(0);

@@ -1,6 +1,6 @@
 //! From the tables of compiled rules to what the generated program's tables are told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide};
 
@@ -77,8 +77,21 @@ pub struct Installer<'a> {
     ports: BTreeMap<u32, usize>,
 }
 
-/// The first number below [`EVERYONE`]: groups with the controller are numbered downwards.
-const HIGHEST_GROUP: u32 = EVERYONE as u32 - 1;
+/// Numbers of groups with the controller; lower ones are the compiler's ([`Options`] says so), the next is [`EVERYONE`].
+pub(crate) const CONTROLLER_GROUPS: std::ops::Range<u32> = 0xe000..EVERYONE as u32;
+
+/// There are more different sets of ports with the controller than numbers for groups of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyGroups;
+
+impl std::fmt::Display for TooManyGroups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let most = CONTROLLER_GROUPS.len();
+        write!(f, "the rules deliver to more than {most} different sets of ports together with the controller")
+    }
+}
+
+impl std::error::Error for TooManyGroups {}
 
 impl<'a> Installer<'a> {
     /// For a program written with these. The controller's packets go to `cpu_port`.
@@ -96,7 +109,11 @@ impl<'a> Installer<'a> {
     }
 
     /// What a program without entries is told for these tables, in an order in which it can be written.
-    pub fn install(&mut self, tables: &Tables) -> Vec<Update> {
+    ///
+    /// # Errors
+    /// [`TooManyGroups`]; then this is of no use any more.
+    pub fn install(&mut self, tables: &Tables) -> Result<Vec<Update>, TooManyGroups> {
+        assert!(tables.codes.is_empty(), "formats read here ask for no codes");
         let mut updates = Vec::new();
         if self.format.messages.is_some() {
             updates.push(Update::Insert(Entity::Session(REST_SESSION.into(), self.cpu_port)));
@@ -107,28 +124,28 @@ impl<'a> Installer<'a> {
             new_leaves: tables.leaves.clone(),
             inserted: tables.entries.clone(),
             ..Change::default()
-        }));
-        updates
+        })?);
+        Ok(updates)
     }
 
     /// What it is told for a change, in an order in which no message sees a mixture as far as [`Change`] says so.
-    pub fn change(&mut self, change: &Change) -> Vec<Update> {
+    ///
+    /// # Errors
+    /// [`TooManyGroups`]; then this is of no use any more.
+    pub fn change(&mut self, change: &Change) -> Result<Vec<Update>, TooManyGroups> {
         let everyone: Vec<u32> = self.ports.keys().copied().collect();
         let mut updates: Vec<Update> =
             change.new_groups.iter().map(|group| Update::Insert(group_entity(group))).collect();
         let mut old_groups = Vec::new();
-        for leaf in &change.new_leaves {
-            self.leaf(leaf, &mut updates, &mut old_groups);
-        }
-        for leaf in &change.modified_leaves {
-            self.leaf(leaf, &mut updates, &mut old_groups);
+        for leaf in change.new_leaves.iter().chain(&change.modified_leaves) {
+            self.leaf(leaf, &mut updates, &mut old_groups)?;
         }
         updates.extend(change.inserted.iter().map(|entry| Update::Insert(Entity::Table(self.entry(entry)))));
         updates.extend(change.modified.iter().map(|entry| Update::Modify(Entity::Table(self.entry(entry)))));
         updates.extend(change.deleted.iter().map(|entry| Update::Delete(Entity::Table(self.entry(entry)))));
         for state in &change.old_leaves {
             let nothing = Leaf { state: *state, delivery: Delivery::default() };
-            self.leaf(&nothing, &mut updates, &mut old_groups);
+            self.leaf(&nothing, &mut updates, &mut old_groups)?;
         }
         updates.extend(old_groups);
         updates.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
@@ -136,16 +153,21 @@ impl<'a> Installer<'a> {
         if self.format.messages.is_some() && now != everyone {
             updates.push(Update::Modify(Entity::Group(EVERYONE.into(), now)));
         }
-        updates
+        Ok(updates)
     }
 
     /// Takes a leaf from what it was to what it is.
-    fn leaf(&mut self, leaf: &Leaf, updates: &mut Vec<Update>, old_groups: &mut Vec<Update>) {
+    fn leaf(
+        &mut self,
+        leaf: &Leaf,
+        updates: &mut Vec<Update>,
+        old_groups: &mut Vec<Update>,
+    ) -> Result<(), TooManyGroups> {
         let before = self.leaves.remove(&leaf.state).unwrap_or_default();
         let state = vec![("state".to_owned(), 32, Matched::Exact(leaf.state.into()))];
         // The new group has to be there before the leaf, the old one until behind it.
-        let new_action = self.target(&leaf.delivery, true, updates);
-        let old_action = self.target(&before, false, old_groups);
+        let new_action = self.target(&leaf.delivery, true, updates)?;
+        let old_action = self.target(&before, false, old_groups)?;
         let entity = |table: String, (action, params): (String, Params)| {
             Entity::Table(TableEntry {
                 table: format!("Subscriptions.{table}"),
@@ -176,6 +198,7 @@ impl<'a> Installer<'a> {
         if leaf.delivery != Delivery::default() {
             self.leaves.insert(leaf.state, leaf.delivery.clone());
         }
+        Ok(())
     }
 
     fn count_ports(&mut self, before: &Delivery, now: &Delivery) {
@@ -192,19 +215,29 @@ impl<'a> Installer<'a> {
     }
 
     /// The leaf's action for a delivery; `comes` or goes, with the group that it needs.
-    fn target(&mut self, delivery: &Delivery, comes: bool, updates: &mut Vec<Update>) -> Option<(String, Params)> {
+    fn target(
+        &mut self,
+        delivery: &Delivery,
+        comes: bool,
+        updates: &mut Vec<Update>,
+    ) -> Result<Option<(String, Params)>, TooManyGroups> {
         let to_port = |port: u32| ("Subscriptions.to_port".to_owned(), vec![("port".to_owned(), 9, port.into())]);
         let to_group = |group: u32| ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())]);
-        match (&delivery.ports[..], delivery.to_controller) {
+        Ok(match (&delivery.ports[..], delivery.to_controller) {
             ([], false) => None,
             ([], true) => Some(to_port(self.cpu_port)),
             ([port], false) => Some(to_port(*port)),
             (_, false) => Some(to_group(delivery.group.expect("several ports have a group"))),
-            (ports, true) => Some(to_group(self.controller_group(ports, comes, updates))),
-        }
+            (ports, true) => Some(to_group(self.controller_group(ports, comes, updates)?)),
+        })
     }
 
-    fn controller_group(&mut self, ports: &[u32], comes: bool, updates: &mut Vec<Update>) -> u32 {
+    fn controller_group(
+        &mut self,
+        ports: &[u32],
+        comes: bool,
+        updates: &mut Vec<Update>,
+    ) -> Result<u32, TooManyGroups> {
         if let Some((id, uses)) = self.with_controller.get_mut(ports) {
             let id = *id;
             *uses = if comes { *uses + 1 } else { *uses - 1 };
@@ -212,21 +245,18 @@ impl<'a> Installer<'a> {
                 self.with_controller.remove(ports);
                 updates.push(Update::Delete(Entity::Group(id, Vec::new())));
             }
-            return id;
+            return Ok(id);
         }
         assert!(comes, "a group that goes was there");
-        let taken: std::collections::BTreeSet<u32> = self.with_controller.values().map(|(id, _)| *id).collect();
-        let id = (0..=HIGHEST_GROUP)
-            .rev()
-            .find(|id| !taken.contains(id))
-            .expect("there are fewer leaves with the controller");
+        let taken: BTreeSet<u32> = self.with_controller.values().map(|(id, _)| *id).collect();
+        let id = CONTROLLER_GROUPS.rev().find(|id| !taken.contains(id)).ok_or(TooManyGroups)?;
         self.with_controller.insert(ports.to_vec(), (id, 1));
         let mut all = ports.to_vec();
         if !all.contains(&self.cpu_port) {
             all.push(self.cpu_port);
         }
         updates.push(Update::Insert(Entity::Group(id, all)));
-        id
+        Ok(id)
     }
 
     /// An entry of a stage.

@@ -81,6 +81,13 @@ pub struct Path {
     pub width: u32,
 }
 
+impl Path {
+    /// The largest value: in MoldUDP64, a count that stands for the end of a session.
+    pub fn all_ones(&self) -> u128 {
+        subscribe::max_of(self.width)
+    }
+}
+
 /// How many bytes a kind of message takes, its length field included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Size {
@@ -133,6 +140,13 @@ pub struct Messages {
     pub checksum: Option<Path>,
 }
 
+impl Messages {
+    /// The last of [`Messages::lengths`]: what it counts ends with the last message.
+    pub fn innermost_length(&self) -> &Path {
+        self.lengths.last().expect("there is one: the reader asks for it")
+    }
+}
+
 /// A program's own action that rules may ask for (`@query_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
@@ -168,7 +182,7 @@ pub struct Parts {
     pub parser: String,
     /// A control that checks checksums, if there is one.
     pub verify: Option<String>,
-    /// A control that is applied before the rules, and one in egress.
+    /// A control that is applied before the rules.
     pub before: Option<String>,
     /// A control that is applied in egress.
     pub egress: Option<String>,

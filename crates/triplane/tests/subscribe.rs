@@ -74,31 +74,39 @@ fn payload(frame: &[u8]) -> Vec<u8> {
     payload.to_vec()
 }
 
-/// Sends payloads through a switch with the rules; gives what each port got.
-fn through_a_switch(payloads: &[Vec<u8>], shape: &[&str]) -> BTreeMap<u32, Vec<Vec<u8>>> {
+/// Compiles rules over a format and runs frames that come in at port 1; gives what leaves at each of some ports.
+fn run_rules(format: &str, rules: &str, shape: &[&str], frames: &[Vec<u8>], ports: &[u32]) -> Vec<Vec<Vec<u8>>> {
     let directory = Directory::new();
-    let rules = directory.write("rules.sub", RULES);
-    let (program, entries) = (directory.path("feed.p4"), directory.path("feed.json"));
-    let mut compile = vec!["subscribe", "compile", FORMAT, &rules, "-o", &entries, "--program", &program];
-    compile.extend(shape);
-    run(&mut triplane(&compile)).ok();
-
+    let rules = directory.write("rules.sub", rules);
+    let (program, entries) = (directory.path("program.p4"), directory.path("entries.json"));
+    let compile = ["subscribe", "compile", format, &rules, "-o", &entries, "--program", &program];
+    run(&mut triplane(&[&compile[..], shape].concat())).ok();
     let mut capture = Writer::new(Vec::new()).unwrap();
-    for (number, payload) in (0u64..).zip(payloads) {
-        capture.write(number * 1_000, &frame(payload)).unwrap();
+    for (number, frame) in (0u64..).zip(frames) {
+        capture.write(number * 1_000, frame).unwrap();
     }
     let input = directory.write("in.pcap", capture.into_inner());
-    let outputs = [2, 3, 4, 5].map(|port| (port, directory.path(&format!("{port}.pcap"))));
-    let mut ports = vec![format!("1={input}:")];
-    ports.extend(outputs.iter().map(|(port, path)| format!("{port}=:{path}")));
-    let mut arguments = vec!["run", &program, "--entries", &entries];
-    arguments.extend(ports.iter().flat_map(|port| ["--port", port]));
-    run(&mut triplane(&arguments)).ok();
+    let outputs: Vec<String> = ports.iter().map(|port| directory.path(&format!("{port}.pcap"))).collect();
+    let mut arguments = vec!["run".to_owned(), program, "--entries".to_owned(), entries];
+    arguments.extend(["--port".to_owned(), format!("1={input}:")]);
+    for (port, path) in ports.iter().zip(&outputs) {
+        arguments.extend(["--port".to_owned(), format!("{port}=:{path}")]);
+    }
+    run(&mut triplane(&arguments.iter().map(String::as_str).collect::<Vec<_>>())).ok();
     let read = |path: &String| {
         let bytes = std::fs::read(path).unwrap();
-        Reader::new(bytes.as_slice()).unwrap().map(|captured| payload(&captured.unwrap().data)).collect()
+        Reader::new(bytes.as_slice()).unwrap().map(|captured| captured.unwrap().data).collect()
     };
-    outputs.iter().map(|(port, path)| (*port, read(path))).collect()
+    outputs.iter().map(read).collect()
+}
+
+/// Sends payloads through a switch with the rules; gives what each port got.
+fn through_a_switch(payloads: &[Vec<u8>], shape: &[&str]) -> BTreeMap<u32, Vec<Vec<u8>>> {
+    let frames: Vec<Vec<u8>> = payloads.iter().map(|payload| frame(payload)).collect();
+    let ports = [2, 3, 4, 5];
+    let got = run_rules(FORMAT, RULES, shape, &frames, &ports);
+    let payloads = |frames: Vec<Vec<u8>>| frames.iter().map(|frame| payload(frame)).collect();
+    ports.into_iter().zip(got.into_iter().map(payloads)).collect()
 }
 
 fn messages(payload: &[u8]) -> Vec<Message> {
@@ -188,4 +196,83 @@ fn mistakes_in_rules_are_told_at_their_places() {
     for said in ["rules.sub:1:1", "`stock`", "rules.sub:2:9", "rules.sub:3:"] {
         assert!(done.stderr.contains(said), "`{said}` is missing:\n{}", done.stderr);
     }
+}
+
+#[test]
+fn rules_match_prefixes_call_actions_and_tell_the_controller() {
+    let rules = "source in 1.2.0.0/16 : mark(7); fwd(2)\n\
+                 switch_id == 22 and hop_latency > 8000 : fwd(3); to_controller\n\
+                 hop_latency > 100000 : to_controller\n";
+    let note = |second: u8| vec![1, second, 3, 4, 0];
+    let report = |id: u16, latency: u32| [&id.to_be_bytes()[..], &latency.to_be_bytes(), &[9, 9, 9, 9]].concat();
+    let frames = [note(2), note(3), report(22, 8_000), report(22, 8_001), report(23, 100_001)];
+    // The controller's packets leave at an ordinary port here, to be seen.
+    let got = run_rules("crates/subscribe_p4/testdata/reports.p4", rules, &["--cpu-port", "4"], &frames, &[2, 3, 4]);
+    assert_eq!(got, [vec![vec![1, 2, 3, 4, 7]], vec![report(22, 8_001)], vec![report(22, 8_001), report(23, 100_001)]]);
+}
+
+#[test]
+fn an_action_is_called_once_for_a_message_also_if_it_goes_round() {
+    let directory = Directory::new();
+    let format = directory.write(
+        "items.p4",
+        r#"#include <v1model.p4>
+header top_t { bit<8> count; bit<16> length; bit<8> total; }
+header item_t { @query_field_exact("value") bit<8> value; }
+struct headers_t {
+    top_t top;
+    @query_messages[count = "top.count", lengths = "top.length"]
+    item_t[4] items;
+}
+struct metadata_t {}
+@query_action
+action add(inout headers_t hdr) { hdr.top.total = hdr.top.total + 1; }
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.top); transition item; }
+    state item {
+        packet.extract(hdr.items.next);
+        transition select(hdr.top.count, hdr.items.lastIndex) { (1, 0): accept; (2, 1): accept; default: item; }
+    }
+}
+"#,
+    );
+    // The second message is for others: it goes round, and only its own packet is counted.
+    let got = run_rules(
+        &format,
+        "value == 1 : fwd(2)\nvalue == 2 : add(); fwd(3)\n",
+        &[],
+        &[vec![2, 0, 6, 0, 1, 2]],
+        &[2, 3],
+    );
+    assert_eq!(got[0], [[1, 0, 5, 0, 1]]);
+    assert_eq!(got[1], [[1, 0, 5, 1, 2]]);
+}
+
+#[test]
+fn messages_are_explained_and_sets_of_rules_compared() {
+    let directory = Directory::new();
+    let whole = directory.write("whole.sub", "rule all: stock == \"A\" : fwd(1)\n");
+    let halves = directory
+        .write("halves.sub", "stock == \"A\" and price > 4 : fwd(1)\nstock == \"A\" and price <= 4 : fwd(1)\n");
+    let half = directory.write("half.sub", "rule dear: stock == \"A\" and price > 4 : fwd(1)\n");
+    let subscribe = |arguments: &[&str]| run(&mut triplane(&[&["subscribe"], arguments].concat()));
+
+    let explained = subscribe(&["explain", FORMAT, &half, &whole, "--message", "stock=A,price=4"]).ok().stdout;
+    for said in ["goes to port 1", "rule `all` matches", "rule `dear` does not match", "price >= 5"] {
+        assert!(explained.contains(said), "`{said}` is missing:\n{explained}");
+    }
+    let unknown = subscribe(&["explain", FORMAT, &half, "--message", "stok=A"]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("there is no field `stok`"), "{unknown:?}");
+
+    assert!(subscribe(&["diff", FORMAT, &whole, &halves]).ok().stdout.contains("the same with every message"));
+    let differ = subscribe(&["diff", FORMAT, &whole, &half]);
+    assert_eq!(differ.code, Some(1));
+    assert!(differ.stdout.contains("stock=\"A\"") && differ.stdout.contains("goes nowhere"), "{}", differ.stdout);
+
+    let (drawn, entries) = (directory.path("d.dot"), directory.path("e.json"));
+    let never =
+        directory.write("never.sub", "stock == \"A\" and price > 4 and price < 3 : fwd(1)\nprice == 7 : fwd(2)\n");
+    let done = subscribe(&["compile", FORMAT, &never, "-o", &entries, "--stats", "--dot", &drawn]).ok();
+    assert!(done.stderr.contains("never.sub:1:") && done.stderr.contains("1 leaf"), "{}", done.stderr);
+    assert!(std::fs::read_to_string(&drawn).unwrap().contains("price"));
 }

@@ -49,6 +49,7 @@ impl<'a> Reader<'a> {
             self.error("messages", annotation.span, "`lengths` is missing: the fields that count the messages' bytes");
             return None;
         }
+        self.widths(&count, &sequence, &lengths, &checksum, annotation.span);
         let before = self.before(all, stack, &lengths[lengths.len() - 1], annotation.span)?;
         Some(Messages {
             stack: stack.name.to_string(),
@@ -61,6 +62,30 @@ impl<'a> Reader<'a> {
             clear,
             checksum: checksum.into_iter().next(),
         })
+    }
+
+    /// The generated arithmetic is done in 16, 32 and 64 bits.
+    fn widths(&mut self, count: &Path, sequence: &[Path], lengths: &[Path], checksum: &[Path], span: Span) {
+        let mut check = |path: &Path, most: u32, what: &str| {
+            if path.width > most {
+                let message =
+                    format!("`{}.{}` has {} bits, and {what} at most {most}", path.header, path.field, path.width);
+                self.error("messages", span, message);
+            }
+        };
+        check(count, 16, "a count of messages has");
+        sequence.iter().for_each(|path| check(path, 64, "a message's number has"));
+        lengths.iter().for_each(|path| check(path, 32, "a length has"));
+        for checksum in checksum {
+            let covered = lengths.iter().filter(|length| length.header == checksum.header);
+            if let Some(odd) = covered.chain([checksum]).find(|path| path.width != 16) {
+                let message = format!(
+                    "`{}.{}` has {} bits; a checksum and what it covers has 16",
+                    odd.header, odd.field, odd.width
+                );
+                self.error("messages", span, message);
+            }
+        }
     }
 
     fn kinds(&mut self, stack: &'a FieldDecl, element: &'a Type) -> Vec<Kind> {

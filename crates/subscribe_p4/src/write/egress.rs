@@ -3,7 +3,7 @@
 use super::message::{element, kinds, shorten, size};
 use super::text::Text;
 use super::{Options, place};
-use crate::format::{Format, Messages};
+use crate::format::{Format, Messages, Path};
 
 /// A clone that ingress made (v1model's `instance_type`, as BMv2 numbers it).
 const INGRESS_CLONE: u32 = 1;
@@ -28,17 +28,14 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
                 }
             };
             let Some(messages) = &format.messages else { return own(text) };
-            text.line(format!("if (standard_metadata.instance_type == {INGRESS_CLONE}) {{"));
-            text.indented(|text| rest(text, messages, options, parts.compute.is_some()));
-            text.line("} else {");
-            text.indented(|text| {
-                if numbered.is_some() {
-                    number(text, messages);
+            let again = |text: &mut Text| rest(text, messages, options, parts.compute.is_some());
+            text.choice(format!("standard_metadata.instance_type == {INGRESS_CLONE}"), again, |text| {
+                if let Some(sequence) = numbered {
+                    number(text, messages, sequence);
                 }
                 text.block("if (meta.subscription.keep != 0)", |text| text.line("truncate(meta.subscription.keep);"));
                 own(text);
             });
-            text.line("}");
         });
     });
 }
@@ -66,10 +63,8 @@ fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bo
 }
 
 /// Numbers the messages as the port's.
-fn number(text: &mut Text, messages: &Messages) {
-    let Some(sequence) = &messages.sequence else { return };
+fn number(text: &mut Text, messages: &Messages, sequence: &Path) {
     let (at, count) = (place(sequence), place(&messages.count));
-    let all_ones = if messages.count.width >= 64 { u64::MAX } else { (1 << messages.count.width) - 1 };
     text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
         text.line("bit<64> given;");
         text.line("delivered.read(given, (bit<32>)standard_metadata.egress_port);");
@@ -78,7 +73,7 @@ fn number(text: &mut Text, messages: &Messages) {
         for cleared in &messages.clear {
             text.line(format!("{} = 0;", place(cleared)));
         }
-        text.block(format!("if ({count} != {all_ones})"), |text| {
+        text.block(format!("if ({count} != {})", messages.count.all_ones()), |text| {
             text.line(format!("delivered.write((bit<32>)standard_metadata.egress_port, given + (bit<64>){count});"));
         });
     });

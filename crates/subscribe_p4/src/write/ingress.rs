@@ -4,7 +4,7 @@ use super::message::{element, is_there, kinds, shorten, size};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
 use super::{EVERYONE, REST_SESSION, Written, do_table, place};
-use crate::format::{Bound, HeaderId, Messages};
+use crate::format::{Bound, HeaderId, Messages, Path};
 
 pub(super) fn control(text: &mut Text, written: &Written<'_>) {
     let parts = &written.format.parts;
@@ -61,12 +61,16 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
     }
 }
 
-/// Applies the tables to the fields that were taken.
-fn apply_tables(text: &mut Text, written: &Written<'_>) {
+/// Applies the tables to the fields that were taken: `target` and the last state come of it.
+fn match_tables(text: &mut Text, written: &Written<'_>) {
     text.line("meta.subscription.state = 0;");
     text.line("target = 0;");
     stages::apply(text, written);
     text.line("leaf.apply();");
+}
+
+/// Calls the program's actions that the last state asks for.
+fn act(text: &mut Text, written: &Written<'_>) {
     for action in &written.format.actions {
         text.line(format!("{}.apply();", do_table(&action.name)));
     }
@@ -106,27 +110,22 @@ fn packet_fields(text: &mut Text, written: &Written<'_>) {
 /// A packet that is matched as a whole.
 fn one(text: &mut Text, written: &Written<'_>) {
     packet_fields(text, written);
-    apply_tables(text, written);
+    match_tables(text, written);
+    act(text, written);
     send(text, "target");
 }
 
 /// A packet with messages.
 fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
-    let format = written.format;
     let count = place(&messages.count);
-    text.line(format!(
-        "if (!hdr.{}.isValid() || standard_metadata.parser_error != error.NoError) {{",
-        messages.count.header
-    ));
-    text.indented(|text| {
+    let header = &messages.count.header;
+    text.block(format!("if (!hdr.{header}.isValid() || standard_metadata.parser_error != error.NoError)"), |text| {
         text.line("mark_to_drop(standard_metadata);");
         text.line("return;");
     });
-    text.line("}");
-    let all_ones = if messages.count.width >= 64 { u64::MAX } else { (1 << messages.count.width) - 1 };
-    text.line(format!("bit<1> empty = ({count} == 0 || {count} == {all_ones} ? 1w1 : 1w0);"));
+    text.line(format!("bit<1> empty = ({count} == 0 || {count} == {} ? 1w1 : 1w0);", messages.count.all_ones()));
     if let Some(sequence) = &messages.sequence {
-        arrivals(text, &place(sequence), sequence.width, &count);
+        arrivals(text, sequence, &count);
     }
     text.block("if (empty == 1)", |text| {
         match messages.sequence {
@@ -150,24 +149,23 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
         event(text, written, messages, index, index < per_pass);
     }
     text.line("");
-    let last = place(&messages.lengths[messages.lengths.len() - 1]);
-    text.line(format!("bit<32> promised = (bit<32>){last};"));
-    text.line(format!(
-        "bit<32> before = seen + {};    // bytes up to the end of the last message in the stack",
-        messages.before
-    ));
+    leave(text, written, messages, &count);
+}
+
+/// What the packet becomes once its messages are matched.
+fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &str) {
+    text.line(format!("bit<32> promised = (bit<32>){};", place(messages.innermost_length())));
+    text.line("// Up to the end of the last message in the stack.");
+    text.line(format!("bit<32> before = seen + {};", messages.before));
+    text.line("// A message that the parser does not know, or lengths that lie.");
     text.block("if (done == 0 || promised < before)", |text| {
-        text.line(
-            "mark_to_drop(standard_metadata);    // a message that the parser does not know, or lengths that lie",
-        );
+        text.line("mark_to_drop(standard_metadata);");
         text.line("return;");
     });
-    text.line(format!("if (done < (bit<16>){count}) {{"));
-    text.indented(|text| {
+    text.block(format!("if (done < (bit<16>){count})"), |text| {
         text.line("meta.subscription.done = done;");
         text.line(format!("clone_preserving_field_list(CloneType.I2E, {REST_SESSION}, 1);"));
     });
-    text.line("}");
     send(text, "run");
     text.block("if (promised > before)", |text| {
         text.line("removed = removed + promised - before;");
@@ -175,7 +173,7 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
     });
     text.block("if (removed != 0)", |text| {
         text.line(format!("{count} = (bit<{}>)kept;", messages.count.width));
-        shorten(text, messages, format.parts.compute.is_some());
+        shorten(text, messages, written.format.parts.compute.is_some());
     });
 }
 
@@ -207,24 +205,20 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
             return;
         }
         text.block("if (full == 0)", |text| {
-            apply_tables(text, written);
+            match_tables(text, written);
             text.block("if (target != 0 && run != 0 && target != run)", |text| text.line("full = 1;"));
         });
-        text.line("if (full == 1) {");
-        text.indented(|text| take_out(text, messages, index));
-        text.line("} else {");
-        text.indented(|text| {
+        let stays = |text: &mut Text| {
+            text.line("run = target;");
+            text.line("kept = kept + 1;");
+        };
+        let deal = |text: &mut Text| {
+            // Only now: a message that goes round comes here once more.
+            act(text, written);
             text.line("done = done + 1;");
-            text.line("if (target == 0) {");
-            text.indented(|text| take_out(text, messages, index));
-            text.line("} else {");
-            text.indented(|text| {
-                text.line("run = target;");
-                text.line("kept = kept + 1;");
-            });
-            text.line("}");
-        });
-        text.line("}");
+            text.choice("target == 0", |text| take_out(text, messages, index), stays);
+        };
+        text.choice("full == 1", |text| take_out(text, messages, index), deal);
     });
 }
 
@@ -236,16 +230,13 @@ fn take_out(text: &mut Text, messages: &Messages, index: u32) {
 }
 
 /// Counts the messages that never came, by the gaps in their numbers.
-fn arrivals(text: &mut Text, sequence: &str, width: u32, count: &str) {
+fn arrivals(text: &mut Text, sequence: &Path, count: &str) {
     text.line("bit<64> due;");
     text.line("bit<64> lost;");
     text.line("due_message.read(due, 0);");
     text.line("lost_messages.read(lost, 0);");
     text.block("if (standard_metadata.instance_type == 0)", |text| {
-        text.line(format!(
-            "bit<64> first = {};",
-            if width == 64 { sequence.to_owned() } else { format!("(bit<64>){sequence}") }
-        ));
+        text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
         text.block("if (due != 0 && first > due)", |text| {
             text.line("lost = lost + (first - due);");
             text.line("lost_messages.write(0, lost);");

@@ -90,10 +90,14 @@ pub(super) fn shorten(text: &mut Text, messages: &Messages, has_compute: bool) {
 /// Changes a word and the checksum over it (RFC 1624, equation 3).
 fn replace_checksummed(text: &mut Text, length: &Path, checksum: &Path) {
     let (length, checksum) = (place(length), place(checksum));
-    text.line(format!("bit<32> sum = (bit<32>)(~{checksum}) + (bit<32>)(~{length});"));
-    text.line(format!("{length} = {length} - (bit<16>)removed;"));
-    text.line(format!("sum = sum + (bit<32>){length};"));
-    text.line("sum = (sum & 0xffff) + (sum >> 16);");
-    text.line("sum = (sum & 0xffff) + (sum >> 16);");
-    text.line(format!("{checksum} = ~(bit<16>)sum;"));
+    text.line("{");
+    text.indented(|text| {
+        text.line(format!("bit<32> sum = (bit<32>)(~{checksum}) + (bit<32>)(~{length});"));
+        text.line(format!("{length} = {length} - (bit<16>)removed;"));
+        text.line(format!("sum = sum + (bit<32>){length};"));
+        text.line("sum = (sum & 0xffff) + (sum >> 16);");
+        text.line("sum = (sum & 0xffff) + (sum >> 16);");
+        text.line(format!("{checksum} = ~(bit<16>)sum;"));
+    });
+    text.line("}");
 }

@@ -9,6 +9,7 @@ mod text;
 use subscribe::{Layout, Stage, Target};
 
 use crate::Rules;
+use crate::entries::CONTROLLER_GROUPS;
 use crate::format::{Format, Messages, Path};
 use text::Text;
 
@@ -33,11 +34,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            target: Target { exact_beside: false, ..Target::default() },
-            messages_per_pass: None,
-            table_size: 1 << 20,
-        }
+        let target = Target { exact_beside: false, max_group: CONTROLLER_GROUPS.start - 1, ..Target::default() };
+        Options { target, messages_per_pass: None, table_size: 1 << 20 }
     }
 }
 

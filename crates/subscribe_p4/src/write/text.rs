@@ -25,6 +25,20 @@ impl Text {
         self.line("}");
     }
 
+    /// `if (condition) {`, what `then` writes, `} else {`, what `otherwise` writes, `}`.
+    pub(super) fn choice(
+        &mut self,
+        condition: impl std::fmt::Display,
+        then: impl FnOnce(&mut Text),
+        otherwise: impl FnOnce(&mut Text),
+    ) {
+        self.line(format!("if ({condition}) {{"));
+        self.indented(then);
+        self.line("} else {");
+        self.indented(otherwise);
+        self.line("}");
+    }
+
     /// What `body` writes, one step further in.
     pub(super) fn indented(&mut self, body: impl FnOnce(&mut Text)) {
         self.depth += 1;

@@ -43,7 +43,7 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     let options = options(Some(&args.shape));
     let compiled = loaded.compile(&args.rules.rules, &options, output)?;
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
-    let updates = installer.install(&compiled.tables);
+    let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
     deliver(&document::text(&updates), args.output.as_deref(), output)?;
     if let Some(path) = &args.program {
         deliver(&loaded.program(&options), Some(path), output)?;
