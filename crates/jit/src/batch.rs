@@ -54,53 +54,6 @@ impl Compiled {
         rows.resize(code.notes.words, 0);
         Batch { compiled: self, code, packet, rows, count: 0, done: 0, stopped: false, _buffers: PhantomData }
     }
-
-    /// Runs a fresh unit on packets one after the other, which lie `start` bytes into their buffers. `given` are slots that
-    /// have the same value for all. `end` gets the number of each packet, in order, and what came of it; of packets that
-    /// there is more to do for it gets the whole. `packet` lends its frame.
-    ///
-    /// # Panics
-    /// If there is no such unit, it is not fresh or has no results, `packet` is another program's, or `start` is beyond a buffer.
-    #[allow(clippy::too_many_arguments, reason = "a packet's way in one call")]
-    pub fn run_batch<B: AsMut<[u8]>>(
-        &self,
-        unit: usize,
-        packet: &mut Packet,
-        objects: &mut Objects,
-        now: Now,
-        buffers: &mut [B],
-        start: usize,
-        given: &[(SlotId, u64)],
-        mut end: impl FnMut(usize, Ended<'_>, Option<&mut Lent<'_>>),
-    ) {
-        let mut first = 0;
-        let mut batch = self.batch(unit, packet);
-        for (slot, value) in given {
-            batch.set_slot_to(*slot, *value);
-        }
-        for buffers in buffers.chunks_mut(BATCH) {
-            let count = buffers.len();
-            batch.done = 0;
-            for (buffer, row) in buffers.iter_mut().zip(batch.rows.chunks_exact_mut(batch.code.notes.row)) {
-                arrive(row, buffer.as_mut(), start);
-            }
-            batch.count = count;
-            batch.look_ahead(objects, now);
-            while batch.done < count {
-                let Progress { done, stopped } = batch.advance(objects, now);
-                let (size, blame) = (batch.code.notes.row, batch.packet.frame[word::BLAME] as u32);
-                let rows = batch.rows[done.start * size..done.end * size].chunks_exact(size);
-                for (number, row) in (first + done.start..).zip(rows) {
-                    end(number, Ended::new(row, blame), None);
-                }
-                if stopped {
-                    let (ended, mut whole) = batch.both(done.end);
-                    end(first + done.end, ended, Some(&mut whole));
-                }
-            }
-            first += count;
-        }
-    }
 }
 
 /// Writes where a packet lies.
@@ -156,7 +109,28 @@ impl<'a> Batch<'a> {
     pub fn run(&mut self, objects: &mut Objects, now: Now) -> Progress {
         // Whoever had the objects since may have changed tables, so what was noted may be gone.
         self.look_ahead(objects, now);
-        self.advance(objects, now)
+        let code = self.code.code;
+        if self.packet.given.is_empty() {
+            let given = self.packet.given_words();
+            self.packet.given.extend_from_slice(&self.packet.frame[given]);
+        }
+        let first = self.done;
+        // Colours belong to one packet.
+        let step = if self.packet.colours.is_empty() { BATCH } else { 1 };
+        while self.done < self.count && !self.stopped {
+            let (from, to) = (self.done, self.count.min(self.done + step));
+            // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
+            // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is borrowed
+            // exclusively meanwhile. There is one packet at least.
+            let at = self.host(objects, now, |frame, memory, _| unsafe { code(frame, memory, from * 8, to * 8) }) / 8;
+            self.stopped = at < to;
+            self.done = at + usize::from(self.stopped);
+            if !self.packet.colours.is_empty() && !self.stopped {
+                self.packet.colours.fill(Colour::Green);
+            }
+        }
+        self.packet.primed = self.stopped;
+        Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
     }
 
     /// The addresses that code takes: of the frame, and of the memory of the batch.
@@ -196,33 +170,6 @@ impl<'a> Batch<'a> {
         work(frame, memory, self.count)
     }
 
-    /// Runs packets with what is noted, which holds since nobody else had the objects.
-    fn advance(&mut self, objects: &mut Objects, now: Now) -> Progress {
-        let code = self.code.code;
-        self.leave_stopped();
-        if self.packet.given.is_empty() {
-            let given = self.packet.given_words();
-            self.packet.given.extend_from_slice(&self.packet.frame[given]);
-        }
-        let first = self.done;
-        // Colours belong to one packet.
-        let step = if self.packet.colours.is_empty() { BATCH } else { 1 };
-        while self.done < self.count && !self.stopped {
-            let (from, to) = (self.done, self.count.min(self.done + step));
-            // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
-            // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is borrowed
-            // exclusively meanwhile. There is one packet at least.
-            let at = self.host(objects, now, |frame, memory, _| unsafe { code(frame, memory, from * 8, to * 8) }) / 8;
-            self.stopped = at < to;
-            self.done = at + usize::from(self.stopped);
-            if !self.packet.colours.is_empty() && !self.stopped {
-                self.packet.colours.fill(Colour::Green);
-            }
-        }
-        self.packet.primed = self.stopped;
-        Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
-    }
-
     /// Forgets what the packet left behind that stopped the batch, if one did.
     fn leave_stopped(&mut self) {
         if std::mem::take(&mut self.stopped) {
@@ -260,26 +207,20 @@ impl<'a> Batch<'a> {
     /// If the batch did not stop.
     pub fn stopped(&mut self) -> Lent<'_> {
         assert!(self.stopped, "the batch stopped at a packet");
-        self.both(self.done - 1).1
-    }
-
-    /// What came of the packet that the batch stopped at, and all of it.
-    fn both(&mut self, number: usize) -> (Ended<'_>, Lent<'_>) {
+        let number = self.done - 1;
         let size = self.code.notes.row;
-        let blame = self.packet.frame[word::BLAME] as u32;
-        let ended = Ended::new(&self.rows[number * size..][..size], blame);
-        let start = (ended.row[row::PACKET] - ended.row[row::BUFFER]) as usize;
-        let whole = Lent {
+        let row = &self.rows[number * size..][..size];
+        let start = (row[row::PACKET] - row[row::BUFFER]) as usize;
+        Lent {
             compiled: self.compiled,
             packet: self.packet,
-            base: ended.row[row::BUFFER] as *mut u8,
-            len: start + ended.length(),
+            base: row[row::BUFFER] as *mut u8,
+            len: start + row[row::LENGTH] as usize,
             start,
             primed: true,
             stays: true,
             _buffer: PhantomData,
-        };
-        (ended, whole)
+        }
     }
 }
 

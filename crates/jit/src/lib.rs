@@ -22,8 +22,7 @@
 //! them. They are scouted before the first one runs: a third function notes which keys they will look up, tables are
 //! asked for all of these at once, and packets whose key is the noted one find their record without a call. Of a packet
 //! that comes to its end nothing is kept but where it lies and the unit's results; one for which there is more to do stops
-//! the loop, with all of its state in the frame. Nothing but time tells the difference. [`Compiled::run_batch`] is for
-//! those who have nothing else to do meanwhile.
+//! the loop, with all of its state in the frame. Nothing but time tells the difference.
 //!
 //! # What can go wrong
 //!
@@ -31,7 +30,7 @@
 //! are checked against their length wherever they are read, indices against their arrays, and loops are bounded by the
 //! interpreter's fuel.
 //!
-//! The crate knows no architecture. It is one of two with `unsafe`: the generated code and what it calls.
+//! The crate knows no architecture. It is one of three with `unsafe`: the generated code and what it calls.
 
 mod batch;
 mod calls;
@@ -78,8 +77,6 @@ pub enum Step {
     LengthTo(SlotId),
     /// Notes how many bytes the valid headers have, for [`Packet::measured_bytes`].
     Measure,
-    /// Ends the unit if a slot has this value.
-    StopIf(SlotId, u64),
     /// Ends the unit unless a slot has this value.
     StopUnless(SlotId, u64),
     /// Ends the unit if a slot has this value, of a packet that whoever runs the unit is done with then: in a batch

@@ -174,7 +174,7 @@ impl Notes {
                 Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Copy(slot, _) | Step::Set(slot, _) => {
                     written.slots.insert(*slot);
                 }
-                Step::Measure | Step::StopIf(..) | Step::StopUnless(..) | Step::DropIf(..) | Step::StopIfAsked => {}
+                Step::Measure | Step::StopUnless(..) | Step::DropIf(..) | Step::StopIfAsked => {}
             }
         }
         program.tables[id].keys.iter().all(|key| written.leaves(&key.expr))

@@ -198,13 +198,7 @@ mod tests {
 
     fn messages(spec: Spec, datagrams: usize) -> Vec<Vec<Message>> {
         let mut feed = Feed::new(spec);
-        (0..datagrams)
-            .map(|_| {
-                let payload = feed.datagram(5);
-                let packet = moldudp64::Packet::new_checked(&payload).unwrap();
-                packet.messages().map(|bytes| Message::parse(bytes).unwrap()).collect()
-            })
-            .collect()
+        (0..datagrams).map(|_| crate::messages(&feed.datagram(5)).unwrap()).collect()
     }
 
     #[test]

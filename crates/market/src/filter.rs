@@ -114,22 +114,6 @@ impl View {
         let at = fields.fields.iter().position(|known| *known == field)?;
         (at == KIND || self.valid[ORDER]).then(|| self.values[at])
     }
-
-    fn holds(&self, fields: &Fields, condition: &Condition) -> bool {
-        match condition {
-            Condition::Always => true,
-            Condition::Never => false,
-            Condition::Valid { header, .. } => self.is_valid(fields, *header),
-            Condition::Test(test) => match test.subject {
-                Subject::Field(field) => self.value(fields, field).is_some_and(|value| test.values.contains(value)),
-                // The format has none of these, so no text speaks of them.
-                Subject::Counter(_) | Subject::Aggregate(_) => false,
-            },
-            Condition::Not(inner) => !self.holds(fields, inner),
-            Condition::All(list) => list.iter().all(|part| self.holds(fields, part)),
-            Condition::Any(list) => list.iter().any(|part| self.holds(fields, part)),
-        }
-    }
 }
 
 impl Filter {
@@ -138,9 +122,12 @@ impl Filter {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Filter, NoFilter> {
-        // A rule needs something to do. On a line of its own it is in no message about the condition.
-        let (filter, _) = Self::rules("filter", &format!("{text}\n: drop"))?.swap_remove(0);
-        Ok(filter)
+        let fields = Arc::new(Fields::new());
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        match subscribe::condition(&mut map, "filter", text, &fields.format, &mut diagnostics) {
+            Some(condition) => Ok(Filter { fields, condition }),
+            None => Err(NoFilter { diagnostics, map }),
+        }
     }
 
     /// Reads rules: the condition of each, and its ports. `name` is what messages call the text.
@@ -156,7 +143,7 @@ impl Filter {
             diagnostics.push(source::Diagnostic::error("filter", rule.span, text));
         }
         if rules.is_empty() && !diagnostics.has_errors() {
-            let text = "a condition is missing; such as: stock == \"GOOGL\"";
+            let text = "there is no rule; such as: stock == \"GOOGL\" : fwd(2)";
             diagnostics.push(source::Diagnostic::error("filter", source::Span::default(), text));
         }
         if diagnostics.has_errors() {
@@ -177,7 +164,13 @@ impl Filter {
 
     /// Whether the subscriber wants a message.
     pub fn wants(&self, message: &Message) -> bool {
-        View::new(message).holds(&self.fields, &self.condition)
+        let view = View::new(message);
+        let value = |subject| match subject {
+            Subject::Field(field) => view.value(&self.fields, field),
+            // The format has none of these, so no text speaks of them.
+            Subject::Counter(_) | Subject::Aggregate(_) => None,
+        };
+        self.condition.holds(&|header| view.is_valid(&self.fields, header), &value)
     }
 }
 
@@ -185,16 +178,10 @@ impl Filter {
 mod tests {
     use super::*;
     use crate::{Feed, Mix, Spec, Workload};
-    use wire::moldudp64;
 
     fn messages() -> Vec<Message> {
         let mut feed = Feed::new(Spec { mix: Mix::BOOK, share: 0.3, ..Workload::Synthetic.spec(4) });
-        let datagrams: Vec<Vec<u8>> = (0..1_000).map(|at| feed.datagram(at)).collect();
-        let of_one = |payload: &Vec<u8>| -> Vec<Message> {
-            let packet = moldudp64::Packet::new_checked(payload).unwrap();
-            packet.messages().map(|bytes| Message::parse(bytes).unwrap()).collect()
-        };
-        datagrams.iter().flat_map(of_one).collect()
+        (0..1_000).flat_map(|at| crate::messages(&feed.datagram(at)).unwrap()).collect()
     }
 
     /// What the same condition says of a message, said in Rust.
@@ -230,7 +217,13 @@ mod tests {
 
     #[test]
     fn mistakes_are_told() {
-        for (text, said) in [("stok == \"GOOGL\"", "`stok`"), ("", "filter"), ("avg(price) > 3", "filter")] {
+        for (text, said) in [
+            ("stok == \"GOOGL\"", "`stok`"),
+            ("", "filter:1:1"),
+            ("price >", "filter:1:8"),
+            ("price > 3 : fwd(1)\nstock == \"A\"", "the condition ends before this"),
+            ("avg(price) > 3", "values over several messages"),
+        ] {
             let wrong = Filter::parse(text).err().unwrap_or_else(|| panic!("`{text}` is taken"));
             assert!(wrong.to_string().contains(said), "{wrong}");
         }

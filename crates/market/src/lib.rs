@@ -26,7 +26,7 @@ mod subscriber;
 pub use feed::Feed;
 pub use filter::{Filter, NoFilter};
 pub use pace::{Pace, Rate};
-pub use receiver::{Arrival, Receiver, Totals};
+pub use receiver::{Arrival, Receiver, Totals, messages};
 pub use spec::{Counts, Mix, Spec, Workload};
 pub use subscriber::Subscriber;
 

@@ -5,6 +5,14 @@ use wire::{Malformed, moldudp64};
 
 use crate::DAY_NS;
 
+/// The messages of a datagram's payload, in order.
+///
+/// # Errors
+/// If the datagram or one of its messages is malformed.
+pub fn messages(payload: &[u8]) -> Result<Vec<Message>, Malformed> {
+    moldudp64::Packet::new_checked(payload)?.messages().map(Message::parse).collect()
+}
+
 /// What has come so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -53,7 +61,7 @@ impl Receiver {
     pub fn receive(&mut self, payload: &[u8], now_ns: u64) -> Result<Vec<Arrival>, Malformed> {
         let packet = moldudp64::Packet::new_checked(payload)?;
         let header = moldudp64::Repr::parse(&packet);
-        let messages = packet.messages().map(Message::parse).collect::<Result<Vec<_>, _>>()?;
+        let messages = messages(payload)?;
         if self.session != Some(header.session) {
             self.session = Some(header.session);
             self.expected = if self.from_start { 1 } else { header.sequence };

@@ -7,6 +7,8 @@ use bdd::{Full, Ref, Store};
 use crate::evaluate::Message;
 use crate::format::{Format, max_of};
 use crate::layout::{Key, Layout};
+use crate::lower::Lowering;
+use crate::rule::Condition;
 use crate::tables::{CodeEntry, Delivery, Entry, EntryKey, State, Tables};
 
 /// How two tables differ: a message, and what each does with it.
@@ -37,7 +39,8 @@ impl Deliveries {
 }
 
 /// Whether two sets of tables do the same with every message, states and numbers of groups aside; if not, a message that
-/// shows it. Both are for the same format and the same order of columns.
+/// shows it. Both are for the same format and the same order of columns. Only messages count for which `possible` holds:
+/// which headers can be valid together the format does not say.
 ///
 /// This is exact: tables are read back into diagrams, and equal functions have equal diagrams.
 ///
@@ -48,14 +51,18 @@ pub fn difference(
     second: &Tables,
     format: &Format,
     layout: &Layout,
+    possible: &Condition,
     limits: crate::Limits,
 ) -> Result<Option<Difference>, String> {
     let mut store = Store::new();
-    store.limit(bdd::Limits { nodes: limits.nodes, bytes: limits.bytes, steps: limits.steps });
+    store.limit(limits.into());
     let mut deliveries = Deliveries::default();
     let full = |_: Full| "the tables are larger than the limits allow to compare".to_owned();
     let one = read_back(first, format, layout, &mut store, &mut deliveries).map_err(full)?;
     let other = read_back(second, format, layout, &mut store, &mut deliveries).map_err(full)?;
+    let mut lowering = Lowering { store: &mut store, format, layout, aggregates: &[], slots: &[] };
+    let [one, other] = [one, other].map(|function| lowering.rule(possible, function).map_err(full));
+    let (one, other) = (one?, other?);
     let Some(path) = store.difference(one, other) else { return Ok(None) };
     let mut message = Message::empty(format);
     for (level, value) in path {

@@ -7,7 +7,6 @@ use bdd::Ref;
 use crate::format::{Kind, max_of};
 use crate::layout::Key;
 use crate::subscriptions::Subscriptions;
-use crate::tables::Delivery;
 use crate::value::show as show_value;
 
 impl Subscriptions {
@@ -36,7 +35,7 @@ impl Subscriptions {
         }
         for function in of_level(None) {
             let delivery = self.delivery_of(*function);
-            let _ = writeln!(out, "  {function:?}_0 [shape=box, label={:?}];", self.shown(&delivery));
+            let _ = writeln!(out, "  {function:?}_0 [shape=box, label={:?}];", delivery.shown(&self.format));
         }
         Some(out + &edges + "}\n")
     }
@@ -83,30 +82,6 @@ impl Subscriptions {
             let next =
                 if at + 1 < tests.len() { format!("{function:?}_{}", at + 1) } else { format!("{otherwise:?}_0") };
             let _ = writeln!(edges, "  {function:?}_{at} -> {next} [style=dashed];");
-        }
-    }
-
-    /// A delivery in a few words: `fwd(1, 2); to_controller`.
-    pub fn shown(&self, delivery: &Delivery) -> String {
-        use crate::rule::Action;
-        let mut parts = Vec::new();
-        if !delivery.ports.is_empty() {
-            parts.push(Action::Forward(delivery.ports.clone()).shown(&self.format).to_string());
-        }
-        if delivery.to_controller {
-            parts.push("to_controller".to_owned());
-        }
-        for (id, values) in &delivery.calls {
-            parts.push(Action::Call(*id, values.clone()).shown(&self.format).to_string());
-        }
-        for update in &delivery.updates {
-            parts.push(Action::Update(update.clone()).shown(&self.format).to_string());
-        }
-        parts.extend(delivery.slots.iter().map(|slot| format!("counts for slot {slot}")));
-        match (parts.is_empty(), delivery.drop) {
-            (true, true) => "drop".to_owned(),
-            (true, false) => "no rule".to_owned(),
-            _ => parts.join("; "),
         }
     }
 }

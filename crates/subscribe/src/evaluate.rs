@@ -2,7 +2,7 @@
 
 use crate::format::{FieldId, Format, HeaderId, Subject};
 use crate::layout::Key;
-use crate::rule::{Aggregate, Condition, Rule, Test};
+use crate::rule::{Aggregate, Condition, Rule};
 
 /// A message, with the state that its tests see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,19 +91,24 @@ impl View<'_> {
         }
     }
 
-    pub fn passes(&self, test: &Test) -> bool {
-        self.value(test.subject).is_some_and(|value| test.values.contains(value))
-    }
-
     pub fn holds(&self, condition: &Condition) -> bool {
-        match condition {
+        condition.holds(&|header| self.message.is_valid(header), &|subject| self.value(subject))
+    }
+}
+
+impl Condition {
+    /// Whether the condition holds, for whatever knows which headers are valid and what stands in fields, counters and
+    /// aggregates.
+    pub fn holds(&self, valid: &impl Fn(HeaderId) -> bool, value: &impl Fn(Subject) -> Option<u128>) -> bool {
+        match self {
             Condition::Always => true,
             Condition::Never => false,
-            Condition::Valid { header, .. } => self.message.is_valid(*header),
-            Condition::Test(test) => self.passes(test),
-            Condition::Not(inner) => !self.holds(inner),
-            Condition::All(list) => list.iter().all(|part| self.holds(part)),
-            Condition::Any(list) => list.iter().any(|part| self.holds(part)),
+            Condition::Valid { header, .. } => valid(*header),
+            // A subject without a value passes no test.
+            Condition::Test(test) => value(test.subject).is_some_and(|value| test.values.contains(value)),
+            Condition::Not(inner) => !inner.holds(valid, value),
+            Condition::All(list) => list.iter().all(|part| part.holds(valid, value)),
+            Condition::Any(list) => list.iter().any(|part| part.holds(valid, value)),
         }
     }
 }

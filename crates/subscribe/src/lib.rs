@@ -75,7 +75,7 @@ pub use format::{
 };
 pub use layout::{Key, Layout, OrderError};
 pub use memory::Memory;
-pub use parse::{Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, parse};
+pub use parse::{Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, condition, constant, parse};
 pub use ranges::Ranges;
 pub use refusal::{Refusal, TooMuch};
 pub use report::Useless;

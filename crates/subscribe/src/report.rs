@@ -94,7 +94,7 @@ impl Subscriptions {
     /// [`Full`], if the limits do not allow the comparisons.
     pub fn covered(&mut self, steps: usize) -> Result<Vec<Useless>, Full> {
         let limits = self.options.limits;
-        self.store.limit(bdd::Limits { nodes: limits.nodes, bytes: limits.bytes, steps: limits.steps });
+        self.store.limit(limits.into());
         type Group = (Option<(Subject, u128)>, Vec<u32>);
         let mut groups: HashMap<Group, Vec<RuleId>> = HashMap::new();
         for (id, held) in self.held().filter(|(_, held)| held.rule.aggregates.is_empty()) {

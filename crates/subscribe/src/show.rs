@@ -5,6 +5,7 @@ use std::fmt;
 use crate::format::{Format, Kind, Match, Subject, Window, max_of};
 use crate::parse::MAX_PARTS;
 use crate::rule::{Action, Aggregate, Condition, Operand, Rule, Test, UpdateFunction};
+use crate::tables::Delivery;
 use crate::value::show as show_value;
 
 /// Something of a rule, to be shown with the names of a format.
@@ -30,6 +31,28 @@ impl Action {
     /// The action as text.
     pub fn shown<'a>(&'a self, format: &'a Format) -> Shown<'a, Action> {
         Shown { what: self, aggregates: &[], format }
+    }
+}
+
+impl Delivery {
+    /// The delivery in a few words: `fwd(1, 2); to_controller`.
+    pub fn shown(&self, format: &Format) -> String {
+        let mut actions = Vec::new();
+        if !self.ports.is_empty() {
+            actions.push(Action::Forward(self.ports.clone()));
+        }
+        if self.to_controller {
+            actions.push(Action::ToController);
+        }
+        actions.extend(self.calls.iter().map(|(id, values)| Action::Call(*id, values.clone())));
+        actions.extend(self.updates.iter().map(|update| Action::Update(update.clone())));
+        let mut parts: Vec<String> = actions.iter().map(|action| action.shown(format).to_string()).collect();
+        parts.extend(self.slots.iter().map(|slot| format!("counts for slot {slot}")));
+        match (parts.is_empty(), self.drop) {
+            (true, true) => "drop".to_owned(),
+            (true, false) => "no rule".to_owned(),
+            _ => parts.join("; "),
+        }
     }
 }
 

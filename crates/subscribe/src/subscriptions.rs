@@ -36,6 +36,12 @@ impl Default for Limits {
     }
 }
 
+impl From<Limits> for bdd::Limits {
+    fn from(Limits { nodes, bytes, steps }: Limits) -> bdd::Limits {
+        bdd::Limits { nodes, bytes, steps }
+    }
+}
+
 /// What the compiler is told besides the format and the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -163,7 +169,7 @@ impl Subscriptions {
             }
         }
         let limits = self.options.limits;
-        let limits = bdd::Limits { nodes: limits.nodes, bytes: limits.bytes, steps: limits.steps };
+        let limits: bdd::Limits = limits.into();
         let outcome = match refused {
             Some(refusal) => Err(refusal),
             None => self.turn(limits),

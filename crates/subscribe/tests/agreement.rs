@@ -4,7 +4,7 @@
 mod support;
 
 use dice::Dice;
-use subscribe::{Change, Layout, Limits, Refusal, RuleId, Subscriptions, Tables, difference};
+use subscribe::{Change, Condition, Layout, Limits, Refusal, RuleId, Subscriptions, Tables, difference};
 
 #[test]
 fn tables_and_diagram_say_what_the_rules_say() {
@@ -96,7 +96,7 @@ fn changes_step_by_step_are_what_is_made_at_once() {
                 assert_eq!(size(&tables), size(&other), "seed {seed} step {step}");
             }
             if seed % 2 == 0 {
-                let found = difference(&tables, &other, &format, all.layout(), Limits::default());
+                let found = difference(&tables, &other, &format, all.layout(), &Condition::Always, Limits::default());
                 assert_eq!(found, Ok(None), "seed {seed} step {step}");
             }
             for _ in 0..40 {

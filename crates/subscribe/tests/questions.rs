@@ -4,7 +4,9 @@ mod support;
 
 use dice::Dice;
 use source::SourceMap;
-use subscribe::{Layout, Limits, Message, Options, Refusal, Subscriptions, Tables, Useless, difference, workload};
+use subscribe::{
+    Condition, Layout, Limits, Message, Options, Refusal, Subscriptions, Tables, Useless, difference, workload,
+};
 
 fn with(text: &str, options: Options) -> Subscriptions {
     let format = support::format();
@@ -36,7 +38,7 @@ fn explanations_name_the_test_that_decided() {
     );
     let message = of(&all, &[("shares", 3), ("add_order.price", 7)]);
     let explained = all.explain(&message, 10);
-    assert_eq!(all.shown(&explained.delivery), "fwd(1); to_controller");
+    assert_eq!(explained.delivery.shown(all.format()), "fwd(1); to_controller");
     let said = |verdict: &subscribe::Verdict| {
         let name = all.rule(verdict.rule).and_then(|rule| rule.name.clone()).unwrap_or_default();
         let because: Vec<String> =
@@ -119,7 +121,8 @@ fn tables_are_compared_as_functions() {
             })
             .collect();
         for other in &tables {
-            let same = difference(&tables[0], other, &format, &layout, Limits::default()).expect("small");
+            let same =
+                difference(&tables[0], other, &format, &layout, &Condition::Always, Limits::default()).expect("small");
             assert_eq!(same, None, "{}", text.join("\n"));
         }
         // One entry less, or one that leads elsewhere, is noticed; the message proves it.
@@ -133,7 +136,8 @@ fn tables_are_compared_as_functions() {
         } else {
             broken.entries[at].next = broken.entries[0].next;
         }
-        let found = difference(&tables[0], &broken, &format, &layout, Limits::default()).expect("small");
+        let found =
+            difference(&tables[0], &broken, &format, &layout, &Condition::Always, Limits::default()).expect("small");
         if let Some(found) = found {
             let run = |tables: &Tables| {
                 let mut delivery = tables.run(&format, &layout, &found.message);

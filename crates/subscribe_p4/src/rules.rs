@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use subscribe::{ActionDeclaration, FormatError, HeaderId as RuleHeader, Kind, Padding, Parameter};
+use source::Span;
+use subscribe::{ActionDeclaration, Condition, FormatError, HeaderId as RuleHeader, Kind, Padding, Parameter};
 
 use crate::format::{Format, HeaderId, Match, Notation};
 
@@ -13,6 +14,31 @@ pub struct Rules {
     pub format: subscribe::Format,
     /// For each header of `format`: it is valid if one of these is.
     pub headers: Vec<Vec<HeaderId>>,
+}
+
+impl Rules {
+    /// What holds of every message that a switch can see: a header that stands for several is there if one of them is, and
+    /// a message is of one kind.
+    pub fn possible(&self, format: &Format) -> Condition {
+        let valid = |at: usize| Condition::Valid { header: RuleHeader(at as u16), span: Span::default() };
+        let mut all = Vec::new();
+        for (at, of) in self.headers.iter().enumerate().filter(|(_, of)| of.len() > 1) {
+            let any = || Condition::Any(of.iter().map(|header| valid(header.0)).collect());
+            all.push(Condition::Any(vec![valid(at), Condition::Not(Box::new(any()))]));
+            all.push(Condition::Any(vec![Condition::Not(Box::new(valid(at))), any()]));
+        }
+        let kinds: Vec<usize> =
+            format.messages.iter().flat_map(|messages| &messages.kinds).map(|kind| kind.header.0).collect();
+        if !kinds.is_empty() {
+            all.push(Condition::Any(kinds.iter().map(|kind| valid(*kind)).collect()));
+        }
+        for (at, kind) in kinds.iter().enumerate() {
+            for other in &kinds[at + 1..] {
+                all.push(Condition::Not(Box::new(Condition::All(vec![valid(*kind), valid(*other)]))));
+            }
+        }
+        if all.is_empty() { Condition::Always } else { Condition::All(all) }
+    }
 }
 
 /// The format as rules see it. A field that lies in several headers has a value if one of them is valid: these are a header

@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use market::{Feed, Filter, Mix, Spec, Workload};
 use serde_json::Value;
 use support::{Directory, root, run, triplane};
-use wire::itch::Message;
-use wire::moldudp64;
 
 const FORMAT: &str = "examples/market-data/feed.p4";
 const RULES: &str = "examples/market-data/rules.sub";
@@ -25,9 +23,7 @@ fn asked(spec: Spec, datagrams: usize) -> BTreeMap<u32, u64> {
     let mut feed = Feed::new(spec);
     let mut asked = BTreeMap::new();
     for _ in 0..datagrams {
-        let payload = feed.datagram(0);
-        for bytes in moldudp64::Packet::new_checked(&payload).unwrap().messages() {
-            let message = Message::parse(bytes).unwrap();
+        for message in market::messages(&feed.datagram(0)).unwrap() {
             let mut ports: Vec<u32> = rules
                 .iter()
                 .filter(|(filter, _)| filter.wants(&message))

@@ -6,7 +6,6 @@ use market::{Feed, Filter, Mix, Spec, Workload};
 use support::network::Network;
 use support::{Running, root, run, triplane, unique};
 use wire::itch::Message;
-use wire::moldudp64;
 
 const RULES: &str = "examples/market-data/rules.sub";
 const DATAGRAMS: usize = 1_500;
@@ -48,12 +47,8 @@ fn every_subscriber_of_the_lab_gets_what_it_asked_for_without_gaps() {
     run(&mut on("exchange", &[&publish[..], &["--mix", "book", "--share", "0.2", "--seed", "5"]].concat())).ok();
 
     let mut feed = Feed::new(Spec { mix: Mix::BOOK, share: 0.2, ..Workload::Synthetic.spec(5) });
-    let payloads: Vec<Vec<u8>> = (0..DATAGRAMS).map(|_| feed.datagram(0)).collect();
-    let messages = |payload: &Vec<u8>| -> Vec<Message> {
-        let packet = moldudp64::Packet::new_checked(payload).expect("the feed's own");
-        packet.messages().map(|bytes| Message::parse(bytes).expect("the feed's own")).collect()
-    };
-    let all: Vec<Message> = payloads.iter().flat_map(messages).collect();
+    let of_one = |_| market::messages(&feed.datagram(0)).expect("the feed's own");
+    let all: Vec<Message> = (0..DATAGRAMS).flat_map(of_one).collect();
     for (((host, _), receiver), (filter, _)) in hosts.iter().zip(receivers).zip(&rules) {
         let got = receiver.wait().ok().json();
         let asked = all.iter().filter(|message| filter.wants(message)).count();

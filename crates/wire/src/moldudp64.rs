@@ -5,13 +5,12 @@
 //! ```
 //!
 //! The sequence number is that of the first message; the others count on from it. A receiver that sees a number beyond the
-//! one it expects has missed messages, and asks for them with a [`Request`], which has the same 20 bytes. A datagram
-//! without messages tells the next number ([`HEARTBEAT`]); one with [`END_OF_SESSION`] for a count says that no more come.
+//! one it expects has missed messages. A datagram without messages tells the next number ([`HEARTBEAT`]); one with [`END_OF_SESSION`] for a count says that no more come.
 
 use crate::Malformed;
 use crate::field::{array, get16, put16, require};
 
-/// Bytes of the header, and of a request.
+/// Bytes of the header.
 pub const HEADER_LEN: usize = 20;
 /// Bytes before each message.
 pub const LENGTH_LEN: usize = 2;
@@ -122,36 +121,6 @@ pub fn datagram<M: AsRef<[u8]>>(session: [u8; 10], sequence: u64, messages: &[M]
     bytes
 }
 
-/// What a receiver asks a server of old messages for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The session.
-    pub session: [u8; 10],
-    /// The number of the first message that is missing.
-    pub sequence: u64,
-    /// How many.
-    pub count: u16,
-}
-
-impl Request {
-    /// Reads a request.
-    ///
-    /// # Errors
-    /// If there are too few bytes.
-    pub fn parse(bytes: &[u8]) -> Result<Request, Malformed> {
-        require("MoldUDP64 request", bytes, HEADER_LEN)?;
-        let sequence = u64::from_be_bytes(array(bytes, 10));
-        Ok(Request { session: array(bytes, 0), sequence, count: get16(bytes, 18) })
-    }
-
-    /// The request as bytes: those of a header with the same fields.
-    pub fn emit(&self) -> [u8; HEADER_LEN] {
-        let mut bytes = [0; HEADER_LEN];
-        Repr { session: self.session, sequence: self.sequence, count: self.count }.emit(&mut bytes);
-        bytes
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,12 +154,5 @@ mod tests {
             let packet = Packet::new_checked(bytes).unwrap();
             assert_eq!((packet.messages().count(), packet.count(), packet.sequence()), (0, count, 9));
         }
-    }
-
-    #[test]
-    fn requests_round_trip() {
-        let request = Request { session: SESSION, sequence: 1 << 40, count: 12 };
-        assert_eq!(Request::parse(&request.emit()), Ok(request));
-        assert!(Request::parse(&request.emit()[..19]).is_err());
     }
 }

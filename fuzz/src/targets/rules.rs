@@ -3,8 +3,8 @@
 
 use source::{Diagnostics, SourceMap};
 use subscribe::{
-    ActionDeclaration, Counter, Difference, Field, Format, Kind, Layout, Limits, Match, Message, NoIncludes, Options,
-    Padding, Parameter, Rule, Subscriptions, Target as Tables, Wide, Window,
+    ActionDeclaration, Condition, Counter, Difference, Field, Format, Kind, Layout, Limits, Match, Message, NoIncludes,
+    Options, Padding, Parameter, Rule, Subscriptions, Target as Tables, Wide, Window,
 };
 
 use super::{Reached, Target};
@@ -104,7 +104,7 @@ impl Rules {
                 return;
             }
         }
-        let same = subscribe::difference(&tables, &other.tables(), &self.format, &layout, limits);
+        let same = subscribe::difference(&tables, &other.tables(), &self.format, &layout, &Condition::Always, limits);
         let none: Option<Difference> = None;
         assert!(same.is_err() || same == Ok(none), "ranges and prefixes differ: {same:?}");
     }

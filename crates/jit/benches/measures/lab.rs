@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use engine::{Interpreter, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, Program, TableId};
-use jit::{Compiled, Outcome, Plan, Speed, Step, Unit};
+use jit::{Compiled, Outcome, Plan, Progress, Speed, Step, Unit};
 use source::{Diagnostics, SourceMap};
 
 /// Packets of a batch.
@@ -292,23 +292,34 @@ struct Runner<'a> {
     compiled: &'a Compiled,
     packet: jit::Packet,
     room: usize,
-    given: [(ir::SlotId, u64); 1],
+    ingress_port: (ir::SlotId, u64),
 }
 
 impl<'a> Runner<'a> {
     fn new(compiled: &'a Compiled, room: usize, ingress_port: u64) -> Self {
         let slot = compiled.program().slot_named("standard_metadata.ingress_port").expect("a v1model program");
-        Runner { compiled, packet: compiled.packet(Vec::new()), room, given: [(slot, ingress_port)] }
+        Runner { compiled, packet: compiled.packet(Vec::new()), room, ingress_port: (slot, ingress_port) }
     }
 
     fn run(&mut self, objects: &mut Objects, batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]) {
         let now = Now { ns: 0 };
-        let end = |number: usize, ended: jit::Ended<'_>, _: Option<&mut jit::Lent<'_>>| {
-            sent[number] = match (ended.outcome(), ended.output_start()) {
-                (Outcome::Done(_), Some(start)) => (start, ended.result(0) as u16),
-                _ => (0, NOWHERE),
-            };
-        };
-        self.compiled.run_batch(0, &mut self.packet, objects, now, batch, self.room, &self.given, end);
+        let mut packets = self.compiled.batch(0, &mut self.packet);
+        packets.set_slot_to(self.ingress_port.0, self.ingress_port.1);
+        let count = batch.len();
+        for buffer in batch {
+            packets.push(buffer, self.room);
+        }
+        let mut next = 0;
+        while next < count {
+            let Progress { done, stopped } = packets.run(objects, now);
+            next = done.end + usize::from(stopped);
+            for (number, sent) in sent.iter_mut().enumerate().take(next).skip(done.start) {
+                let ended = packets.ended(number);
+                *sent = match (ended.outcome(), ended.output_start()) {
+                    (Outcome::Done(_), Some(start)) => (start, ended.result(0) as u16),
+                    _ => (0, NOWHERE),
+                };
+            }
+        }
     }
 }

@@ -217,14 +217,14 @@ impl<'a, 'f> Emit<'a, 'f> {
                 self.set_slot(*slot, &length);
             }
             Step::Measure => self.measure(),
-            Step::StopIf(slot, number) | Step::DropIf(slot, number) => {
+            Step::DropIf(slot, number) => {
                 self.probe_body(None);
                 let slot = self.slot(*slot);
                 let number = value::Num::number(*number, slot.width);
                 let equal = self.equal(&slot, &number);
-                match (self.lane, step) {
-                    (Some(lane), Step::DropIf(..)) => self.drop_if(lane, equal),
-                    _ => self.stop_if(equal),
+                match self.lane {
+                    Some(lane) => self.drop_if(lane, equal),
+                    None => self.stop_if(equal),
                 }
             }
             Step::StopUnless(slot, number) => {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use ir::{BodyId, BodyKind, HeaderId, Kept, Op, Program, SlotId};
 
 use super::Emit;
@@ -174,7 +175,7 @@ impl Mentioned {
                     slots.insert(*from);
                 }
                 Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Set(slot, _) => _ = written.insert(*slot),
-                Step::StopIf(slot, _) | Step::StopUnless(slot, _) | Step::DropIf(slot, _) => _ = slots.insert(*slot),
+                Step::StopUnless(slot, _) | Step::DropIf(slot, _) => _ = slots.insert(*slot),
                 Step::Measure | Step::StopIfAsked => {}
             }
         }
@@ -334,14 +335,8 @@ impl Emit<'_, '_> {
                 self.zero_bytes(home, bytes);
                 continue;
             }
-            let (clear, on) = (self.b.create_block(), self.b.create_block());
             let place = self.place_to_read(Which::One(*header));
-            let at_home = self.w_cmp_equal(place, home);
-            self.b.ins().brif(at_home, clear, &[], on, &[]);
-            self.b.switch_to_block(clear);
-            self.zero_bytes(home, bytes);
-            self.b.ins().jump(on, &[]);
-            self.b.switch_to_block(on);
+            self.zero_home_if_there(place, home, bytes);
         }
     }
 
@@ -355,22 +350,19 @@ impl Emit<'_, '_> {
                 continue;
             }
             let place = self.frame_load(self.layout.header(*header).place);
-            let (clear, on) = (self.b.create_block(), self.b.create_block());
-            let at_home = self.w_cmp_equal(place, home);
-            self.b.ins().brif(at_home, clear, &[], on, &[]);
-            self.b.switch_to_block(clear);
-            self.zero_bytes(home, bytes);
-            self.b.ins().jump(on, &[]);
-            self.b.switch_to_block(on);
+            self.zero_home_if_there(place, home, bytes);
         }
     }
 
-    fn w_cmp_equal(
-        &mut self,
-        a: cranelift_codegen::ir::Value,
-        b: cranelift_codegen::ir::Value,
-    ) -> cranelift_codegen::ir::Value {
-        self.b.ins().icmp(cranelift_codegen::ir::condcodes::IntCC::Equal, a, b)
+    /// Zeros a header's home if that is where the header is.
+    fn zero_home_if_there(&mut self, place: Value, home: Value, bytes: u32) {
+        let (clear, on) = (self.b.create_block(), self.b.create_block());
+        let at_home = self.b.ins().icmp(IntCC::Equal, place, home);
+        self.b.ins().brif(at_home, clear, &[], on, &[]);
+        self.b.switch_to_block(clear);
+        self.zero_bytes(home, bytes);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
     }
 
     fn enter_header(&mut self, header: HeaderId, is_new: bool) {

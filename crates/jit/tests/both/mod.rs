@@ -338,21 +338,43 @@ pub fn run_batches(
         }
         let mut difference = None;
         let mut seen = Vec::new();
-        compiled.run_batch(0, &mut packet, &mut other, now, &mut buffers, room, &given, |number, ended, whole| {
-            let start = ended.output_start();
-            let results = (0..results.len()).map(|at| ended.result(at)).collect::<Vec<_>>();
-            let ends = (ended.outcome(), ended.parser_error(), results);
-            let (mut requests, mut replaced) = (Vec::new(), None);
-            if let Some(whole) = whole {
-                replaced = start.is_none().then(|| whole.output_copy());
-                requests = whole.take_requests();
+        let mut first = 0;
+        for buffers in buffers.chunks_mut(jit::BATCH) {
+            let (mut batch, count) = (compiled.batch(0, &mut packet), buffers.len());
+            given.iter().for_each(|(slot, value)| batch.set_slot_to(*slot, *value));
+            for buffer in buffers {
+                batch.push(buffer, room);
             }
-            seen.push((number, ends, start, replaced, requests));
-        });
+            let ends = |batch: &jit::Batch<'_>, number: usize| {
+                let ended = batch.ended(number);
+                let results = (0..results.len()).map(|at| ended.result(at)).collect::<Vec<_>>();
+                ((ended.outcome(), ended.parser_error(), results), ended.output_start())
+            };
+            let mut next = 0;
+            while next < count {
+                let jit::Progress { done, stopped } = batch.run(&mut other, now);
+                next = done.end + usize::from(stopped);
+                for number in done.clone() {
+                    let (ends, start) = ends(&batch, number);
+                    seen.push((first + number, ends, start, batch.output_copy(number), Vec::new()));
+                }
+                if stopped {
+                    let (ends, start) = ends(&batch, done.end);
+                    let mut whole = batch.stopped();
+                    let replaced = start.is_none().then(|| whole.output_copy());
+                    seen.push((first + done.end, ends, start, replaced, whole.take_requests()));
+                }
+            }
+            first += count;
+        }
         for (place, (number, (outcome, error, results), start, replaced, requests)) in seen.into_iter().enumerate() {
             let (data, (ending, dropped, expected_error, expected_results), finished, asked) = &expected[number];
             let whole = match (start, replaced) {
-                (Some(start), _) => buffers[number][start..].to_vec(),
+                (Some(start), copy) => {
+                    let there = buffers[number][start..].to_vec();
+                    assert!(copy.is_none_or(|copy| copy == there), "the copy of packet {number} is another");
+                    there
+                }
                 (None, replaced) => replaced.unwrap_or_default(),
             };
             let (same, sends) = match outcome {

@@ -30,7 +30,8 @@ use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::Format;
 use crate::lex::{At, Lexer, Token};
-use crate::rule::{Aggregate, Rule};
+use crate::rule::{Aggregate, Condition, Rule};
+use crate::value::Constant;
 
 /// How deep parentheses and `not`s may nest.
 pub const MAX_DEPTH: usize = 64;
@@ -114,6 +115,41 @@ pub fn parse(
     rules
 }
 
+/// Reads a condition that stands by itself, without actions: `stock == "A" and price > 5`. Tests of values over several
+/// messages have no place in one. `None` if there was a mistake, which is pushed to `diagnostics`.
+pub fn condition(
+    map: &mut SourceMap,
+    name: &str,
+    text: &str,
+    format: &Format,
+    diagnostics: &mut Diagnostics,
+) -> Option<Condition> {
+    let text = &text[..text.floor_char_boundary(u32::MAX as usize)];
+    let file = map.add(name, text);
+    let mut parser = Parser::new(text, file, format, diagnostics);
+    let condition = parser.condition().ok()?;
+    let refused = if parser.next.token != Token::End {
+        Diagnostic::error("rule-syntax", parser.next.span, "the condition ends before this")
+            .help("join conditions by `and` or `or`; actions have no place here")
+    } else if !parser.aggregates.is_empty() {
+        let all = Span::new(file, 0, text.len() as u32);
+        Diagnostic::error("aggregates", all, "values over several messages cannot be asked for here")
+    } else {
+        return Some(condition);
+    };
+    diagnostics.push(refused);
+    None
+}
+
+/// Reads a constant as rules write it; `None` if the text is none, or more than one.
+pub fn constant(text: &str) -> Option<Constant> {
+    let mut lexer = Lexer::new(text, FileId::default());
+    match (lexer.next().token, lexer.next().token) {
+        (Token::Constant(constant), Token::End) => Some(constant),
+        _ => None,
+    }
+}
+
 /// A mistake was reported.
 #[derive(Debug)]
 struct Reported;
@@ -163,7 +199,7 @@ impl<'a> Parser<'a> {
             if self.next.token == Token::Word("include") && matches!(self.peek_second(), Token::Constant(_)) {
                 self.take();
                 match self.take() {
-                    At { token: Token::Constant(crate::value::Constant::Text(name)), span, .. } => {
+                    At { token: Token::Constant(Constant::Text(name)), span, .. } => {
                         includes.push((name, span));
                     }
                     At { span, .. } => {

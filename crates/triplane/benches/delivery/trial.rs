@@ -8,8 +8,6 @@ use std::process::{Child, Command, Stdio};
 use market::{Feed, Filter, Workload};
 use ports::namespace::Namespace;
 use serde_json::Value;
-use wire::itch::Message;
-use wire::moldudp64;
 
 use crate::network::{EXCHANGE, GROUP, Network, SUBSCRIBER};
 
@@ -144,12 +142,8 @@ pub fn trial(network: &Network, programs: &Programs, setting: &Setting) -> Resul
 fn asked(setting: &Setting, datagrams: u64) -> u64 {
     let filter = Filter::parse(WANTED).expect("a condition");
     let mut feed = Feed::new(setting.workload.spec(setting.seed));
-    let wanted = |payload: Vec<u8>| {
-        let packet = moldudp64::Packet::new_checked(&payload).expect("the feed's own");
-        let wants = |bytes: &&[u8]| filter.wants(&Message::parse(bytes).expect("the feed's own"));
-        packet.messages().filter(wants).count() as u64
-    };
-    (0..datagrams).map(|_| wanted(feed.datagram(0))).sum()
+    let messages = (0..datagrams).flat_map(|_| market::messages(&feed.datagram(0)).expect("the feed's own"));
+    messages.filter(|message| filter.wants(message)).count() as u64
 }
 
 fn triplane() -> &'static str {

@@ -75,7 +75,8 @@ pub struct ExplainArgs {
     /// Format and rules.
     #[command(flatten)]
     pub rules: RulesArgs,
-    /// The message: fields with their values, and headers without fields; what is not named is not there.
+    /// The message: fields with their values, and headers by their names; what is not named is not there. A field that
+    /// may stand in several headers says nothing of which: name the header too where rules ask for it.
     #[arg(long, value_name = "FIELD=VALUE,HEADER", value_delimiter = ',', required = true)]
     pub message: Vec<String>,
     /// Show so many of the rules that do not match, those that nearly did first.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use subscribe::{Constant, Delivery, Format, Message, Subject, Verdict, show_value};
+use subscribe::{Constant, Format, Message, Subject, Verdict, show_value};
 use subscribe_p4::Rules;
 
 use super::args::{DiffArgs, ExplainArgs};
@@ -16,7 +16,7 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     let message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
     let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
     let explanation = compiled.subscriptions.explain(&message, args.others);
-    let mut text = format!("{}\n", delivery(&explanation.delivery, &loaded.rules.format));
+    let mut text = format!("{}\n", explanation.delivery.shown(&loaded.rules.format));
     for verdict in &explanation.matching {
         rule(&mut text, verdict, &compiled, &loaded, "matches");
     }
@@ -38,28 +38,6 @@ fn rule(text: &mut String, verdict: &Verdict, compiled: &Compiled, loaded: &Load
     }
 }
 
-/// What is done with a message, in a sentence.
-fn delivery(delivery: &Delivery, format: &Format) -> String {
-    let mut parts = Vec::new();
-    if !delivery.ports.is_empty() {
-        let ports: Vec<String> = delivery.ports.iter().map(u32::to_string).collect();
-        let noun = if ports.len() == 1 { "port" } else { "ports" };
-        parts.push(format!("to {noun} {}", ports.join(", ")));
-    }
-    if delivery.to_controller {
-        parts.push("to the controller".to_owned());
-    }
-    for (action, values) in &delivery.calls {
-        let values: Vec<String> = values.iter().map(u128::to_string).collect();
-        parts.push(format!("{}({})", format.get_action(*action).name, values.join(", ")));
-    }
-    if parts.is_empty() {
-        "the message goes nowhere".to_owned()
-    } else {
-        format!("the message goes {}", parts.join(", "))
-    }
-}
-
 /// Whether two sets of rules are the same function.
 pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
@@ -68,13 +46,14 @@ pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     let second = loaded.compile(std::slice::from_ref(&args.second), &options, output)?;
     let limits = subscribe::Limits::default();
     let format = &loaded.rules.format;
-    let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, limits);
+    let possible = loaded.rules.possible(&loaded.format);
+    let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
     let Some(difference) = found.map_err(Failure::Input)? else {
         return output.print("they do the same with every message\n");
     };
     let mut text = format!("they differ, for example in this message:\n  {}\n", show(&difference.message, format));
     for (path, done) in [(&args.first, &difference.first), (&args.second, &difference.second)] {
-        let _ = writeln!(text, "{}: {}", path.display(), delivery(done, format));
+        let _ = writeln!(text, "{}: {}", path.display(), done.shown(format));
     }
     output.print(&text)?;
     Err(Failure::Input("the rules differ".to_owned()))
@@ -97,11 +76,7 @@ fn message(rules: &Rules, parts: &[String]) -> Result<Message, String> {
         let Some((name, value)) = part.split_once('=') else {
             let header =
                 format.header_named(part).map_err(|_| format!("`{part}` is no header; fields are FIELD=VALUE"))?;
-            // Whatever stands for this header and others is there with it.
-            let wanted = &rules.headers[usize::from(header.0)];
-            for (at, any) in rules.headers.iter().enumerate() {
-                message.valid[at] |= wanted.iter().all(|id| any.contains(id));
-            }
+            message.valid[usize::from(header.0)] = true;
             continue;
         };
         let Ok(Subject::Field(id)) = format.subject(name.trim()) else {
@@ -109,27 +84,15 @@ fn message(rules: &Rules, parts: &[String]) -> Result<Message, String> {
             return Err(format!("there is no field `{}`; there are {names}", name.trim()));
         };
         let field = format.get(id);
-        let value = constant(value.trim());
+        let value = value.trim();
+        // Text needs no quotes here.
+        let value = subscribe::constant(value).unwrap_or_else(|| Constant::Text(value.to_owned()));
         let number = value.value(field.kind, field.width).map_err(|why| format!("`{part}`: the value {why}"))?;
         message.set(format, id, number);
     }
+    // A header that stands for several is there if one of them is.
+    for (at, of) in rules.headers.iter().enumerate().filter(|(_, of)| of.len() > 1) {
+        message.valid[at] |= of.iter().any(|header| message.valid[header.0]);
+    }
     Ok(message)
-}
-
-/// A value as rules write it; text needs no quotes.
-fn constant(text: &str) -> Constant {
-    let hexadecimal = text.strip_prefix("0x").and_then(|digits| u128::from_str_radix(digits, 16).ok());
-    if let Some(number) = hexadecimal.or_else(|| text.parse().ok()) {
-        return Constant::Number(number);
-    }
-    if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
-        return Constant::Ipv4(address.into());
-    }
-    if let Ok(address) = text.parse::<std::net::Ipv6Addr>() {
-        return Constant::Ipv6(address.into());
-    }
-    if let Ok(wire::ethernet::Address(bytes)) = text.parse() {
-        return Constant::Mac(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)));
-    }
-    Constant::Text(text.trim_matches('"').to_owned())
 }

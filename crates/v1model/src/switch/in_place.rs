@@ -208,7 +208,8 @@ impl Switch {
             return self.drop_for(site, DropReason::EgressProgram);
         }
         let leaving = Leaving { port, at: lane.came.at, depth: 0 };
-        let copy = || batch.output_copy(number).unwrap_or_default();
+        let copy =
+            || batch.output_copy(number).expect("the batch goes on only behind packets that leave from their buffers");
         self.leave(ended.output_start(), ended.room(), copy, leaving, made)
     }
 

@@ -22,8 +22,6 @@ use std::net::Ipv4Addr;
 use market::{Feed, Filter, Mix, Spec, Subscriber, Workload};
 use switch::PortId;
 use v1model::{Config, Switch};
-use wire::itch::Message;
-use wire::moldudp64;
 
 use crate::load::Loader;
 use crate::market::publish::Published;
@@ -96,12 +94,6 @@ fn switch(output: &Output) -> Result<Switch, Failure> {
     Ok(switch)
 }
 
-/// The messages of a datagram of the feed's own.
-fn messages(payload: &[u8]) -> Vec<Message> {
-    let packet = moldudp64::Packet::new_checked(payload);
-    packet.iter().flat_map(moldudp64::Packet::messages).filter_map(|bytes| Message::parse(bytes).ok()).collect()
-}
-
 /// Puts together what each subscriber asked for and what it got.
 fn outcomes(published: &Published, subscribers: Vec<(Subscription, Subscriber)>) -> Vec<Outcome> {
     let mut feed = Feed::new(spec());
@@ -110,7 +102,7 @@ fn outcomes(published: &Published, subscribers: Vec<(Subscription, Subscriber)>)
         .map(|(subscription, subscriber)| Outcome { subscription, asked: 0, subscriber })
         .collect();
     for _ in 0..published.datagrams {
-        for message in messages(&feed.datagram(0)) {
+        for message in ::market::messages(&feed.datagram(0)).expect("the feed makes whole ones") {
             for outcome in &mut outcomes {
                 outcome.asked += u64::from(outcome.subscription.filter.wants(&message));
             }
