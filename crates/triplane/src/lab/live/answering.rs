@@ -15,7 +15,7 @@ use super::super::endpoints::Served;
 use super::super::network::Network;
 use super::protocol::Request;
 use super::socket::{self, Reply};
-use super::station::{Order, PortStatus, Status};
+use super::station::{Done, Order, PortStatus, Status};
 
 /// How long a switch may take to say how it is.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,10 +49,7 @@ impl Answering {
             Request::Status => self.status(),
             Request::Fail { switch, failed } => self.switch(switch).and_then(|at| self.fail(at, *failed)),
             Request::Link { one, other, up } => self.link(one, other, *up),
-            Request::End { switch, port, up } => {
-                let order = Order::Link { port: *port, up: *up };
-                self.switch(switch).and_then(|at| self.tell(at, order)).map(|()| Value::Null)
-            }
+            Request::End { switch, port, up } => self.switch(switch).and_then(|at| self.set_up(&[(at, *port)], *up)),
             Request::SlowHost { host, by_ns } => self.slow(host, *by_ns),
             Request::Capture { port } => match self.port(port) {
                 Ok((switch, port)) => {
@@ -102,10 +99,32 @@ impl Answering {
         if links.is_empty() {
             return Err(format!("no link joins `{}` and `{}`", topology.name(one), topology.name(other)));
         }
-        for end in links.iter().flat_map(|link| link.ends) {
-            if let Node::Switch(switch) = end.node {
-                self.tell(switch, Order::Link { port: end.port, up })?;
-            }
+        let ends = links.iter().flat_map(|link| link.ends);
+        let ports: Vec<_> = ends
+            .filter_map(|end| match end.node {
+                Node::Switch(switch) => Some((switch, end.port)),
+                Node::Host(_) => None,
+            })
+            .collect();
+        self.set_up(&ports, up)
+    }
+
+    /// Takes the links at ports of switches up or down.
+    fn set_up(&self, ports: &[(usize, u32)], up: bool) -> Result<Value, String> {
+        self.carry_out(ports, |port, done| Order::Link { port, up, done })
+    }
+
+    /// Orders something at ports of switches, and waits until it has been done at all of them.
+    fn carry_out(&self, ports: &[(usize, u32)], order: impl Fn(u32, Done) -> Order) -> Result<Value, String> {
+        let mut answers = Vec::new();
+        for (switch, port) in ports {
+            let (done, answer) = channel();
+            self.tell(*switch, order(*port, done))?;
+            answers.push((*switch, answer));
+        }
+        for (switch, answer) in answers {
+            let name = &self.network.topology.switches[switch].name;
+            answer.recv_timeout(PATIENCE).map_err(|_| format!("`{name}` does not answer"))??;
         }
         Ok(Value::Null)
     }
@@ -117,8 +136,7 @@ impl Answering {
         let uplink = at.and_then(|at| topology.uplink(at));
         match uplink.map(|end| (end.node, end.port)) {
             Some((Node::Switch(switch), port)) => {
-                self.tell(switch, Order::Slow { port, by_ns })?;
-                Ok(Value::Null)
+                self.carry_out(&[(switch, port)], |port, done| Order::Slow { port, by_ns, done })
             }
             _ => Err(format!("no switch leads to a host `{host}`")),
         }

@@ -151,14 +151,14 @@ impl Cell {
             }
             Order::Fail(false) if self.process.is_some() => {}
             Order::Fail(false) => self.again(),
-            Order::Link { port, up } => {
+            Order::Link { port, up, done } => {
                 self.ports.entry(port).and_modify(|told| told.up = up);
-                // A process that is gone is told when it is there again.
-                let _ = self.ask(&Request::Port { port, up });
+                // Whoever wants to know may be gone.
+                let _ = done.send(self.pass_on(&Request::Port { port, up }));
             }
-            Order::Slow { port, by_ns } => {
+            Order::Slow { port, by_ns, done } => {
                 self.ports.entry(port).and_modify(|told| told.by_ns = by_ns);
-                let _ = self.ask(&Request::Slow { port, by_ns });
+                let _ = done.send(self.pass_on(&Request::Slow { port, by_ns }));
             }
             Order::Status(to) => {
                 // Whoever asked may be gone.
@@ -169,21 +169,44 @@ impl Cell {
         }
     }
 
+    /// Tells the process something that holds for its ports. One that is gone is told when it is there again.
+    fn pass_on(&mut self, request: &Request) -> Result<(), String> {
+        let Err(failure) = self.ask(request) else { return Ok(()) };
+        match self.is_ending() {
+            true => Ok(()),
+            false => Err(format!("`{}` does not answer: {}", self.name, failure.sentence().unwrap_or_default())),
+        }
+    }
+
     /// Starts the process anew; what its ports were told holds.
     fn again(&mut self) {
-        if let Err(failure) = self.begin().and_then(|()| self.wait()) {
+        if let Err(failure) = self.begin().and_then(|()| self.wait()).and_then(|()| self.remind()) {
             self.kill();
             self.why = failure.sentence();
-            return;
         }
-        for (port, told) in self.ports.clone() {
+    }
+
+    /// Tells a new process what the ports were told.
+    fn remind(&self) -> Result<(), Failure> {
+        for (&port, told) in &self.ports {
             if !told.up {
-                let _ = self.ask(&Request::Port { port, up: false });
+                self.ask(&Request::Port { port, up: false })?;
             }
             if told.by_ns > 0 {
-                let _ = self.ask(&Request::Slow { port, by_ns: told.by_ns });
+                self.ask(&Request::Slow { port, by_ns: told.by_ns })?;
             }
         }
+        Ok(())
+    }
+
+    /// Whether there is no process, or none in a moment: sockets close first.
+    fn is_ending(&mut self) -> bool {
+        let asked = Instant::now();
+        while self.process.is_some() && asked.elapsed() < ENDING {
+            self.look();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.process.is_none()
     }
 
     fn status(&mut self) -> Status {
@@ -192,13 +215,7 @@ impl Cell {
         if let Some(status) = answer.and_then(|answer| serde_json::from_value(answer).ok()) {
             return Status { pid, ..status };
         }
-        // It may have ended a moment ago: sockets close first.
-        let asked = Instant::now();
-        while self.process.is_some() && asked.elapsed() < ENDING {
-            self.look();
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let pid = pid.filter(|_| self.process.is_some());
+        let pid = pid.filter(|_| !self.is_ending());
         let ports = self.ports.iter().map(|(port, told)| PortStatus { port: *port, up: told.up, ..Default::default() });
         let why = self.why.clone().or(pid.map(|_| "it does not answer".to_owned()));
         Status { failed: true, why, pid, ports: ports.collect(), counters: Vec::new() }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use wire::pcap;
 
 use super::protocol::{Answer, Request};
-use super::station::Order;
+use super::station::{Done, Order};
 use crate::output::Failure;
 
 /// The longest request, in bytes.
@@ -22,6 +22,9 @@ const CAPTURED: usize = 4096;
 
 /// How often somebody who listens looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How long a switch may take to do what it is told.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What becomes of a request.
 pub enum Reply {
@@ -83,10 +86,17 @@ pub fn say(mut stream: &UnixStream, result: Result<Value, String>) -> bool {
     stream.write_all(answer.line().as_bytes()).is_ok()
 }
 
+/// Gives a switch an order and waits until it has been carried out.
+pub fn carried_out(orders: &Sender<Order>, order: impl FnOnce(Done) -> Order) -> Result<(), String> {
+    let (done, answer) = channel();
+    orders.send(order(done)).map_err(|_| "the switch has ended".to_owned())?;
+    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Err("the switch does not answer".to_owned()))
+}
+
 /// Sends a capture of a port until the reader is gone. `start` is when the switch's time began.
 pub fn capture(orders: &Sender<Order>, port: u32, start: Instant, stream: UnixStream) {
     let (to, frames) = sync_channel(CAPTURED);
-    let ordered = orders.send(Order::Capture { port, to }).map_err(|_| "the switch has ended".to_owned());
+    let ordered = carried_out(orders, |done| Order::Capture { port, to, done });
     let failed = ordered.is_err();
     if !say(&stream, ordered.map(|()| Value::Null)) || failed {
         return;

@@ -70,11 +70,11 @@ pub fn solo(args: &SoloArgs, output: &Output) -> Result<(), Failure> {
 }
 
 fn answer(request: &Request, stream: &UnixStream, orders: &Sender<Order>, start: Instant) -> Reply {
-    let order = match request {
-        Request::Port { port, up } => Order::Link { port: *port, up: *up },
-        Request::Slow { port, by_ns } => Order::Slow { port: *port, by_ns: *by_ns },
+    let done = match *request {
+        Request::Port { port, up } => socket::carried_out(orders, |done| Order::Link { port, up, done }),
+        Request::Slow { port, by_ns } => socket::carried_out(orders, |done| Order::Slow { port, by_ns, done }),
         Request::CapturePort { port } => {
-            let (orders, port) = (orders.clone(), *port);
+            let orders = orders.clone();
             let Ok(stream) = stream.try_clone() else { return Reply::Elsewhere };
             std::thread::spawn(move || socket::capture(&orders, port, start, stream));
             return Reply::Elsewhere;
@@ -88,6 +88,5 @@ fn answer(request: &Request, stream: &UnixStream, orders: &Sender<Order>, start:
         }
         _ => return Reply::Answer(Err("that is the holder's".to_owned())),
     };
-    let sent = orders.send(order).map_err(|_| "the switch has ended".to_owned());
-    Reply::Answer(sent.map(|()| Value::Null))
+    Reply::Answer(done.map(|()| Value::Null))
 }

@@ -28,16 +28,19 @@ const SPIN: Duration = Duration::from_micros(80);
 /// Makes the switch as it is when it starts.
 pub type Make = Box<dyn Fn() -> Switch + Send>;
 
+/// Who wants to know that an order has been carried out, or why it was not. He may be gone.
+pub type Done = Sender<Result<(), String>>;
+
 /// What a switch can be told.
 pub enum Order {
     /// Crash, or start again.
     Fail(bool),
     /// The link at a port goes up or down.
-    Link { port: u32, up: bool },
+    Link { port: u32, up: bool, done: Done },
     /// The host at a port needs so long for each frame from now on.
-    Slow { port: u32, by_ns: u64 },
+    Slow { port: u32, by_ns: u64, done: Done },
     /// Hand what passes a port, with its time, to someone, until he is gone.
-    Capture { port: u32, to: SyncSender<(u64, Vec<u8>)> },
+    Capture { port: u32, to: SyncSender<(u64, Vec<u8>)>, done: Done },
     /// Say how it is.
     Status(Sender<Status>),
     /// End.
@@ -158,10 +161,12 @@ impl Station {
     /// Forwards until it is told to stop, or nobody is left to tell it.
     pub fn run(mut self) {
         loop {
-            match self.orders.try_recv() {
-                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return,
-                Ok(order) => self.obey(order),
-                Err(TryRecvError::Empty) => {}
+            loop {
+                match self.orders.try_recv() {
+                    Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return,
+                    Ok(order) => self.obey(order),
+                    Err(TryRecvError::Empty) => break,
+                }
             }
             let now = self.start.elapsed().as_nanos() as u64;
             self.turn(now);
@@ -288,7 +293,7 @@ impl Station {
             }
             Order::Fail(false) if self.switch.is_some() => {}
             Order::Fail(false) => self.begin(),
-            Order::Link { port, up } => {
+            Order::Link { port, up, done } => {
                 for place in self.places.iter_mut().filter(|place| place.port == port) {
                     place.out.set_up(up);
                     place.back.iter_mut().for_each(|lane| lane.set_up(up));
@@ -296,17 +301,20 @@ impl Station {
                 if let Some(switch) = &mut self.switch {
                     switch.set_port_up(PortId(port), up);
                 }
+                let _ = done.send(Ok(()));
             }
-            Order::Slow { port, by_ns } => {
+            Order::Slow { port, by_ns, done } => {
                 for place in self.places.iter_mut().filter(|place| place.port == port) {
                     place.out.set_service(by_ns);
                 }
+                let _ = done.send(Ok(()));
             }
-            Order::Capture { port, to } => {
+            Order::Capture { port, to, done } => {
                 self.places
                     .iter_mut()
                     .filter(|place| place.port == port)
                     .for_each(|place| place.captures.push(to.clone()));
+                let _ = done.send(Ok(()));
             }
             Order::Status(to) => {
                 // Whoever asked may be gone.
