@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue};
 use super::{Timing, TrafficKind};
 use crate::read::document::Reader;
 use crate::sim::CongestionControl;
-use crate::sim::ecn::Law;
 use crate::sim::traffic::{Field, Reading, SizeDistribution};
+use crate::sim::transport::Law;
 use crate::topology::{Delay, Rate};
 
 /// The control whose senders take marks as RFC 8257 says.
@@ -21,6 +21,16 @@ impl TrafficKind {
         match self {
             TrafficKind::Probe { readings, .. } => readings,
             _ => &[],
+        }
+    }
+
+    /// How its connections avoid congestion; `None` if it has none.
+    pub fn control(&self) -> Option<CongestionControl> {
+        match self {
+            TrafficKind::Tcp { control, .. }
+            | TrafficKind::Flows { control, .. }
+            | TrafficKind::Requests { control, .. } => Some(*control),
+            _ => None,
         }
     }
 }
@@ -105,7 +115,7 @@ impl Reader<'_> {
             // Losses are Reno's; marks are not.
             (DCTCP, CongestionControl::Reno),
         ];
-        self.one_of(table, "control", &controls).unwrap_or(CongestionControl::Reno)
+        self.one_of(table, "control", &controls).unwrap_or_default()
     }
 
     /// Whether packets are capable of ECN, and what marks do.

@@ -13,8 +13,8 @@ use std::net::Ipv4Addr;
 use source::Span;
 
 use crate::sim::Fault;
-use crate::sim::ecn::Law;
 use crate::sim::traffic::{Reading, SizeDistribution};
+use crate::sim::transport::Law;
 use crate::topology::{Delay, End, Node, Topology};
 
 pub use crate::sim::CongestionControl;

@@ -8,11 +8,11 @@ use switch::Time;
 use super::expect::{self, Unmet};
 use super::run::{At, Part, Run, port};
 use super::{Scenario, TrafficKind};
-use crate::sim::ecn::Marks;
 use crate::sim::traffic::{
     Measured, Measurement, Ping, ProbeSender, ProbeSink, Reading, Replay, RequestClient, TcpFlows, TcpSink, UdpSender,
     UdpSink,
 };
+use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals};
 use crate::topology::{End, Topology};
 
@@ -199,7 +199,7 @@ fn marks(run: &Run, traffic: usize, parts: &[&Part]) -> Marks {
     for host in hosts {
         let stack = run.simulation.program(host).and_then(|program| program.as_any().downcast_ref::<Stack>());
         let Some(stack) = stack else { continue };
-        let marks = stack.ecn.marks(port(traffic));
+        let marks = stack.transport.marks(port(traffic));
         all.capable += marks.capable;
         all.marked += marks.marked;
     }

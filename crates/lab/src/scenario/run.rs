@@ -147,9 +147,10 @@ impl Hosts {
         let (start, stop) = (time(traffic.start), time(traffic.stop));
         let own = |host: usize| topology.hosts[host].address.map(|(address, _)| address);
         let address = |host: usize| traffic.address.or_else(|| own(host));
-        if let Some(law) = traffic.ecn {
-            let hosts = traffic.pairs.iter().flat_map(|(from, to)| to.iter().chain([from]));
-            hosts.for_each(|host| self.stacks[*host].ecn.serve(port, law));
+        for host in traffic.pairs.iter().flat_map(|(from, to)| to.iter().chain([from])) {
+            let transport = &mut self.stacks[*host].transport;
+            traffic.kind.control().into_iter().for_each(|control| transport.control(port, control));
+            traffic.ecn.into_iter().for_each(|law| transport.mark(port, law));
         }
         for (from, to) in &traffic.pairs {
             let flow = self.parts.len() as u32;
@@ -166,31 +167,30 @@ impl Hosts {
                     let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
                     part(self, to.clone(), sender, sinks);
                 }
-                TrafficKind::Tcp { bytes, window, control } => {
+                TrafficKind::Tcp { bytes, window, control: _ } => {
                     let Some(&(_, address)) = reached.first() else { continue };
                     let (bytes, window) = (bytes.unwrap_or(u64::MAX), *window as usize);
-                    let sender = TcpSender::new((address, port), bytes, *control, window, start);
+                    let sender = TcpSender::new((address, port), bytes, window, start);
                     let sender = self.app(*from, Box::new(sender));
                     let sinks = self.sinks(&reached, port, || Box::new(TcpSink::new(port, window)));
                     part(self, to.clone(), sender, sinks);
                 }
-                TrafficKind::Flows { sizes, rate_bps, control } => {
+                TrafficKind::Flows { sizes, rate_bps, control: _ } => {
                     let targets = match traffic.address {
                         Some(address) if !reached.is_empty() => vec![(address, port)],
                         _ => reached.iter().map(|(_, address)| (*address, port)).collect(),
                     };
                     let mean_ns = sizes.mean() * 8e9 / (*rate_bps).max(1) as f64;
-                    let sender = TcpFlows::new(targets, sizes.clone(), mean_ns, *control, start, stop);
+                    let sender = TcpFlows::new(targets, sizes.clone(), mean_ns, start, stop);
                     let sender = self.app(*from, Box::new(sender));
                     let sinks = self.sinks(&reached, port, || Box::new(TcpSink::new(port, WINDOW / 4)));
                     part(self, to.clone(), sender, sinks);
                 }
-                TrafficKind::Requests { request, response, think, control } => {
+                TrafficKind::Requests { request, response, think, control: _ } => {
                     let Some(&(_, address)) = reached.first() else { continue };
                     let (request, response) = ((*request).into(), (*response).into());
                     let think_ns = think.as_ns() as f64;
-                    let client =
-                        RequestClient::new((address, port), request, response, think_ns, *control, start, stop);
+                    let client = RequestClient::new((address, port), request, response, think_ns, start, stop);
                     let client = self.app(*from, Box::new(client));
                     self.sinks(&reached, port, || Box::new(RequestServer::new(port)));
                     part(self, to.clone(), client, vec![client]);

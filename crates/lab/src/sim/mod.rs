@@ -18,7 +18,6 @@
 //! - No decision looks at a clock, an address in memory, the order of a hash map, or the number of threads.
 
 mod capture;
-pub mod ecn;
 mod element;
 mod event;
 mod fault;
@@ -30,6 +29,7 @@ mod series;
 mod stack;
 mod threads;
 pub mod traffic;
+pub mod transport;
 mod window;
 
 use std::sync::Arc;
@@ -42,7 +42,8 @@ pub use fault::Fault;
 pub use host::{Host, Program};
 pub use link::{Cable, LinkStats};
 pub use series::Sample;
-pub use stack::{App, CongestionControl, Io, Stack};
+pub use stack::{App, Io, Stack};
+pub use transport::CongestionControl;
 
 use crate::topology::{End, Node as Name, Topology};
 use event::{Event, What};

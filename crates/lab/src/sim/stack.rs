@@ -9,12 +9,10 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 use switch::Time;
 
-use super::ecn::Ecn;
 use super::host::{Host, Program};
 use super::neighbours::{Neighbours, Received};
+use super::transport::Transport;
 use crate::random::Random;
-
-pub use smoltcp::socket::tcp::CongestionControl;
 
 /// Rounds of stack and applications at one moment, before the rest has to wait for the next microsecond.
 const MAX_ROUNDS: usize = 64;
@@ -64,8 +62,8 @@ pub struct Stack {
     mtu: usize,
     apps: Vec<Box<dyn App>>,
     running: Option<Running>,
-    /// What it does about ECN.
-    pub ecn: Ecn,
+    /// What stands between the stack and the link.
+    pub transport: Transport,
 }
 
 struct Running {
@@ -83,7 +81,7 @@ struct Running {
 impl Stack {
     /// A stack for a link with this MTU, in bytes of an IP packet.
     pub fn new(mtu: u32) -> Stack {
-        Stack { mtu: mtu as usize, apps: Vec::new(), running: None, ecn: Ecn::default() }
+        Stack { mtu: mtu as usize, apps: Vec::new(), running: None, transport: Transport::new(mtu) }
     }
 
     /// Adds an application.
@@ -120,14 +118,15 @@ impl Stack {
                 break;
             }
         }
-        for mut packet in wire.sent.drain(..) {
-            self.ecn.sent(&mut packet);
-            neighbours.send(host, packet);
+        for packet in wire.sent.drain(..) {
+            self.transport.sent(now.as_ns(), packet);
         }
+        let (packets, again) = self.transport.poll(now.as_ns());
+        packets.into_iter().for_each(|packet| neighbours.send(host, packet));
         raw.into_iter().for_each(|frame| host.send(frame));
         let asking = neighbours.poll(host);
         let stack = interface.poll_at(instant, sockets).map(|at| Time::from_us(at.total_micros().max(0) as u64));
-        let next = wanted.iter().flatten().copied().chain(stack).chain(asking).min();
+        let next = wanted.iter().flatten().copied().chain(stack).chain(asking).chain(again.map(Time::from_ns)).min();
         if let Some(next) = next {
             let at = next.max(now.after_ns(1));
             let at = if next <= now { now.after_ns(1_000) } else { at };
@@ -167,8 +166,8 @@ impl Program for Stack {
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
         let Some(running) = &mut self.running else { return };
         match running.neighbours.receive(host, &frame) {
-            Received::Packet(mut packet) => {
-                self.ecn.arrived(&mut packet);
+            Received::Packet(packet) => {
+                self.transport.arrived(host.now().as_ns(), &packet);
                 running.wire.received.push_back(packet);
                 self.drive(host, &[]);
             }

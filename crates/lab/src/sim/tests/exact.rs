@@ -82,7 +82,7 @@ fn pings_are_answered_after_the_round_trip() {
 fn tcp_fills_a_link() {
     let (mut first, mut second) = (Stack::new(1500), Stack::new(1500));
     let window = 1 << 18;
-    first.add(Box::new(TcpSender::new((H2, 5001), 10_000_000, CongestionControl::Reno, window, Time::ZERO)));
+    first.add(Box::new(TcpSender::new((H2, 5001), 10_000_000, window, Time::ZERO)));
     second.add(Box::new(TcpSink::new(5001, window)));
     let mut simulation = pair(shape(10_000_000, Delay::from_ms(1)), 1, first, second);
     simulation.run_until(Time::from_ms(20_000), 1, &mut |_| {});
@@ -100,7 +100,8 @@ fn tcp_over_a_lossy_link_obeys_the_mathis_bound() {
     for loss in [0.001, 0.004] {
         let (mut first, mut second) = (Stack::new(1500), Stack::new(1500));
         let window = 1 << 20;
-        first.add(Box::new(TcpSender::new((H2, 5001), u64::MAX, CongestionControl::Reno, window, Time::ZERO)));
+        first.add(Box::new(TcpSender::new((H2, 5001), u64::MAX, window, Time::ZERO)));
+        first.transport.control(5001, CongestionControl::Reno);
         second.add(Box::new(TcpSink::new(5001, window)));
         let mut simulation = {
             let lossy = Shape { loss, ..shape(1_000_000_000, Delay::from_ms(5)) };

@@ -9,7 +9,7 @@ use switch::Time;
 use super::cross;
 use crate::generate::{Kind, generate};
 use crate::sim::traffic::{Pattern, SizeDistribution, TcpFlows, TcpSink, UdpSender, UdpSink};
-use crate::sim::{Capture, CongestionControl, Simulation, Stack};
+use crate::sim::{Capture, Simulation, Stack};
 use crate::topology::{Delay, End, Link, Node as Name, Rate, Shape, Topology};
 
 /// A hash of every frame and its time at every host, and the totals.
@@ -23,8 +23,8 @@ fn hash(topology: &Topology, seed: u64, threads: usize, ms: u64) -> (Vec<u64>, S
         stack.add(Box::new(UdpSender::new(at as u32, (to, 9), 500, poisson, Time::ZERO, Time::from_ms(300))));
         stack.add(Box::new(UdpSink::new(9)));
         let sizes = SizeDistribution::web_search();
-        let (end, reno) = (Time::from_ms(300), CongestionControl::Reno);
-        stack.add(Box::new(TcpFlows::new(vec![(to, 80)], sizes, 20e6, reno, Time::ZERO, end)));
+        let end = Time::from_ms(300);
+        stack.add(Box::new(TcpFlows::new(vec![(to, 80)], sizes, 20e6, Time::ZERO, end)));
         stack.add(Box::new(TcpSink::new(80, 1 << 16)));
         simulation.run_program(at, Time::ZERO, Box::new(stack));
         let end = topology.links.iter().flat_map(|link| link.ends).find(|end| end.node == Name::Host(at));

@@ -1,5 +1,6 @@
 //! Traffic models: who sends what to whom, and what is measured.
 
+mod departures;
 mod measure;
 mod ping;
 mod probe;
@@ -9,6 +10,7 @@ mod sizes;
 mod tcp;
 mod udp;
 
+pub use departures::{Departures, Pattern};
 pub use measure::{Measured, Measurement};
 pub use ping::Ping;
 pub use probe::{Field, ProbeSender, ProbeSink, Reading};
@@ -16,4 +18,4 @@ pub use replay::Replay;
 pub use request::{RequestClient, RequestServer};
 pub use sizes::SizeDistribution;
 pub use tcp::{TcpFlows, TcpSender, TcpSink, WINDOW};
-pub use udp::{Pattern, UdpSender, UdpSink};
+pub use udp::{UdpSender, UdpSink};

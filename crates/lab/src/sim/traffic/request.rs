@@ -4,7 +4,7 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::wire::{IpAddress, IpEndpoint};
 use switch::Time;
 
@@ -21,7 +21,6 @@ pub struct RequestClient {
     request: u64,
     response: u64,
     think_ns: f64,
-    control: CongestionControl,
     next: Time,
     stop: Time,
     socket: Option<SocketHandle>,
@@ -37,7 +36,6 @@ impl RequestClient {
         request: u64,
         response: u64,
         think_ns: f64,
-        control: CongestionControl,
         start: Time,
         stop: Time,
     ) -> RequestClient {
@@ -46,7 +44,6 @@ impl RequestClient {
             request: request.max(HEAD as u64),
             response: response.max(1),
             think_ns,
-            control,
             next: start,
             stop,
             socket: None,
@@ -63,7 +60,6 @@ impl App for RequestClient {
         }
         let handle = *self.socket.get_or_insert_with(|| {
             let mut socket = Socket::new(SocketBuffer::new(vec![0; WINDOW]), SocketBuffer::new(vec![0; WINDOW]));
-            socket.set_congestion_control(self.control);
             socket.set_nagle_enabled(false);
             let port = io.free_port();
             let connected = socket.connect(io.context, IpEndpoint::new(IpAddress::Ipv4(self.to.0), self.to.1), port);

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use smoltcp::iface::SocketHandle;
-use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::wire::{IpAddress, IpEndpoint};
 use switch::Time;
 
@@ -29,9 +29,8 @@ struct Sending {
 }
 
 impl Sending {
-    fn connect(io: &mut Io<'_>, to: (Ipv4Addr, u16), total: u64, window: usize, control: CongestionControl) -> Sending {
+    fn connect(io: &mut Io<'_>, to: (Ipv4Addr, u16), total: u64, window: usize) -> Sending {
         let mut socket = Socket::new(SocketBuffer::new(vec![0; 2048]), SocketBuffer::new(vec![0; window]));
-        socket.set_congestion_control(control);
         socket.set_nagle_enabled(false);
         let port = io.free_port();
         let connected = socket.connect(io.context, IpEndpoint::new(IpAddress::Ipv4(to.0), to.1), port);
@@ -68,7 +67,6 @@ impl Sending {
 pub struct TcpSender {
     to: (Ipv4Addr, u16),
     bytes: u64,
-    control: CongestionControl,
     window: usize,
     start: Time,
     sending: Option<Sending>,
@@ -77,9 +75,9 @@ pub struct TcpSender {
 
 impl TcpSender {
     /// A flow of so many bytes (16 at least; `u64::MAX` for one without end) to an address and port, from `start` on.
-    pub fn new(to: (Ipv4Addr, u16), bytes: u64, control: CongestionControl, window: usize, start: Time) -> TcpSender {
+    pub fn new(to: (Ipv4Addr, u16), bytes: u64, window: usize, start: Time) -> TcpSender {
         let bytes = bytes.max(STAMP as u64);
-        TcpSender { to, bytes, control, window, start, sending: None, done: false }
+        TcpSender { to, bytes, window, start, sending: None, done: false }
     }
 }
 
@@ -91,8 +89,8 @@ impl App for TcpSender {
         if self.done {
             return None;
         }
-        let (to, bytes, window, control) = (self.to, self.bytes, self.window, self.control);
-        let sending = self.sending.get_or_insert_with(|| Sending::connect(io, to, bytes, window, control));
+        let (to, bytes, window) = (self.to, self.bytes, self.window);
+        let sending = self.sending.get_or_insert_with(|| Sending::connect(io, to, bytes, window));
         self.done = sending.pump(io);
         None
     }
@@ -108,7 +106,6 @@ pub struct TcpFlows {
     targets: Vec<(Ipv4Addr, u16)>,
     sizes: SizeDistribution,
     mean_ns: f64,
-    control: CongestionControl,
     next: Time,
     stop: Time,
     sending: Vec<Sending>,
@@ -130,11 +127,10 @@ impl TcpFlows {
         targets: Vec<(Ipv4Addr, u16)>,
         sizes: SizeDistribution,
         mean_ns: f64,
-        control: CongestionControl,
         start: Time,
         stop: Time,
     ) -> TcpFlows {
-        TcpFlows { targets, sizes, mean_ns, control, next: start, stop, sending: Vec::new(), begun: 0, refused: 0 }
+        TcpFlows { targets, sizes, mean_ns, next: start, stop, sending: Vec::new(), begun: 0, refused: 0 }
     }
 }
 
@@ -147,7 +143,7 @@ impl App for TcpFlows {
             let to = self.targets[io.random.below(self.targets.len() as u64) as usize];
             let bytes = self.sizes.draw(io.random).max(STAMP as u64);
             if self.sending.len() < MAX_FLOWS {
-                self.sending.push(Sending::connect(io, to, bytes, WINDOW / 4, self.control));
+                self.sending.push(Sending::connect(io, to, bytes, WINDOW / 4));
                 self.begun += 1;
             } else {
                 self.refused += 1;

@@ -1,4 +1,4 @@
-//! Datagrams at a constant rate, at random, or in bursts.
+//! Datagrams, and what receives them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,6 +9,7 @@ use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 use smoltcp::wire::{IpAddress, IpEndpoint};
 use switch::Time;
 
+use super::departures::{Departures, Pattern};
 use super::measure::{Measured, Measurement};
 use crate::sim::{App, Io};
 
@@ -21,39 +22,13 @@ const STAMP: usize = 20;
 /// Datagrams that are sent at one moment at most, however far a clock is set forward.
 const MOST_AT_ONCE: usize = 4_096;
 
-/// When datagrams are sent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pattern {
-    /// One every so many nanoseconds.
-    Constant {
-        /// Nanoseconds from one to the next.
-        interval_ns: u64,
-    },
-    /// Independent of each other (a Poisson process), one every so many nanoseconds on average.
-    Poisson {
-        /// The mean of the nanoseconds from one to the next.
-        mean_ns: f64,
-    },
-    /// At a constant rate for a time, then silent for a time; both times are exponential.
-    OnOff {
-        /// Nanoseconds from one to the next while on.
-        interval_ns: u64,
-        /// The mean of the time on, in nanoseconds.
-        mean_on_ns: f64,
-        /// The mean of the time off, in nanoseconds.
-        mean_off_ns: f64,
-    },
-}
-
 /// Sends datagrams.
 pub struct UdpSender {
     flow: u32,
     to: (Ipv4Addr, u16),
     payload: usize,
-    pattern: Pattern,
+    departures: Departures,
     stop: Time,
-    next: Time,
-    burst_ends: Time,
     socket: Option<SocketHandle>,
     /// Datagrams sent.
     pub sent: u64,
@@ -77,10 +52,8 @@ impl UdpSender {
             flow,
             to,
             payload,
-            pattern,
+            departures: Departures::new(pattern, start),
             stop,
-            next: start,
-            burst_ends: Time::ZERO,
             socket: None,
             sent: 0,
             refused: 0,
@@ -96,34 +69,16 @@ impl UdpSender {
             io.sockets.add(socket)
         })
     }
-
-    /// When the next datagram is sent.
-    fn advance(&mut self, io: &mut Io<'_>) {
-        self.next = match self.pattern {
-            Pattern::Constant { interval_ns } => self.next.after_ns(interval_ns.max(1)),
-            Pattern::Poisson { mean_ns } => self.next.after_ns(io.random.exponential_ns(mean_ns)),
-            Pattern::OnOff { interval_ns, mean_on_ns, mean_off_ns } => {
-                let next = self.next.after_ns(interval_ns.max(1));
-                if next < self.burst_ends {
-                    next
-                } else {
-                    let begins = next.after_ns(io.random.exponential_ns(mean_off_ns));
-                    self.burst_ends = begins.after_ns(io.random.exponential_ns(mean_on_ns).max(1));
-                    begins
-                }
-            }
-        };
-    }
 }
 
 impl App for UdpSender {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
         let handle = self.socket(io);
         for _ in 0..MOST_AT_ONCE {
-            if self.next > io.now {
+            if self.departures.due() > io.now {
                 break;
             }
-            if self.next >= self.stop {
+            if self.departures.due() >= self.stop {
                 return None;
             }
             let mut payload = vec![0; self.payload];
@@ -135,9 +90,9 @@ impl App for UdpSender {
                 Ok(()) => self.sent += 1,
                 Err(_) => self.refused += 1,
             }
-            self.advance(io);
+            self.departures.advance(io.random);
         }
-        Some(self.next).filter(|next| *next < self.stop)
+        Some(self.departures.due()).filter(|next| *next < self.stop)
     }
 
     fn as_any(&self) -> &dyn Any {
