@@ -203,7 +203,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<1> add_order_or_trade_or_other_valid = 0;
     bit<1> add_order_or_trade_valid = 0;
     bit<32> target = 0;    // a port, with the highest bit set, or a group
-    register<bit<64>>(1) due_message;      // the number that should come next
+    register<bit<64>>(512) due_message;    // for each port, the number that should come next
     register<bit<64>>(1) lost_messages;    // how many never came
 
     action to_state(bit<32> state) { meta.subscription.state = state; }
@@ -327,7 +327,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         bit<1> empty = (hdr.mold.count == 0 || hdr.mold.count == 65535 ? 1w1 : 1w0);
         bit<64> due;
         bit<64> lost;
-        due_message.read(due, 0);
+        due_message.read(due, (bit<32>)standard_metadata.ingress_port);
         lost_messages.read(lost, 0);
         if (standard_metadata.instance_type == 0) {
             bit<64> first = (bit<64>)hdr.mold.sequence;
@@ -337,7 +337,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
             bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>)hdr.mold.count);
             if (next > due) {
-                due_message.write(0, next);
+                due_message.write((bit<32>)standard_metadata.ingress_port, next);
             }
         }
         meta.subscription.missed = lost;

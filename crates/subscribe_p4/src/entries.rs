@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide};
 
+use crate::turn::{Raised, least_specific_last, overlapped};
+
 use crate::format::Format;
 use crate::rules::Rules;
 use crate::write::{EVERYONE, Options, REST_SESSION, VALIDITY, do_table, part_name, validity, wide_name};
@@ -75,6 +77,38 @@ pub struct Installer<'a> {
     with_controller: BTreeMap<Vec<u32>, (u32, usize)>,
     /// How many leaves deliver to each port.
     ports: BTreeMap<u32, usize>,
+    /// Whether the target takes writes one after the other.
+    in_turn: bool,
+    /// Entries of another priority than their own.
+    raised: Raised,
+}
+
+/// What a change takes, for targets that take writes one after the other ([`subscribe::Writes::InTurn`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// What nothing leads to yet.
+    pub prepare: Vec<Update>,
+    /// What turns messages from the old rules to the new ones, each message at one of these.
+    pub turn: Vec<Update>,
+    /// What nothing leads to any more, once the messages on their way have left.
+    pub clean: Vec<Update>,
+}
+
+impl Steps {
+    /// All of them, in order.
+    pub fn all(self) -> Vec<Update> {
+        [self.prepare, self.turn, self.clean].concat()
+    }
+
+    /// How many writes there are.
+    pub fn len(&self) -> usize {
+        self.prepare.len() + self.turn.len() + self.clean.len()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// Numbers of groups with the controller; lower ones are the compiler's ([`Options`] says so), the next is [`EVERYONE`].
@@ -105,7 +139,15 @@ impl<'a> Installer<'a> {
             leaves: BTreeMap::new(),
             with_controller: BTreeMap::new(),
             ports: BTreeMap::new(),
+            in_turn: false,
+            raised: Raised::new(),
         }
+    }
+
+    /// For a target that takes writes one after the other, and rules that are compiled for that.
+    #[must_use]
+    pub fn in_turn(self) -> Self {
+        Installer { in_turn: true, ..self }
     }
 
     /// What a program without entries is told for these tables, in an order in which it can be written.
@@ -113,47 +155,109 @@ impl<'a> Installer<'a> {
     /// # Errors
     /// [`TooManyGroups`]; then this is of no use any more.
     pub fn install(&mut self, tables: &Tables) -> Result<Vec<Update>, TooManyGroups> {
+        self.install_in(tables, Vec::new()).map(Steps::all)
+    }
+
+    /// The same in steps: no message is delivered before the second one.
+    ///
+    /// # Errors
+    /// [`TooManyGroups`]; then this is of no use any more.
+    pub fn install_steps(&mut self, tables: &Tables) -> Result<Steps, TooManyGroups> {
+        self.install_in(tables, vec![0])
+    }
+
+    fn install_in(&mut self, tables: &Tables, kept: Vec<State>) -> Result<Steps, TooManyGroups> {
         assert!(tables.codes.is_empty(), "formats read here ask for no codes");
         let mut updates = Vec::new();
         if self.format.messages.is_some() {
             updates.push(Update::Insert(Entity::Session(REST_SESSION.into(), self.cpu_port)));
             updates.push(Update::Insert(Entity::Group(EVERYONE.into(), Vec::new())));
         }
-        updates.extend(self.change(&Change {
+        let mut steps = self.steps(&Change {
             new_groups: tables.groups.clone(),
             new_leaves: tables.leaves.clone(),
             inserted: tables.entries.clone(),
+            kept,
             ..Change::default()
-        })?);
-        Ok(updates)
+        })?;
+        updates.append(&mut steps.prepare);
+        Ok(Steps { prepare: updates, ..steps })
     }
 
-    /// What it is told for a change, in an order in which no message sees a mixture as far as [`Change`] says so.
+    /// What a program with [`Options::split_horizon`] is told so that nothing that came in on the first port of a pair leaves on
+    /// the second.
+    pub fn split_horizon(pairs: &[(u32, u32)]) -> Vec<Update> {
+        let port = |name: &str, port: u32| (name.to_owned(), 9, Matched::Exact(port.into()));
+        let entry = |(from, to): &(u32, u32)| TableEntry {
+            table: "SubscriptionsEgress.split_horizon".to_owned(),
+            keys: vec![port("from", *from), port("to", *to)],
+            priority: None,
+            action: "NoAction".to_owned(),
+            params: Vec::new(),
+        };
+        pairs.iter().map(|pair| Update::Insert(Entity::Table(entry(pair)))).collect()
+    }
+
+    /// What it is told for a change, as far as all of it is done at once; in an order in which it can be written.
     ///
     /// # Errors
     /// [`TooManyGroups`]; then this is of no use any more.
     pub fn change(&mut self, change: &Change) -> Result<Vec<Update>, TooManyGroups> {
+        self.steps(change).map(Steps::all)
+    }
+
+    /// What it is told for a change, in steps. If the rules are compiled for writes one after the other, then a message
+    /// sees the old rules or the new ones as long as these are made in order, with a pause before the last step.
+    ///
+    /// # Errors
+    /// [`TooManyGroups`]; then this is of no use any more.
+    pub fn steps(&mut self, change: &Change) -> Result<Steps, TooManyGroups> {
+        assert!(change.new_codes.is_empty(), "formats read here ask for no codes");
         let everyone: Vec<u32> = self.ports.keys().copied().collect();
-        let mut updates: Vec<Update> =
-            change.new_groups.iter().map(|group| Update::Insert(group_entity(group))).collect();
+        let is_kept = |state: State| change.kept.binary_search(&state).is_ok();
+        let new_groups = change.new_groups.iter().map(|group| Update::Insert(group_entity(group)));
+        let mut steps = Steps { prepare: new_groups.collect(), ..Steps::default() };
         let mut old_groups = Vec::new();
-        for leaf in change.new_leaves.iter().chain(&change.modified_leaves) {
-            self.leaf(leaf, &mut updates, &mut old_groups)?;
+        for leaf in &change.new_leaves {
+            self.leaf(leaf, &mut steps.prepare, &mut old_groups)?;
         }
-        updates.extend(change.inserted.iter().map(|entry| Update::Insert(Entity::Table(self.entry(entry)))));
-        updates.extend(change.modified.iter().map(|entry| Update::Modify(Entity::Table(self.entry(entry)))));
-        updates.extend(change.deleted.iter().map(|entry| Update::Delete(Entity::Table(self.entry(entry)))));
+        for leaf in &change.modified_leaves {
+            // With the group that it needs, which nothing uses yet.
+            self.leaf(leaf, &mut steps.turn, &mut old_groups)?;
+        }
+        let (turned, fresh): (Vec<&Entry>, Vec<&Entry>) =
+            change.inserted.iter().partition(|entry| is_kept(entry.state));
+        let (turned_off, gone): (Vec<&Entry>, Vec<&Entry>) =
+            change.deleted.iter().partition(|entry| is_kept(entry.state));
+        let insert = |this: &Self, entry: &Entry| Update::Insert(Entity::Table(this.entry(entry)));
+        let delete = |this: &Self, entry: &Entry| Update::Delete(Entity::Table(this.entry(entry)));
+        steps.prepare.extend(fresh.into_iter().map(|entry| insert(self, entry)));
+        let old: Vec<Update> = turned_off.iter().map(|entry| delete(self, entry)).collect();
+        if self.in_turn {
+            let above = overlapped(&turned, &turned_off, &self.raised);
+            turned_off.iter().for_each(|entry| drop(self.raised.remove(&Raised::key(entry))));
+            self.raised.extend(above);
+        }
+        steps.turn.extend(least_specific_last(turned).into_iter().map(|entry| insert(self, entry)));
+        steps.turn.extend(change.modified.iter().map(|entry| Update::Modify(Entity::Table(self.entry(entry)))));
+        let old = old.into_iter().zip(turned_off);
+        let mut old: Vec<(&Entry, Update)> = old.map(|(update, entry)| (entry, update)).collect();
+        old.sort_by_key(|(entry, _)| crate::turn::specificity(entry));
+        steps.turn.extend(old.into_iter().map(|(_, update)| update));
+        steps.clean.extend(gone.iter().map(|entry| delete(self, entry)));
+        gone.iter().for_each(|entry| drop(self.raised.remove(&Raised::key(entry))));
         for state in &change.old_leaves {
             let nothing = Leaf { state: *state, delivery: Delivery::default() };
-            self.leaf(&nothing, &mut updates, &mut old_groups)?;
+            let step = if is_kept(*state) { &mut steps.turn } else { &mut steps.clean };
+            self.leaf(&nothing, step, &mut old_groups)?;
         }
-        updates.extend(old_groups);
-        updates.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
+        steps.clean.extend(old_groups);
+        steps.clean.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
         let now: Vec<u32> = self.ports.keys().copied().collect();
         if self.format.messages.is_some() && now != everyone {
-            updates.push(Update::Modify(Entity::Group(EVERYONE.into(), now)));
+            steps.turn.push(Update::Modify(Entity::Group(EVERYONE.into(), now)));
         }
-        Ok(updates)
+        Ok(steps)
     }
 
     /// Takes a leaf from what it was to what it is.
@@ -275,7 +379,7 @@ impl<'a> Installer<'a> {
         let mut priority = None;
         let (table, keys) = match &entry.key {
             EntryKey::Validity(wanted) => {
-                priority = Some(1);
+                priority = Some(self.raised.priority(entry));
                 let named = self.rules.headers.iter().zip(wanted);
                 let asked = named.filter_map(|(any, wanted)| Some((validity(self.format, any), (*wanted)?)));
                 let keys = asked.map(|(name, wanted)| (name, 1, Matched::Ternary(wanted.into(), 1)));
@@ -284,7 +388,7 @@ impl<'a> Installer<'a> {
             EntryKey::Rest => (part_name(&column, "rest"), vec![state()]),
             EntryKey::Exact(wanted) => (part_name(&column, "exact"), vec![state(), value(Matched::Exact(*wanted))]),
             EntryKey::Range(first, last) => {
-                priority = Some(1);
+                priority = Some(self.raised.priority(entry));
                 wide(Matched::Range(*first, *last))
             }
             EntryKey::Prefix { value: first, length } if stage.wide == Some(Wide::Lpm) => {

@@ -21,23 +21,46 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
             text.line("register<bit<64>>(512) delivered;    // messages that each port was given");
             text.line("");
         }
+        if options.split_horizon {
+            split_horizon(text, options);
+        }
         text.block("apply", |text| {
             let own = |text: &mut Text| {
                 if let Some(egress) = &parts.egress {
                     text.line(format!("{egress}.apply(hdr, meta, standard_metadata);"));
                 }
             };
-            let Some(messages) = &format.messages else { return own(text) };
+            let near = |text: &mut Text, far: &dyn Fn(&mut Text)| match options.split_horizon {
+                true => text.choice("split_horizon.apply().hit", |text| text.line("mark_to_drop(standard_metadata);"), far),
+                false => far(text),
+            };
+            let Some(messages) = &format.messages else { return near(text, &own) };
             let again = |text: &mut Text| rest(text, messages, options, parts.compute.is_some());
-            text.choice(format!("standard_metadata.instance_type == {INGRESS_CLONE}"), again, |text| {
+            let copy = |text: &mut Text| {
                 if let Some(sequence) = numbered {
                     number(text, messages, sequence);
                 }
                 text.block("if (meta.subscription.keep != 0)", |text| text.line("truncate(meta.subscription.keep);"));
                 own(text);
-            });
+            };
+            let is_clone = format!("standard_metadata.instance_type == {INGRESS_CLONE}");
+            text.choice(is_clone, again, |text| near(text, &copy));
         });
     });
+}
+
+/// The table of pairs of ports between which nothing goes.
+fn split_horizon(text: &mut Text, options: &Options) {
+    text.block("table split_horizon", |text| {
+        text.block("key =", |text| {
+            text.line("standard_metadata.ingress_port: exact @name(\"from\");");
+            text.line("standard_metadata.egress_port: exact @name(\"to\");");
+        });
+        text.line("actions = { NoAction; }");
+        text.line("default_action = NoAction;");
+        text.line(format!("size = {};", options.table_size));
+    });
+    text.line("");
 }
 
 /// Takes out what the pass that made the clone dealt with, and sends the clone round.

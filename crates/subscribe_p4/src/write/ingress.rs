@@ -39,7 +39,7 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
     }
     text.line("bit<32> target = 0;    // a port, with the highest bit set, or a group");
     if format.messages.as_ref().is_some_and(|messages| messages.sequence.is_some()) {
-        text.line("register<bit<64>>(1) due_message;      // the number that should come next");
+        text.line("register<bit<64>>(512) due_message;    // for each port, the number that should come next");
         text.line("register<bit<64>>(1) lost_messages;    // how many never came");
     }
     text.line("");
@@ -233,7 +233,7 @@ fn take_out(text: &mut Text, messages: &Messages, index: u32) {
 fn arrivals(text: &mut Text, sequence: &Path, count: &str) {
     text.line("bit<64> due;");
     text.line("bit<64> lost;");
-    text.line("due_message.read(due, 0);");
+    text.line("due_message.read(due, (bit<32>)standard_metadata.ingress_port);");
     text.line("lost_messages.read(lost, 0);");
     text.block("if (standard_metadata.instance_type == 0)", |text| {
         text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
@@ -242,7 +242,9 @@ fn arrivals(text: &mut Text, sequence: &Path, count: &str) {
             text.line("lost_messages.write(0, lost);");
         });
         text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
-        text.block("if (next > due)", |text| text.line("due_message.write(0, next);"));
+        text.block("if (next > due)", |text| {
+            text.line("due_message.write((bit<32>)standard_metadata.ingress_port, next);")
+        });
     });
     text.line("meta.subscription.missed = lost;");
 }

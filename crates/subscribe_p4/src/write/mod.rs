@@ -30,12 +30,15 @@ pub struct Options {
     pub messages_per_pass: Option<u32>,
     /// The size of each table, in entries.
     pub table_size: u32,
+    /// Whether there is a table of pairs of ports between which nothing is copied (`split_horizon`), as switches need it that
+    /// deliver to each other.
+    pub split_horizon: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let target = Target { exact_beside: false, max_group: CONTROLLER_GROUPS.start - 1, ..Target::default() };
-        Options { target, messages_per_pass: None, table_size: 1 << 20 }
+        Options { target, messages_per_pass: None, table_size: 1 << 20, split_horizon: false }
     }
 }
 
@@ -63,7 +66,7 @@ impl Options {
 ///
 /// Where messages are numbered, each port's are numbered anew without gaps, from 1 on, in a register: a subscriber finds
 /// out by a gap that a packet to it was lost. A gap in what comes in becomes a gap in every subscriber's numbers, since
-/// nobody knows for whom the lost messages were. Packets without messages (count 0, and all ones) go to everyone.
+/// nobody knows for whom the lost messages were. Numbers are expected apart for each port that packets come in on. Packets without messages (count 0, and all ones) go to everyone.
 pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, options: &Options) -> String {
     let parts = &format.parts;
     let stages = subscribe::stages(&rules.format, layout, &options.target);
