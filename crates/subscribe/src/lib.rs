@@ -83,7 +83,7 @@ pub use rule::{Action, Aggregate, Condition, Function, Operand, Rule, Test, Upda
 pub use show::Shown;
 pub use slots::SlotUse;
 pub use stats::{StageSize, Stats};
-pub use subscriptions::{Applied, Limits, Options, RuleId, Subscriptions};
+pub use subscriptions::{Applied, Limits, Options, RuleId, Subscriptions, Writes};
 pub use tables::{
     Change, CodeEntry, Delivery, Entry, EntryKey, Group, Leaf, Stage, StageKey, State, Tables, Target, Wide, stages,
 };

@@ -42,6 +42,26 @@ impl From<Limits> for bdd::Limits {
     }
 }
 
+/// How the target takes the writes of a [`Change`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writes {
+    /// All at once: no message sees some of them. Then a change is as small as it can be.
+    #[default]
+    Together,
+    /// One after the other. Then a state stays only if the same messages reach it before and after (what else changes gets
+    /// new states, and more writes), and a message sees the old rules or the new ones if a target
+    ///
+    /// 1. makes groups, leaves and the entries of new states, which nothing leads to yet;
+    /// 2. changes the entries of [`kept`](Change::kept) states: what is more specific is inserted before what is less
+    ///    (exact values, longer prefixes, the rest), then modified, then deleted in the opposite order. A range or pattern
+    ///    that overlaps one that is deleted goes before it, by its priority;
+    /// 3. deletes what nothing leads to any more, once the messages on their way have left.
+    ///
+    /// A message leaves the kept states at one entry, and that is the old one or the new one. (A rule without any test
+    /// has the one state of all messages for its leaf: if it calls actions, these are written besides.)
+    InTurn,
+}
+
 /// What the compiler is told besides the format and the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -49,6 +69,8 @@ pub struct Options {
     pub target: Target,
     /// How far to go.
     pub limits: Limits,
+    /// How changes are written.
+    pub writes: Writes,
 }
 
 /// What became of a change.
@@ -106,7 +128,7 @@ impl Subscriptions {
             store: Store::new(),
             acts: Acts::default(),
             merge: Merge::new(),
-            emitter: Emitter::new(&format, &layout, options.target.max_group),
+            emitter: Emitter::new(&format, &layout, options.target.max_group, options.writes),
             rules: Vec::new(),
             free: Vec::new(),
             slots: Slots::new(format.slots),

@@ -269,8 +269,9 @@ impl Tables {
 
 /// What a change of the rules changes in the tables.
 ///
-/// All of it at once leaves no message with a mixture. A target that cannot do that applies the parts in the order of the
-/// fields here; then a message sees the old rules or the new ones as long as no entry is `modified` that it meets twice.
+/// All of it at once leaves no message with a mixture. A target that cannot do that applies one write after the other, in
+/// the order of the fields here; so that a message sees the old rules or the new ones also then, the rules are to be
+/// compiled for [`Writes::InTurn`](crate::Writes::InTurn), whose page says in which order the entries of a state go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Entries of code tables to delete before all else.
@@ -294,6 +295,9 @@ pub struct Change {
     pub old_leaves: Vec<State>,
     /// Groups to delete last.
     pub old_groups: Vec<u32>,
+    /// States that stay and whose entries change, 0 among them; ascending. All other entries here are of states that are
+    /// new or go.
+    pub kept: Vec<State>,
 }
 
 impl Change {

@@ -235,7 +235,7 @@ impl<'a> Installer<'a> {
         let old: Vec<Update> = turned_off.iter().map(|entry| delete(self, entry)).collect();
         if self.in_turn {
             let above = overlapped(&turned, &turned_off, &self.raised);
-            turned_off.iter().for_each(|entry| drop(self.raised.remove(&Raised::key(entry))));
+            turned_off.iter().for_each(|entry| self.raised.remove(entry));
             self.raised.extend(above);
         }
         steps.turn.extend(least_specific_last(turned).into_iter().map(|entry| insert(self, entry)));
@@ -245,7 +245,7 @@ impl<'a> Installer<'a> {
         old.sort_by_key(|(entry, _)| crate::turn::specificity(entry));
         steps.turn.extend(old.into_iter().map(|(_, update)| update));
         steps.clean.extend(gone.iter().map(|entry| delete(self, entry)));
-        gone.iter().for_each(|entry| drop(self.raised.remove(&Raised::key(entry))));
+        gone.iter().for_each(|entry| self.raised.remove(entry));
         for state in &change.old_leaves {
             let nothing = Leaf { state: *state, delivery: Delivery::default() };
             let step = if is_kept(*state) { &mut steps.turn } else { &mut steps.clean };

@@ -142,6 +142,8 @@ impl Emitter {
             change.new_codes.extend(after.iter().filter(|entry| !old.contains(entry)).cloned());
         }
         self.leaves(&pairs, with, &mut change);
+        change.kept = pairs.iter().filter(|(old, new, _)| old.is_some() && new.is_some()).map(|pair| pair.2).collect();
+        change.kept.sort_unstable();
         change
     }
 

@@ -8,9 +8,9 @@ use bdd::{Ref, Store};
 use super::{Emitter, Fast, Frontier, Surroundings, Turnover, is_direct};
 
 impl Emitter {
-    /// Finds for new nodes the old ones whose place they take, and gives the others states of their own.
+    /// Finds for new nodes the old ones whose place they take.
     pub(super) fn inherit(
-        &mut self,
+        &self,
         (old_root, root): (Ref, Ref),
         (old_frontier, frontier): (&Frontier, &Frontier),
         with: &Surroundings<'_>,
@@ -40,6 +40,11 @@ impl Emitter {
             }
             below(with.store, old, new, &mut waiting);
         }
+        inherited
+    }
+
+    /// Gives new nodes their states: the inherited ones, or others.
+    pub(super) fn allot(&mut self, turnover: &Turnover, inherited: &HashMap<Ref, Ref, Fast>) {
         for function in &turnover.fresh {
             let state = match inherited.get(function) {
                 Some(old) => turnover.dead[old],
@@ -53,7 +58,6 @@ impl Emitter {
             };
             self.held.get_mut(function).expect("it was acquired").state = state;
         }
-        inherited
     }
 }
 

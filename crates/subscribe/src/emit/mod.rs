@@ -6,6 +6,7 @@
 //! nodes that come and go, whatever the size of the diagram.
 
 mod difference;
+mod exclusive;
 mod inherit;
 
 use std::cmp::Reverse;
@@ -18,6 +19,7 @@ use crate::codes::Codes;
 use crate::format::Format;
 use crate::groups::Groups;
 use crate::layout::{Key, Layout};
+use crate::subscriptions::Writes;
 use crate::tables::{Change, Delivery, Stage, State};
 
 /// How many entries the validity table may have.
@@ -65,6 +67,7 @@ pub(crate) struct Emitter {
     groups: Groups,
     /// By level, for fields that have them.
     codes: BTreeMap<u32, Codes>,
+    writes: Writes,
 }
 
 /// Nodes that come and go.
@@ -76,7 +79,7 @@ struct Turnover {
 }
 
 impl Emitter {
-    pub fn new(format: &Format, layout: &Layout, max_group: u32) -> Emitter {
+    pub fn new(format: &Format, layout: &Layout, max_group: u32, writes: Writes) -> Emitter {
         let codes = layout.keys().iter().enumerate().filter_map(|(level, key)| match key {
             Key::Field(id) => Some((level as u32, Codes::new(format.compressed(*id)?, format.get(*id).max()))),
             _ => None,
@@ -89,6 +92,7 @@ impl Emitter {
             next: 1,
             groups: Groups::new(max_group),
             codes: codes.collect(),
+            writes,
         }
     }
 
@@ -130,7 +134,12 @@ impl Emitter {
         }
         let (old_root, old_frontier) = (self.root, std::mem::take(&mut self.frontier));
         self.release_root(old_root, &old_frontier, with.store, &mut turnover);
-        let inherited = self.inherit((old_root, root), (&old_frontier, &frontier), with, &turnover);
+        let (roots, frontiers) = ((old_root, root), (&old_frontier, &frontier));
+        let inherited = match self.writes {
+            Writes::Together => self.inherit(roots, frontiers, with, &turnover),
+            Writes::InTurn => self.exclusive(roots, frontiers, with, &turnover),
+        };
+        self.allot(&turnover, &inherited);
         let (old_codes, spread) = self.turn_codes((old_root, root), (&old_frontier, &frontier), with.store, &turnover);
         let change = self.difference(
             (old_root, root),

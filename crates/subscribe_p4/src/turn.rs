@@ -1,0 +1,80 @@
+//! The order in which the entries of one state change, so that each message meets the old entry or the new one.
+
+use std::collections::BTreeMap;
+
+use subscribe::{Entry, EntryKey, State};
+
+/// Which entry it is.
+type Key = (u16, State, EntryKey);
+
+/// Entries that overlap others of their state for as long as those are there: with a priority above theirs. (The new
+/// entries of a state do not overlap one another, nor do the old ones.)
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Raised(BTreeMap<Key, u32>);
+
+impl Raised {
+    pub fn new() -> Raised {
+        Raised::default()
+    }
+
+    pub fn key(entry: &Entry) -> Key {
+        (entry.stage, entry.state, entry.key.clone())
+    }
+
+    pub fn priority(&self, entry: &Entry) -> u32 {
+        if self.0.is_empty() {
+            return 1;
+        }
+        self.0.get(&Raised::key(entry)).copied().unwrap_or(1)
+    }
+
+    pub fn remove(&mut self, entry: &Entry) {
+        if !self.0.is_empty() {
+            self.0.remove(&Raised::key(entry));
+        }
+    }
+
+    pub fn extend(&mut self, entries: Vec<(Key, u32)>) {
+        self.0.extend(entries);
+    }
+}
+
+/// The priorities of new entries that overlap old ones, of states that stay.
+pub(crate) fn overlapped(new: &[&Entry], old: &[&Entry], raised: &Raised) -> Vec<(Key, u32)> {
+    let mut by_state: BTreeMap<(u16, State), Vec<&Entry>> = BTreeMap::new();
+    for entry in old {
+        by_state.entry((entry.stage, entry.state)).or_default().push(entry);
+    }
+    let above = |entry: &Entry| {
+        let others = by_state.get(&(entry.stage, entry.state))?;
+        let below = others.iter().filter(|other| overlap(&entry.key, &other.key));
+        Some((Raised::key(entry), 1 + below.map(|other| raised.priority(other)).max()?))
+    };
+    new.iter().filter_map(|entry| above(entry)).collect()
+}
+
+fn overlap(one: &EntryKey, other: &EntryKey) -> bool {
+    match (one, other) {
+        (EntryKey::Range(first, last), EntryKey::Range(from, to)) => first <= to && from <= last,
+        (EntryKey::Validity(one), EntryKey::Validity(other)) => {
+            one.iter().zip(other).all(|(one, other)| one.is_none() || other.is_none() || one == other)
+        }
+        _ => false,
+    }
+}
+
+/// Of two entries of a state that match a value, the one with the larger number is looked up before the other.
+pub(crate) fn specificity(entry: &Entry) -> u32 {
+    match entry.key {
+        EntryKey::Exact(_) => u32::MAX,
+        EntryKey::Prefix { length, .. } => length + 1,
+        EntryKey::Range(..) | EntryKey::Validity(_) => 1,
+        EntryKey::Rest => 0,
+    }
+}
+
+/// In the order in which they are inserted.
+pub(crate) fn least_specific_last(mut entries: Vec<&Entry>) -> Vec<&Entry> {
+    entries.sort_by_key(|entry| std::cmp::Reverse(specificity(entry)));
+    entries
+}
