@@ -1,0 +1,146 @@
+//! What matching a message costs, on one core: the generated program as machine code, beside an index written by hand and
+//! a general matcher.
+//!
+//! `cargo bench -p subscribe_p4 --bench matching`. Rules are the paper's workload (`stock == S and price > P : fwd(H)`,
+//! 100 symbols, thresholds to 1000, 200 hosts, from a seed). All three sides get the bytes of the same ITCH Add Order
+//! messages, one in ten of a symbol that no rule names, and give the set of ports, as a number that stands for it: in the
+//! switch the multicast group or port that it would copy the message to. Copying is in none of the figures. That all
+//! give the same ports for every message is asserted first.
+//!
+//! The program runs from parser to the end of ingress, in batches of 32, as in the switch. Sides are measured in turns of
+//! 8,192 messages, figures are medians: on a machine that does other things besides, the median is of turns that nothing
+//! interrupted.
+
+mod general;
+mod index;
+mod switch;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use dice::Dice;
+use general::General;
+use index::Index;
+use subscribe::workload;
+use switch::{BATCH, Case, Switch};
+
+/// Different messages.
+const MESSAGES: usize = 1 << 14;
+/// Messages of a turn.
+const TURN: usize = 1 << 13;
+/// The general matcher is given no more rules: it would not come to an end.
+const GENERAL_MOST: usize = 100_000;
+
+fn main() {
+    let asked: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let counts = if asked.is_empty() { vec![1_000, 10_000, 100_000, 1_000_000] } else { asked };
+    println!(
+        "{:>9} {:>8} {:>8} {:>11} {:>8} {:>11} {:>6} {:>12}",
+        "rules", "entries", "switch", "million/s", "index", "million/s", "ratio", "a-tree /s"
+    );
+    for count in counts {
+        row(count);
+    }
+}
+
+fn row(count: usize) {
+    let case = Case::new(include_str!("order.p4"));
+    let of = workload::paper(1, count);
+    let rules = case.compile(&of.text);
+    let index = Index::new(rules.rules().map(|(_, rule)| rule));
+    let mut switch = case.switch(&rules);
+    let mut messages = messages();
+    let general = (count <= GENERAL_MOST).then(|| General::new(&of.text));
+    check(&mut switch, &index, &general, &mut messages);
+    let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut answers = [0; BATCH];
+    for turn in 0..rounds() {
+        let first = turn * TURN % MESSAGES;
+        let batches = &mut messages[first..first + TURN];
+        let our = timed(batches, |batch| {
+            switch.run(batch, &mut answers);
+            black_box(&answers);
+        });
+        let their = timed(batches, |batch| {
+            index.run(batch, &mut answers);
+            black_box(&answers);
+        });
+        ours.push(our);
+        theirs.push(their);
+        ratios.push(our / their);
+    }
+    let [our, their, ratio] = [ours, theirs, ratios].map(median);
+    let general = general.map_or("-".to_owned(), |general| format!("{:.0}", general_rate(&general, &messages)));
+    println!(
+        "{count:>9} {:>8} {our:>5.1} ns {:>11.2} {their:>5.1} ns {:>11.2} {ratio:>6.2} {general:>12}",
+        rules.stats().entries(),
+        1e3 / our,
+        1e3 / their
+    );
+}
+
+/// How often the sides are measured in turns: `ROUNDS`, or 301.
+fn rounds() -> usize {
+    std::env::var("ROUNDS").ok().and_then(|value| value.parse().ok()).unwrap_or(301)
+}
+
+/// Nanoseconds a message.
+fn timed(messages: &mut [Vec<u8>], mut work: impl FnMut(&mut [Vec<u8>])) -> f64 {
+    let begin = Instant::now();
+    messages.chunks_mut(BATCH).for_each(&mut work);
+    begin.elapsed().as_nanos() as f64 / messages.len() as f64
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// Messages a second of the general matcher, for as many as a second has room for.
+fn general_rate(general: &General, messages: &[Vec<u8>]) -> f64 {
+    let begin = Instant::now();
+    let mut done = 0;
+    while begin.elapsed() < Duration::from_secs(1) {
+        black_box(general.ports(&messages[done % messages.len()]));
+        done += 1;
+    }
+    done as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Messages as bytes: of the hundred symbols of the rules, and one in ten of another.
+fn messages() -> Vec<Vec<u8>> {
+    let mut dice = Dice::new(2);
+    let one = |_| {
+        let stock = dice.below(workload::SYMBOLS) + if dice.percent(10) { workload::SYMBOLS } else { 0 };
+        let price = dice.below(workload::THRESHOLDS + workload::THRESHOLDS / 10) as u32;
+        let mut message = vec![0, 36, b'A'];
+        message.extend((0..22).map(|_| dice.word() as u8));
+        message[21] = b'B';
+        message.truncate(22);
+        message.extend(((1 + dice.below(1000)) as u32).to_be_bytes());
+        message.extend(format!("{:<8}", format!("SYM{stock:03}")).bytes());
+        message.extend(price.to_be_bytes());
+        assert_eq!(message.len(), 38);
+        message
+    };
+    (0..MESSAGES).map(one).collect()
+}
+
+/// Panics unless all sides give every message the same ports.
+fn check(switch: &mut Switch, index: &Index, general: &Option<General>, messages: &mut [Vec<u8>]) {
+    let (mut ours, mut theirs, mut delivered) = ([0; BATCH], [0; BATCH], 0);
+    for batch in messages.chunks_mut(BATCH) {
+        switch.run(batch, &mut ours);
+        index.run(batch, &mut theirs);
+        for (our, their) in ours.iter().zip(&theirs) {
+            assert_eq!(switch.ports(*our), index.ports(*their));
+            delivered += usize::from(!index.ports(*their).is_empty());
+        }
+    }
+    assert!(delivered > messages.len() / 2, "most messages are for someone");
+    for message in messages.iter().take(50) {
+        let mut answer = [0];
+        index.run(&mut [message.clone()], &mut answer);
+        assert!(general.as_ref().is_none_or(|general| general.ports(message) == index.ports(answer[0])));
+    }
+}

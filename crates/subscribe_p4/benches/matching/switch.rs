@@ -1,0 +1,169 @@
+//! The generated program with the entries of compiled rules, as machine code in batches: the way a switch runs it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bits::Bits;
+use engine::{Now, Objects, TableEntry};
+use ir::{KeyValue, Program};
+use jit::{Compiled, Outcome, Plan, Speed, Step, Unit};
+use source::{Diagnostics, FileId, SourceMap};
+use subscribe::{Layout, NoIncludes, Subscriptions};
+use subscribe_p4::entries::{Entity, Installer, Matched, Update};
+use subscribe_p4::{Format, Options, Rules};
+
+/// Messages of a batch.
+pub const BATCH: usize = jit::BATCH;
+/// The answer for a message that goes nowhere; others are a group's number, or [`PORT`] and a port's.
+pub const NOWHERE: u32 = 0;
+/// The bit that tells ports from groups.
+pub const PORT: u32 = 1 << 31;
+
+/// v1model's port for packets to drop.
+const DROP_PORT: u64 = 511;
+
+/// A format as a program, and what rules may say of it.
+pub struct Case {
+    text: String,
+    format: Format,
+    pub rules: Rules,
+    layout: Layout,
+}
+
+/// A program with entries, ready to run.
+pub struct Switch {
+    compiled: Compiled,
+    objects: Objects,
+    packet: jit::Packet,
+    /// Ports of groups.
+    groups: BTreeMap<u32, Vec<u32>>,
+}
+
+fn checked(name: &str, text: &str) -> (p4::typed::Program, SourceMap) {
+    let builtin = compile::Architecture::includes(&v1model::description::V1Model).to_vec();
+    let options = p4::Options { builtin, ..p4::Options::default() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics);
+    (typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))), map)
+}
+
+impl Case {
+    /// Reads a format.
+    pub fn new(text: &str) -> Case {
+        let (typed, map) = checked("format.p4", text);
+        let mut diagnostics = Diagnostics::new();
+        let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
+        let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
+        let rules = subscribe_p4::rules(&format).expect("names differ");
+        let layout = Layout::sensible(&rules.format, &[]);
+        Case { text: text.to_owned(), format, rules, layout }
+    }
+
+    /// Compiles rules.
+    pub fn compile(&self, text: &str) -> Subscriptions {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let rules = subscribe::parse(&mut map, "rules", text, &self.rules.format, &mut NoIncludes, &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
+        let options = subscribe::Options { target: Options::default().target, ..subscribe::Options::default() };
+        let mut all = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), options);
+        all.change(&[], rules).expect("it fits");
+        all
+    }
+
+    /// The switch for compiled rules.
+    pub fn switch(&self, rules: &Subscriptions) -> Switch {
+        let options = Options::default();
+        let text = subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, &options);
+        let (typed, map) = checked("program.p4", &text);
+        let mut diagnostics = Diagnostics::new();
+        let program = compile::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
+        let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
+        let mut objects = Objects::new(&program);
+        let mut installer = Installer::new(&self.format, &self.rules, &self.layout, &options, 510);
+        let mut groups = BTreeMap::new();
+        for update in installer.install(&rules.tables()).expect("groups suffice") {
+            match update {
+                Update::Insert(Entity::Table(entry)) => insert(&program, &mut objects, &entry),
+                Update::Insert(Entity::Group(id, ports)) => drop(groups.insert(id, ports)),
+                other => panic!("nothing else comes with the first entries: {other:?}"),
+            }
+        }
+        let compiled = Compiled::new(&program, &plan(&program), Speed::Run).expect("it compiles");
+        let packet = compiled.packet(Vec::new());
+        Switch { compiled, objects, packet, groups }
+    }
+}
+
+fn insert(program: &Program, objects: &mut Objects, entry: &subscribe_p4::entries::TableEntry) {
+    let id = program.table_named(&entry.table).unwrap_or_else(|| panic!("there is no {}", entry.table));
+    let table = &program.tables[id];
+    let key = |key: &ir::Key| {
+        let given = entry.keys.iter().find(|(name, _, _)| *name == key.name);
+        let bits = |value: u128| Bits::new(value, key.width);
+        given.map_or(KeyValue::Any, |(_, _, matched)| match *matched {
+            Matched::Exact(value) => KeyValue::Exact(bits(value)),
+            Matched::Lpm(value, length) => KeyValue::Lpm(bits(value), length),
+            Matched::Range(first, last) => KeyValue::Range(bits(first), bits(last)),
+            Matched::Ternary(value, mask) => KeyValue::Ternary(bits(value & mask), bits(mask)),
+        })
+    };
+    let keys = table.keys.iter().map(key).collect();
+    let named = |action: &&ir::TableAction| program.actions[action.action].name == entry.action;
+    let action = table.actions.iter().find(named).expect("the table has the action").action;
+    let args = entry.params.iter().map(|(_, width, value)| Bits::new(*value, *width)).collect();
+    let priority = entry.priority.unwrap_or(0) as i32;
+    objects.insert(id, TableEntry::new(keys, priority, action, args)).expect("the entry fits");
+}
+
+/// A switch's way with a packet up to the place where it is copied to its ports.
+fn plan(program: &Program) -> Plan {
+    let slot = |name: &str| program.slot_named(&format!("standard_metadata.{name}"));
+    let body = |role: &str| Step::Run(program.blocks[role]);
+    let mut steps: Vec<Step> = slot("packet_length").map(Step::LengthTo).into_iter().collect();
+    steps.push(body("parser"));
+    steps.extend(slot("parser_error").map(Step::ErrorTo));
+    // A packet that is dropped is done with: nothing but the results is kept of it.
+    let done = slot("egress_port").expect("a v1model program");
+    steps.extend([body("verify_checksum"), body("ingress"), Step::Set(done, 0), Step::DropIf(done, 0)]);
+    let results = ["mcast_grp", "egress_spec"].map(|name| slot(name).expect("a v1model program")).to_vec();
+    Plan {
+        units: vec![Unit { steps, fresh: true, next: Vec::new(), results: Some(results.clone()) }],
+        visible: Some(results),
+        given: slot("ingress_port").into_iter().collect(),
+    }
+}
+
+impl Switch {
+    /// Runs up to [`BATCH`] messages; where each goes.
+    pub fn run(&mut self, batch: &mut [Vec<u8>], answers: &mut [u32]) {
+        let mut packets = self.compiled.batch(0, &mut self.packet);
+        for buffer in batch.iter_mut() {
+            packets.push(buffer, 0);
+        }
+        let mut next = 0;
+        while next < answers.len() {
+            let jit::Progress { done, stopped } = packets.run(&mut self.objects, Now { ns: 0 });
+            assert!(!stopped, "nothing stops a message");
+            next = done.end;
+            for number in done {
+                let ended = packets.ended(number);
+                debug_assert!(matches!(ended.outcome(), Outcome::Stopped(_)));
+                answers[number] = match (ended.result(0), ended.result(1)) {
+                    (0, DROP_PORT) => NOWHERE,
+                    (0, port) => PORT | port as u32,
+                    (group, _) => group as u32,
+                };
+            }
+        }
+    }
+
+    /// The ports of an answer.
+    pub fn ports(&self, answer: u32) -> Vec<u32> {
+        match answer {
+            NOWHERE => Vec::new(),
+            port if port & PORT != 0 => vec![port & !PORT],
+            group => self.groups[&group].clone(),
+        }
+    }
+}
