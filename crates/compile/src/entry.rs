@@ -54,7 +54,8 @@ impl<'a> Lowering<'a> {
             if let Some(keys) = self.entry_keys(entry, keys) {
                 let args = self.action_data(&entry.args);
                 let loc = self.here();
-                entries.push(Entry { keys, priority, action: entry.action as u32, args, loc });
+                let (action, constant) = (entry.action as u32, entry.is_const);
+                entries.push(Entry { keys, priority, action, args, constant, loc });
             }
             self.at(outer);
         }

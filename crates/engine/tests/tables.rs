@@ -64,6 +64,14 @@ table fixed {
   entry 0x10:8 &&& 0xf0:8 priority 1 -> set(0x1:8)
   entry 0x11:8 &&& 0xff:8 priority 2 -> set(0x2:8)
 }
+table few {
+  key a: exact 8 = a
+  action set
+  default set(0x0:8)
+  size 1
+  entry 0x1:8 -> set(0x1:8) const
+  entry 0x2:8 -> set(0x2:8)
+}
 table keyless {
   action set
   action quit
@@ -95,6 +103,11 @@ control between {
 control fixed {
   block b:
     apply fixed
+    return
+}
+control few {
+  block b:
+    apply few
     return
 }
 control keyless {
@@ -223,6 +236,37 @@ fn the_programs_entries_are_there_and_stay() {
     assert_eq!(world.objects.modify(table, entry), Err(EntryError::ConstEntries(table)));
     assert_eq!(world.objects.clear(table), Err(EntryError::ConstEntries(table)));
     assert_eq!(world.objects.entry_count(table), 2);
+}
+
+#[test]
+fn of_the_programs_entries_those_that_are_constant_stay() {
+    let mut world = world();
+    let few = world.table("few");
+    let constant = EntryError::ConstEntry(few);
+    let key = |value| vec![Exact(byte(value))];
+    let entry = world.entry(key(1), 0, "set", 9);
+    assert_eq!(world.objects.modify(few, entry), Err(constant.clone()));
+    assert_eq!(world.objects.delete(few, &key(1), 0), Err(constant));
+    assert_eq!(world.insert("few", key(1), 0, 9), Err(EntryError::Duplicate));
+    let flags = [1, 2].map(|value| world.objects.get(few, &key(value), 0).unwrap().constant);
+    assert_eq!(flags, [true, false]);
+    let entry = world.entry(key(2), 0, "set", 7);
+    world.objects.modify(few, entry).unwrap();
+    assert_eq!((world.apply("few", 1, 0), world.apply("few", 2, 0)), (1, 7));
+    world.objects.clear(few).unwrap();
+    assert_eq!((world.apply("few", 1, 0), world.apply("few", 2, 0)), (1, 0));
+}
+
+#[test]
+fn a_small_table_has_room_for_what_the_program_brings() {
+    let mut world = world();
+    let few = world.table("few");
+    let key = |value| vec![Exact(byte(value))];
+    assert_eq!((world.objects.capacity(few), world.objects.entry_count(few)), (2, 2));
+    assert_eq!(world.insert("few", key(3), 0, 1), Err(EntryError::Full(2)));
+    world.objects.delete(few, &key(2), 0).unwrap();
+    world.insert("few", key(3), 0, 1).unwrap();
+    assert_eq!(world.insert("few", key(2), 0, 1), Err(EntryError::Full(2)));
 }
 
 #[test]

@@ -70,7 +70,8 @@
 //! Actions that only the program calls have been inlined; an [`Action`] is what an entry can name. An action's body
 //! applies no tables, so bodies nest two deep at most and no executor needs a stack.
 //!
-//! Entries that the program gives ([`Entry`]) are in the table from the start. Annotations that nothing in the compiler
+//! Entries that the program gives ([`Entry`]) are in the table from the start; a control plane can change those that are
+//! not constant, as themselves or with all of the table's. Annotations that nothing in the compiler
 //! consumed stay on what they annotate.
 //!
 //! # Requests

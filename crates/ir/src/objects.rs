@@ -121,6 +121,8 @@ pub struct Entry {
     pub action: u32,
     /// Arguments.
     pub args: Vec<Bits>,
+    /// Whether the control plane may not change this entry; of a table with [`Table::const_entries`] it may change none.
+    pub constant: bool,
     /// Where it stands.
     pub loc: LocId,
 }

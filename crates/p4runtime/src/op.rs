@@ -14,8 +14,6 @@ pub(crate) struct EntryWrite {
     pub table: TableId,
     pub keys: Vec<KeyValue>,
     pub priority: i32,
-    /// How many entries the table has room for.
-    pub room: u64,
     /// None leaves the action as it is.
     pub action: Option<ActionSpec>,
     pub idle_timeout_ns: u64,
@@ -268,11 +266,8 @@ fn refill(objects: &mut Objects, id: ValueSetId, members: Vec<Vec<KeyValue>>) {
 }
 
 fn insert(objects: &mut Objects, write: EntryWrite) -> Result<Undo, EntryError> {
-    let EntryWrite { table, keys, priority, room, action, idle_timeout_ns, counter, meter, .. } = write;
+    let EntryWrite { table, keys, priority, action, idle_timeout_ns, counter, meter, .. } = write;
     let action = action.expect("translation asks for the action of an insert");
-    if objects.entry_count(table) as u64 >= room && objects.get(table, &keys, priority).is_err() {
-        return Err(EntryError::Full(room));
-    }
     let entry = TableEntry { keys: keys.clone(), priority, action, metadata: Vec::new(), idle_timeout_ns };
     objects.insert(table, entry)?;
     let attached = attach(objects, table, &keys, priority, counter, meter);
@@ -284,7 +279,7 @@ fn insert(objects: &mut Objects, write: EntryWrite) -> Result<Undo, EntryError> 
 }
 
 fn modify(objects: &mut Objects, write: EntryWrite) -> Result<Undo, EntryError> {
-    let EntryWrite { table, keys, priority, room: _, action, idle_timeout_ns, counter, meter, constant } = write;
+    let EntryWrite { table, keys, priority, action, idle_timeout_ns, counter, meter, constant } = write;
     let before = Before::of(objects, table, &keys, priority)?;
     if !constant {
         let action = action.unwrap_or_else(|| before.entry.action.clone());

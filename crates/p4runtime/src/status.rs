@@ -71,6 +71,7 @@ impl Refusal {
     pub fn of_engine(error: &EntryError, subject: &str) -> Refusal {
         let code = match error {
             EntryError::ConstEntries(_)
+            | EntryError::ConstEntry(_)
             | EntryError::ConstDefault(_)
             | EntryError::DefaultOnly(_)
             | EntryError::TableOnly(_) => Code::PermissionDenied,
@@ -83,6 +84,7 @@ impl Refusal {
         };
         let what = match error {
             EntryError::ConstEntries(_) => "its entries are constant".to_owned(),
+            EntryError::ConstEntry(_) => "this entry is constant".to_owned(),
             EntryError::ConstDefault(_) => "its default action is constant".to_owned(),
             EntryError::Keyless(_) => "it has no key and so no entries, only a default action".to_owned(),
             EntryError::DefaultOnly(_) => "this action may be used as the default action only".to_owned(),

@@ -45,8 +45,9 @@ fn what_is_damaged_is_told_from_what_is_something_else() {
     assert!(refused(&with_hash(longer)).contains("something follows"));
 }
 
+/// A bit that is another one and an end that is missing, at 400 random places each.
 #[test]
-fn every_flip_and_every_cut_is_noticed() {
+fn flips_and_cuts_are_noticed() {
     let bytes = program("router.p4").to_bytes().unwrap();
     let mut dice = Dice::new(1);
     for _ in 0..400 {

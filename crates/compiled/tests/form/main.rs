@@ -70,7 +70,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// A file of version 1, written when the form was new. If it cannot be read any more, or means something else, what was
+/// A file written when this version of the form was new. If it cannot be read any more, or means something else, what was
 /// changed needs another [`compiled::FORMAT`], and a file of that one here.
 #[test]
 fn a_file_that_was_written_before_is_read() {

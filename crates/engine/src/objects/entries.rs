@@ -15,7 +15,7 @@ impl Objects {
     ///
     /// # Errors
     /// Everything that [`EntryError`] says of entries, `Duplicate` if one with this key and priority is there, and
-    /// `Full` at the larger of the table's size and 1024.
+    /// `Full` at [`Objects::capacity`].
     pub fn insert(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
@@ -27,14 +27,16 @@ impl Objects {
     /// Gives an entry another action, metadata and idle timeout. Counter and meter go on.
     ///
     /// # Errors
-    /// As [`Objects::insert`]; `NotFound` if there is no entry with this key and priority.
+    /// As [`Objects::insert`]; `NotFound` if there is no entry with this key and priority, `ConstEntry` if the program
+    /// gave it to stay.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
         let entry = self.checked_entry(table, entry)?;
-        let handle =
-            self.control().tables[table].backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
+        let state = &self.control().tables[table];
+        let handle = state.backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
+        state.check_may_change(table, handle)?;
         self.change(Change::Replace(table, handle, Arc::new(entry), self.now_ns));
         Ok(())
     }
@@ -42,26 +44,27 @@ impl Objects {
     /// Takes an entry away.
     ///
     /// # Errors
-    /// `NotFound`, `ConstEntries`, and what can be wrong with a key.
+    /// `NotFound`, `ConstEntries`, `ConstEntry`, and what can be wrong with a key.
     pub fn delete(&mut self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<(), EntryError> {
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
         let handle = self.find(table, keys, priority)?;
+        self.control().tables[table].check_may_change(table, handle)?;
         self.change(Change::Take(table, handle));
         Ok(())
     }
 
-    /// Takes all entries away.
+    /// Takes all entries away but those that the program gave to stay.
     ///
     /// # Errors
     /// `ConstEntries`.
     pub fn clear(&mut self, table: TableId) -> Result<(), EntryError> {
         let state = &self.control().tables[table];
-        let all: Vec<_> = state.iter().map(|(handle, _)| handle).collect();
-        if state.const_entries && !all.is_empty() {
+        if state.const_entries && state.len() > 0 {
             return Err(EntryError::ConstEntries(table));
         }
+        let all: Vec<_> = state.iter().filter(|(_, stored)| !stored.constant).map(|(handle, _)| handle).collect();
         all.into_iter().for_each(|handle| self.change(Change::Take(table, handle)));
         Ok(())
     }
@@ -100,7 +103,7 @@ impl Objects {
         self.control().tables[table].len()
     }
 
-    /// How many entries there can be.
+    /// How many entries there can be: the table's size, 1024 if it has none, or what the program brings if that is more.
     pub fn capacity(&self, table: TableId) -> u64 {
         self.control().tables[table].capacity
     }
@@ -199,19 +202,20 @@ impl Objects {
     /// Loads the entries that the program gives. The validator has seen them; of two with one key the first stays,
     /// since the second could never be hit.
     pub(super) fn load_program_entries(&mut self, id: TableId, table: &ir::Table) {
-        for entry in &table.entries {
+        for given in &table.entries {
             let shape = &self.control().tables[id].keys;
-            let call = ActionCall { action: table.actions[entry.action as usize].action, args: entry.args.clone() };
-            let keys = canonical(shape, entry.keys.clone()).expect("the validator checks the program's entries");
+            let call = ActionCall { action: table.actions[given.action as usize].action, args: given.args.clone() };
+            let keys = canonical(shape, given.keys.clone()).expect("the validator checks the program's entries");
             let entry = TableEntry {
                 keys,
-                priority: if needs_priority(shape) { entry.priority } else { 0 },
+                priority: if needs_priority(shape) { given.priority } else { 0 },
                 action: ActionSpec::Direct(call),
                 metadata: Vec::new(),
                 idle_timeout_ns: 0,
             };
             if self.control().tables[id].backend.find(&entry.keys, entry.priority).is_none() {
-                self.change(Change::Add(id, Arc::new(entry), table.const_entries, 0));
+                let constant = table.const_entries || given.constant;
+                self.change(Change::Add(id, Arc::new(entry), constant, 0));
             }
         }
     }

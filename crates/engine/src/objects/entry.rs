@@ -66,6 +66,9 @@ pub enum EntryError {
     /// A const table's entries stay as they are.
     #[error("the entries of {0} are constant")]
     ConstEntries(TableId),
+    /// An entry that the program marks `const` stays as it is.
+    #[error("the program gives this entry of {0} as constant")]
+    ConstEntry(TableId),
     /// A const default action stays as it is.
     #[error("the default action of {0} is constant")]
     ConstDefault(TableId),

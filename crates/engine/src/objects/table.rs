@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use cranelift_entity::PrimaryMap;
-use ir::{ActionId, CounterId, MatchKind, MeterId, ProfileId, TableAction};
+use ir::{ActionId, CounterId, MatchKind, MeterId, ProfileId, TableAction, TableId};
 
 use super::records::Records;
-use super::{ActionCall, ActionSpec, CounterValue, MeterConfig, TableEntry};
+use super::{ActionCall, ActionSpec, CounterValue, EntryError, MeterConfig, TableEntry};
 use crate::tables::{Backend, Handle, KeyShape, KeyWords, backend_for};
 
 /// An entry that is in a table, with what all workers have made of it until now.
@@ -35,6 +35,9 @@ pub(crate) struct Stored {
     pub(crate) written_ns: u64,
 }
 
+/// Entries of a table that does not say how many it is to have room for.
+const DEFAULT_CAPACITY: u64 = 1024;
+
 /// A table: facts of the program that the control plane is held to, and state.
 #[derive(Debug)]
 pub(crate) struct TableState {
@@ -44,6 +47,7 @@ pub(crate) struct TableState {
     pub(crate) actions: Vec<TableAction>,
     pub(crate) const_entries: bool,
     pub(crate) const_default: bool,
+    /// As many as the program asks for, and never fewer than it brings: what is taken away can come back.
     pub(crate) capacity: u64,
     pub(crate) profile: Option<ProfileId>,
     pub(crate) counter: Option<CounterId>,
@@ -106,7 +110,7 @@ impl TableState {
             actions: table.actions.clone(),
             const_entries: table.const_entries,
             const_default: table.const_default,
-            capacity: table.size.unwrap_or(0).max(1024),
+            capacity: table.size.unwrap_or(DEFAULT_CAPACITY).max(table.entries.len() as u64),
             profile: table.profile,
             counter: table.counter,
             meter: table.meter,
@@ -129,6 +133,12 @@ impl TableState {
     #[inline]
     pub(crate) fn stored(&self, handle: Handle) -> &Stored {
         self.entries[handle.0 as usize].as_ref().expect("backends name entries that are there")
+    }
+
+    /// # Errors
+    /// `ConstEntry` if the program gave the entry to stay.
+    pub(crate) fn check_may_change(&self, table: TableId, handle: Handle) -> Result<(), EntryError> {
+        if self.stored(handle).constant { Err(EntryError::ConstEntry(table)) } else { Ok(()) }
     }
 
     /// Adds a checked entry that is not there yet.

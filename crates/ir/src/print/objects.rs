@@ -179,6 +179,7 @@ impl Printer<'_> {
             }
             out.write_str(" -> ")?;
             self.call(out, table, entry.action, &entry.args)?;
+            out.write_str(if entry.constant { " const" } else { "" })?;
             self.loc(out, entry.loc)?;
         }
         out.write_str("\n}\n")

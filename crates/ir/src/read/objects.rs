@@ -265,7 +265,8 @@ impl Reader<'_, '_> {
         }
         self.expect("->")?;
         let (action, args) = self.call(actions, count)?;
-        Some(Entry { keys, priority, action, args, loc: self.loc()? })
+        let constant = self.take("const");
+        Some(Entry { keys, priority, action, args, constant, loc: self.loc()? })
     }
 
     fn key_value(&mut self) -> Option<KeyValue> {

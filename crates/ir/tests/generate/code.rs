@@ -139,7 +139,7 @@ impl Generator {
         }
         let priority = if prioritised { self.random.below(1 << 31) as i32 } else { 0 };
         let args = self.arguments_for(actions, action);
-        Some(Entry { keys: values, priority, action, args, loc: self.loc() })
+        Some(Entry { keys: values, priority, action, args, constant: self.random.chance(2), loc: self.loc() })
     }
 
     /// A body whose blocks form a chain, so that all are reachable, with other edges at random.

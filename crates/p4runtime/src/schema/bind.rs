@@ -166,6 +166,7 @@ fn table(program: &Program, info: &P4Info, types: &Types, described: &config::Ta
         meter: direct(&|id| info.direct_meters.iter().any(|it| id_of(&it.preamble) == id)),
         idle_timeout: table.idle_timeout,
         constant: table.const_entries,
+        has_constants: table.const_entries || table.entries.iter().any(|entry| entry.constant),
     })
 }
 

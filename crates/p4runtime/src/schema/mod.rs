@@ -101,6 +101,8 @@ pub struct Table {
     pub idle_timeout: bool,
     /// Whether its entries are constant.
     pub constant: bool,
+    /// Whether some of its entries are.
+    pub has_constants: bool,
 }
 
 impl Table {

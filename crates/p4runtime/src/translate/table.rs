@@ -7,7 +7,7 @@ use v1::table_action::Type as Target;
 
 use super::action::print_call;
 use super::array::{counter_value, meter_config};
-use super::{Kind, Planned, Translator, encode_key, parse_matches, print_matches};
+use super::{Kind, Planned, Translator, check_metadata, encode_key, parse_matches, print_matches};
 use crate::key::EntryKey;
 use crate::mirror::Change;
 use crate::op::{EntryWrite, Op};
@@ -56,6 +56,7 @@ impl Translator<'_> {
         if entry.is_const {
             return Err(about(Refusal::invalid("is_const is for the program's own entries; leave it false in writes")));
         }
+        check_metadata(&entry.metadata).map_err(about)?;
         let (op, change) = match entry.is_default_action {
             true => self.default_entry(kind, table, entry).map_err(about)?,
             false => self.match_entry(kind, table, entry).map_err(about)?,
@@ -73,11 +74,17 @@ impl Translator<'_> {
             return Err(Refusal::invalid("it has no key and so no entries, only a default action"));
         }
         let key = parse_key(table, entry)?;
+        let constant = self.is_constant(table, &key.bytes);
+        if constant && kind != Kind::Insert && (kind != Kind::Modify || entry.action.is_some()) {
+            return Err(Refusal::denied(
+                "the program gives this entry as constant; only its counter and meter can be modified, without an action",
+            ));
+        }
         if kind == Kind::Delete {
             let op = Op::DeleteEntry { table: table.ir, keys: key.keys, priority: key.priority };
             return Ok((op, Change::DropEntry { table: table.id, key: key.bytes }));
         }
-        let idle_timeout_ns = idle_timeout(table, entry)?;
+        let idle_timeout_ns = idle_timeout(table, entry, constant)?;
         if entry.meter_counter_data.is_some() {
             return Err(Refusal::unimplemented("meters count no colours; leave meter_counter_data unset"));
         }
@@ -111,25 +118,30 @@ impl Translator<'_> {
             meter_config: entry.meter_config,
             idle_timeout_ns: entry.idle_timeout_ns,
             metadata: entry.metadata.clone(),
-            is_const: table.constant,
+            is_const: constant,
             ..controller_metadata(entry)
         };
         let write = EntryWrite {
             table: table.ir,
             keys: key.keys,
             priority: key.priority,
-            room: self.schema.program.tables[table.ir].size.unwrap_or(u64::MAX),
             action,
             idle_timeout_ns,
             counter,
             meter,
-            constant: table.constant,
+            constant,
         };
         let change = Change::PutEntry { table: table.id, key: key.bytes, entry: Box::new(kept) };
         match kind {
             Kind::Insert => Ok((Op::InsertEntry(write), change)),
             _ => Ok((Op::ModifyEntry(write), change)),
         }
+    }
+
+    /// Whether an entry is one that the program gave to stay. No write changes that, so the mirror knows, whatever else
+    /// is in the batch.
+    fn is_constant(&self, table: &Table, key: &EntryKey) -> bool {
+        table.has_constants && self.mirror.entry(table.id, key).is_some_and(|entry| entry.is_const)
     }
 
     fn default_entry(&self, kind: Kind, table: &Table, entry: &v1::TableEntry) -> Result<(Op, Change), Refusal> {
@@ -272,12 +284,15 @@ fn controller_metadata(entry: &v1::TableEntry) -> v1::TableEntry {
     v1::TableEntry { controller_metadata: entry.controller_metadata, ..Default::default() }
 }
 
-fn idle_timeout(table: &Table, entry: &v1::TableEntry) -> Result<u64, Refusal> {
+fn idle_timeout(table: &Table, entry: &v1::TableEntry, constant: bool) -> Result<u64, Refusal> {
     if entry.time_since_last_hit.is_some() {
         return Err(Refusal::invalid("time_since_last_hit is for reads; leave it unset in writes"));
     }
     match u64::try_from(entry.idle_timeout_ns) {
-        Ok(timeout) if timeout > 0 && (!table.idle_timeout || table.constant) => Err(Refusal::invalid(
+        Ok(timeout) if timeout > 0 && constant => {
+            Err(Refusal::invalid("constant entries do not age; leave idle_timeout_ns 0"))
+        }
+        Ok(timeout) if timeout > 0 && !table.idle_timeout => Err(Refusal::invalid(
             "its entries do not age (the table has no `support_timeout = true`); leave idle_timeout_ns 0",
         )),
         Ok(timeout) => Ok(timeout),

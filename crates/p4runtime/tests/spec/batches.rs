@@ -5,7 +5,7 @@ use p4runtime_proto::v1;
 use p4runtime_proto::v1::update::Type;
 use p4runtime_proto::v1::write_request::Atomicity;
 
-fn update(kind: Type, entity: impl IntoEntity) -> v1::Update {
+pub fn update(kind: Type, entity: impl IntoEntity) -> v1::Update {
     v1::Update { r#type: kind.into(), entity: Some(entity.entity()) }
 }
 

@@ -1,8 +1,10 @@
 //! Sections 9.1.3 to 9.1.5: default entries, constant tables, and entries that the program brings.
 
+use crate::batches::update;
 use crate::rig::*;
 use crate::tables::{forward, refused};
 use p4runtime_proto::v1;
+use v1::update::Type;
 
 /// 9.1.3 The default entry is neither inserted nor deleted: INVALID_ARGUMENT.
 #[test]
@@ -108,4 +110,27 @@ fn initial_entries_are_changed_like_others() {
     let mut read = rig.entries(entry(&rig.info, "pre_t"));
     read.retain(|entry| *entry == of(0xe3));
     assert_eq!(read.len(), 1);
+}
+
+/// 9.1.5 Initial entries that are marked `const` themselves, in a table that is not constant, stay: PERMISSION_DENIED.
+/// 9.1.5 They are read with `is_const`, the others without.
+#[test]
+fn initial_entries_that_are_constant_stay() {
+    let rig = Rig::new();
+    let of = |value, port| entry(&rig.info, "pre_t").exact(1, value).does(call(&rig.info, "forward", &[port]));
+    let constant = v1::TableEntry { is_const: true, ..of(0xe1, 1) };
+    let written = || {
+        let mut read = rig.entries(entry(&rig.info, "pre_t"));
+        read.sort_by_key(|entry| format!("{:?}", entry.r#match));
+        read
+    };
+    assert_eq!(written(), [constant.clone(), of(0xe2, 2)]);
+    assert_eq!(refused(rig.modify(of(0xe1, 3))), Code::PermissionDenied);
+    assert_eq!(refused(rig.modify(of(0xe1, 1))), Code::PermissionDenied, "not even with the action it has");
+    assert_eq!(refused(rig.delete(of(0xe1, 1))), Code::PermissionDenied);
+    assert_eq!(refused(rig.insert(of(0xe1, 3))), Code::AlreadyExists);
+    // What is there would go with a batch that does not leave it alone.
+    assert!(rig.write(vec![update(Type::Delete, of(0xe2, 2)), update(Type::Delete, of(0xe1, 1))]).is_err());
+    assert_eq!(written(), [constant]);
+    assert_eq!(rig.through(1, &data(0, 0, 0, 0, 0xe1)), Some(1));
 }

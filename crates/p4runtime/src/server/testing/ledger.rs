@@ -77,12 +77,18 @@ impl Ledger {
             Type::Delete => assert!(exists, "there is none to delete: {update:#?}"),
             Type::Unspecified => panic!("this cannot have worked: {update:#?}"),
         }
-        let entity = match (entity, self.entities.remove(&key)) {
+        let before = self.entities.remove(&key);
+        if let (Entity::TableEntry(new), Some(Entity::TableEntry(old))) = (&entity, &before)
+            && old.is_const
+        {
+            assert!(kind == Type::Modify && new.action.is_none(), "the program's own entry stays: {update:#?}");
+        }
+        let entity = match (entity, before) {
             _ if kind == Type::Delete => return,
             (Entity::TableEntry(new), Some(Entity::TableEntry(old))) => Entity::TableEntry(match new.action {
                 Some(_) => new,
                 None if new.is_default_action => self.initial[&new.table_id].clone(),
-                None => v1::TableEntry { action: old.action, ..new },
+                None => v1::TableEntry { action: old.action, is_const: old.is_const, ..new },
             }),
             (entity, _) => entity,
         };
@@ -156,7 +162,6 @@ fn table_entry(mut entry: v1::TableEntry) -> v1::TableEntry {
         }
     }
     v1::TableEntry {
-        is_const: false,
         meter_config: None,
         counter_data: None,
         meter_counter_data: None,
