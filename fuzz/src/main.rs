@@ -1,4 +1,5 @@
-//! Fuzzers for everything that reads what others wrote: programs, IR, entries files, captures, packets, controllers' calls.
+//! Fuzzers for everything that reads what others wrote: programs, IR, entries files, captures, packets, controllers' calls,
+//! and rules of packet subscriptions.
 //!
 //! They run on a stable compiler, from a seed: the same seed and number of rounds give the same inputs. A supervisor
 //! ([`supervise`]) runs rounds in a child process, so that a stack overflow, an endless loop or an exhausted memory is
@@ -24,7 +25,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 const HELP: &str = "\
-Fuzzes what reads programs, IR, entries files, captures, packets and controllers' calls.
+Fuzzes what reads programs, IR, entries files, captures, packets, controllers' calls and rules of subscriptions.
 
 Usage: cargo run --profile fuzz -p fuzz -- TARGET [OPTIONS]
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use compile::Architecture;
+use compiled::Compiled;
 use ir::Program;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::prost::Message;
@@ -17,7 +18,6 @@ use source::{Diagnostics, SourceMap};
 
 use crate::difference::difference;
 use crate::schema::Schema;
-use crate::server::compiled;
 use crate::status::Refusal;
 
 /// The longest program that is read, in bytes.
@@ -66,7 +66,7 @@ impl Pipeline {
         let inner = unwrapped(&config.p4_device_config);
         let source = inner.as_deref().unwrap_or(&config.p4_device_config);
         let (program, derived) = match compiled::is_compiled(source) {
-            true => compiled::open(source)?,
+            true => open_compiled(source)?,
             false => compile_source(source_text(source)?)?,
         };
         if let Some(difference) = difference(sent, &derived) {
@@ -128,6 +128,18 @@ fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
         .map_err(|_| Refusal::invalid("p4_device_config is no text; this switch takes the text of a P4 program"))
 }
 
+/// The program of a device config that `triplane build` made, and its own description.
+fn open_compiled(config: &[u8]) -> Result<(Program, P4Info), Refusal> {
+    let compiled = Compiled::read(config).map_err(|why| Refusal::invalid(format!("p4_device_config {why}")))?;
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    constraints::Checker::new(&compiled.info, &mut map, &mut diagnostics);
+    constraints::References::new(&compiled.info, &mut map, &mut diagnostics);
+    match diagnostics.has_errors() {
+        true => Err(mistakes(&map, &diagnostics)),
+        false => Ok((compiled.program, compiled.info)),
+    }
+}
+
 pub(crate) fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
     let arch = v1model::description::V1Model;
     let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
@@ -151,7 +163,7 @@ pub(crate) fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
 }
 
 /// What is wrong with a program, as far as anybody wants to read it.
-pub(crate) fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
+fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
     let errors = diagnostics.iter().filter(|finding| finding.severity == source::Severity::Error);
     let mut report: String = errors.map(|finding| finding.render(map, false)).collect::<Vec<_>>().join("\n");
     if report.len() > MAX_REPORT_BYTES {

@@ -6,7 +6,7 @@ use v1::entity::Entity;
 use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
-use crate::keep::Changes;
+use crate::keep::PipelineChanges;
 use crate::key::EntryKey;
 use crate::mirror::{Change, Mirror, ProfileKey, decode};
 
@@ -131,16 +131,17 @@ impl Mirror {
     }
 
     /// What is to be kept of what stands at these places now.
-    pub(crate) fn changes(&self, places: Vec<Place>) -> Changes {
+    pub(crate) fn changes(&self, places: Vec<Place>) -> PipelineChanges {
         let value = |place: &Place| self.update_at(place).map(|update| update.encode_to_vec());
         let values = places.iter().map(|place| (place.key(), value(place))).collect();
-        Changes { pipeline: None, values }
+        PipelineChanges { pipeline: None, values }
     }
 
     /// What is to be kept of everything.
-    pub(crate) fn all(&self, config: &v1::ForwardingPipelineConfig) -> Changes {
+    pub(crate) fn all(&self, config: &v1::ForwardingPipelineConfig) -> PipelineChanges {
         let value = |place: Place| Some((place.key(), Some(self.update_at(&place)?.encode_to_vec())));
-        Changes { pipeline: Some(config.encode_to_vec()), values: self.places().filter_map(value).collect() }
+        let values = self.places().filter_map(value).collect();
+        PipelineChanges { pipeline: Some(Some(config.encode_to_vec())), values }
     }
 }
 

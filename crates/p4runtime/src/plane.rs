@@ -27,6 +27,8 @@ pub struct Plane<'a> {
     pub now: Time,
     /// Frames that leave.
     pub output: &'a mut Vec<Frame>,
+    /// Returns when no other thread runs packets of this switch; none does until the plane's turn is over.
+    pub stop_others: &'a dyn Fn(),
 }
 
 /// Something to do between two batches of packets. It should be short: packets wait meanwhile.

@@ -6,9 +6,12 @@ use v1model::Switch;
 use crate::plane::Plane;
 
 /// Puts `next` in the place of the switch, between two batches of packets, and gives the old one back. Packets that wait
-/// in its queues leave first, so that none is lost that it had taken in. With `keep`, registers, counters and meters of
-/// the same name and shape go on where they were.
+/// in its queues leave first, so that none is lost that it had taken in. With `keep`, registers and counters of the
+/// same name and shape go on where they were: they are the packets' memory. What controllers wrote, rates of meters
+/// included, `next` has already.
 pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<Switch>, keep: bool) -> Box<Switch> {
+    // Else what others count and remember meanwhile would be lost.
+    (plane.stop_others)();
     plane.switch.drain(plane.now, plane.output);
     let down: Vec<PortId> = plane.switch.ports().ids().filter(|port| !plane.switch.ports().is_up(*port)).collect();
     for port in down {
@@ -22,7 +25,7 @@ pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<Switch>, keep: bool) -> 
     next
 }
 
-/// Copies arrays that both programs have.
+/// Copies what packets left in arrays that both programs have.
 fn carry_over(old: &Switch, new: &mut Switch) {
     let (before, after) = (old.program().clone(), new.program().clone());
     for (to, register) in &after.registers {
@@ -46,16 +49,6 @@ fn carry_over(old: &Switch, new: &mut Switch) {
                 && value != engine::CounterValue::default()
             {
                 let _ = new.objects_mut().set_counter(to, index, value);
-            }
-        }
-    }
-    for (to, meter) in &after.meters {
-        let Some((from, _)) = before.meters.iter().find(|(_, it)| it.name == meter.name) else { continue };
-        let sizes = (old.objects().meter_size(from), new.objects().meter_size(to));
-        let (Some(from_size), Some(to_size)) = sizes else { continue };
-        for index in 0..from_size.min(to_size) {
-            if let Ok(Some(config)) = old.objects().meter_config(from, index) {
-                let _ = new.objects_mut().configure_meter(to, index, Some(config));
             }
         }
     }

@@ -109,16 +109,12 @@ pub fn serve(
         device_id: args.device_id,
         ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
-    let builder = Arc::new(move |program| Switch::new(program, config.clone()));
-    let (way, turns) = turns(builder)?;
+    let builder: p4runtime::Builder = Arc::new(move |program| Switch::new(program, config.clone()));
+    let (way, turns) = turns(builder.clone())?;
     let server = Server::new(settings);
     let server = match &state {
-        Some(state) if let Some(kept) = &state.kept => {
-            let (server, lost) = server.with_kept(pipeline, &kept.updates, switch);
-            state.tell(&lost, output);
-            server
-        }
-        _ => server.with_pipeline(pipeline, switch),
+        Some(state) => state.restore(server, pipeline, switch, &builder, output),
+        None => server.with_pipeline(pipeline, switch),
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
@@ -157,13 +153,13 @@ pub fn turns(builder: p4runtime::Builder) -> Result<(Way, Turns), Failure> {
 }
 
 impl Control for Turns {
-    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<Frame>) {
+    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<Frame>, stop_others: &dyn Fn()) {
         if !self.rung.swap(false, Ordering::AcqRel) {
             return;
         }
         let mut rings = [0; 16];
         while matches!(self.bell.read(&mut rings), Ok(count) if count == rings.len()) {}
-        if self.end.poll(&mut Plane { switch, now, output }) {
+        if self.end.poll(&mut Plane { switch, now, output, stop_others }) {
             self.rung.store(true, Ordering::Release);
         }
     }

@@ -1,6 +1,7 @@
 //! Drives a switch: in real time between its ports, or from capture to capture in the captures' time.
 
 mod crew;
+mod gate;
 mod flow;
 mod shared;
 
@@ -24,7 +25,8 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// Who changes the switch while it runs. It has its turn between two batches.
 pub trait Control: Send {
     /// Does what is to be done now, which should not take long. Frames that leave because of it go to `output`.
-    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<switch::Frame>);
+    /// `stop_others` returns when no other worker runs packets of this switch, nor will before this turn is over.
+    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<switch::Frame>, stop_others: &dyn Fn());
 
     /// Whether there is something to do, so that nobody should wait.
     fn is_due(&self) -> bool;
@@ -137,7 +139,7 @@ impl Forwarder {
         let left = || deadline.map_or(MAX_WAIT, |at| at.saturating_duration_since(Instant::now()).min(MAX_WAIT));
         while !stop.load(Ordering::Relaxed) && !left().is_zero() {
             if let Some(control) = &mut self.control {
-                self.worker.control(clock.now(), &mut **control);
+                self.worker.control(clock.now(), &mut **control, &|| ());
             }
             if self.worker.turn(&clock) > 0 {
                 continue;

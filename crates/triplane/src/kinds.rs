@@ -1,6 +1,6 @@
 //! The kinds of warnings there are, for `--allow`.
 
-use source::names::{listed, nearest};
+use source::names::nearest;
 
 /// Every kind of warning that is about a program or its entries, in alphabetical order.
 const KINDS: &[&str] = &[
@@ -55,7 +55,7 @@ pub fn check(wanted: &str) -> Result<(), String> {
         Some(kind) => format!("did you mean `{kind}`? There are"),
         None => "there are".to_owned(),
     };
-    let all: Vec<_> = KINDS.chunks(24).map(|some| listed(some.iter().copied())).collect();
+    let all: Vec<_> = KINDS.iter().map(|kind| format!("`{kind}`")).collect();
     Err(format!(
         "--allow {wanted}: there is no such kind of warning; {guess} {}; `unused` stands for all that begin with it",
         all.join(", ")

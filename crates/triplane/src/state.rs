@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use p4runtime::Pipeline;
 use p4runtime::keep::{DiskError, DiskStore, Kept, Store, StoreError};
+use p4runtime::{Builder, Lost, Pipeline, Server};
+use v1model::Switch;
 
 use crate::cli::ProgramArgs;
 use crate::load::Loader;
@@ -66,19 +67,51 @@ impl State {
         }
     }
 
-    /// Says what was written again.
-    pub fn tell(&self, lost: &p4runtime::Lost, output: &Output) {
-        let Some(kept) = &self.kept else { return };
+    /// The server with everything that was kept, which is written to `switch`; what is saved and not committed gets a
+    /// switch of its own. Says what became of it.
+    pub fn restore(
+        &self,
+        mut server: Server,
+        pipeline: Pipeline,
+        switch: &mut Switch,
+        builder: &Builder,
+        output: &Output,
+    ) -> Server {
+        let Some(kept) = &self.kept else { return server.with_pipeline(pipeline, switch) };
         let directory = self.directory.display();
-        let written = kept.updates.len().saturating_sub(lost.count);
-        output.note(&format!(
-            "from {directory}: pipeline {}, and {written} things that were written to it",
-            kept.generation
-        ));
+        let lost;
+        (server, lost) = server.with_kept(pipeline, &kept.committed.updates, switch);
+        let what = format!("from {directory}: pipeline {}", kept.generation);
+        self.tell(&what, kept.committed.updates.len(), &lost, output);
+        let Some(saved) = &kept.saved else { return server };
+        let made = Pipeline::compile(saved.config.clone()).map_err(|refusal| refusal.message).and_then(|pipeline| {
+            let switch = builder(pipeline.program().clone()).map_err(|error| error.to_string())?;
+            Ok((pipeline, Box::new(switch)))
+        });
+        match made {
+            Ok((pipeline, switch)) => {
+                let lost;
+                (server, lost) = server.with_saved(pipeline, &saved.updates, switch);
+                let what = format!("from {directory}: a pipeline that waits for COMMIT");
+                self.tell(&what, saved.updates.len(), &lost, output);
+            }
+            Err(why) => output.note(&format!(
+                "the pipeline in {directory} that was saved and not committed cannot be run here, and is none to commit: {why}"
+            )),
+        }
+        server
+    }
+
+    /// Says what was written again.
+    fn tell(&self, what: &str, count: usize, lost: &Lost, output: &Output) {
+        let written = count.saturating_sub(lost.count);
+        output.note(&format!("{what}, and {written} things that were written to it"));
         if lost.count > 0 {
             output.note(&format!(
-                "{} more do not fit this switch; they stay in {directory}, and the next start tries again; the first: {}",
-                lost.count, lost.first
+                "{} more do not fit this switch; they stay in {}, and the next start tries again; the first: {}",
+                lost.count,
+                self.directory.display(),
+                lost.first
             ));
         }
     }
@@ -120,9 +153,9 @@ pub fn program(
     }
     let name = args.program.display().to_string();
     match (kept, pipeline) {
-        (Some((state, kept)), Some(pipeline)) => match kept.config.p4_device_config == pipeline.source() {
+        (Some((state, kept)), Some(pipeline)) => match kept.committed.config.p4_device_config == pipeline.source() {
             true => {
-                let pipeline = Some(pipeline.sent_as(kept.config.clone()));
+                let pipeline = Some(pipeline.sent_as(kept.committed.config.clone()));
                 Ok(Program { program, pipeline, loader: Some(loader), name })
             }
             false => compile(state, kept),
@@ -134,7 +167,7 @@ pub fn program(
 /// What a controller had sent.
 fn compile(state: &State, kept: &Kept) -> Result<Program, Failure> {
     let directory = state.directory.display();
-    let pipeline = Pipeline::compile(kept.config.clone()).map_err(|refusal| {
+    let pipeline = Pipeline::compile(kept.committed.config.clone()).map_err(|refusal| {
         Failure::Input(format!(
             "the program in the state directory {directory} cannot be compiled by itself; if it needs other files or macros, \
              give it on the command line as before: {}",

@@ -131,8 +131,8 @@ impl Worker {
     }
 
     /// Lets the control plane change the switch, between two turns.
-    pub fn control(&mut self, now: Time, control: &mut dyn Control) {
-        control.poll(now, &mut self.switch, &mut self.made);
+    pub fn control(&mut self, now: Time, control: &mut dyn Control, stop_others: &dyn Fn()) {
+        control.poll(now, &mut self.switch, &mut self.made, stop_others);
         self.departed.extend(self.made.drain(..).map(Departed::Made));
         self.send();
     }

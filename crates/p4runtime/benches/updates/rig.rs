@@ -27,7 +27,8 @@ pub struct Rig {
     pub info: P4Info,
     pub runtime: Runtime,
     pub client: P4RuntimeClient<Channel>,
-    requests: mpsc::UnboundedSender<v1::StreamMessageRequest>,
+    /// The stream ends with this.
+    _requests: mpsc::UnboundedSender<v1::StreamMessageRequest>,
     pub messages: Streaming<v1::StreamMessageResponse>,
     pub listening: Arc<Listening>,
     packets: Option<JoinHandle<()>>,
@@ -68,8 +69,8 @@ impl Rig {
             let (started, mut output) = (Instant::now(), Vec::new());
             while !stopped.load(Relaxed) {
                 let now = Time::from_ns(started.elapsed().as_nanos() as u64);
-                let more =
-                    rung.swap(false, Relaxed) && end.poll(&mut Plane { switch: &mut switch, now, output: &mut output });
+                let more = rung.swap(false, Relaxed)
+                    && end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () });
                 if more {
                     rung.store(true, Relaxed);
                 }
@@ -101,7 +102,7 @@ impl Rig {
             messages.message().await.expect("the primary is told so").expect("the stream goes on");
             (client, messages)
         });
-        Rig { info, runtime, client, requests, messages, listening, packets: Some(packets), work, stop }
+        Rig { info, runtime, client, _requests: requests, messages, listening, packets: Some(packets), work, stop }
     }
 
     /// Gives the packets' thread something to do.
@@ -115,7 +116,6 @@ impl Drop for Rig {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         self.packets.take().map(JoinHandle::join);
-        drop(self.requests.clone());
     }
 }
 

@@ -2,19 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
-use super::{Changes, Kept, Store, StoreError};
+use super::{Changes, Kept, KeptPipeline, PipelineChanges, Store, StoreError};
 
 /// The pipeline and whatever else there is one of, by name.
 const ABOUT: TableDefinition<&str, &[u8]> = TableDefinition::new("about");
-/// What was written, by key.
+/// What was written to the pipeline that packets run, by key.
 const WRITTEN: TableDefinition<&[u8], &[u8]> = TableDefinition::new("written");
+/// What was written to the one that is saved and not committed, by key.
+const WRITTEN_TO_SAVED: TableDefinition<&[u8], &[u8]> = TableDefinition::new("written-to-saved");
+/// The names of these two.
+const PIPELINE: &str = "pipeline";
+const SAVED: &str = "saved";
 
 /// The file in the directory.
 const FILE: &str = "p4runtime.redb";
 /// How keys and values are to be understood.
-const FORMAT: &[u8] = b"1";
+const FORMAT: &[u8] = b"2";
+/// The format before: nothing was saved.
+const WITHOUT_SAVED: &[u8] = b"1";
 /// Memory for pages of the file, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
 
@@ -57,9 +64,9 @@ impl DiskStore {
         synced.map_err(|error| cannot(&error))?;
         let store = DiskStore { database };
         match store.about("format").map_err(|error| cannot(&error))? {
-            Some(format) if format != FORMAT => return Err(DiskError::Format(directory.to_owned())),
-            Some(_) => {}
-            None => store.set_about("format", FORMAT).map_err(|error| cannot(&error))?,
+            Some(format) if format == FORMAT => {}
+            Some(format) if format != WITHOUT_SAVED => return Err(DiskError::Format(directory.to_owned())),
+            _ => store.set_about("format", FORMAT).map_err(|error| cannot(&error))?,
         }
         Ok(store)
     }
@@ -93,14 +100,14 @@ impl DiskStore {
         };
         write().map_err(failed)
     }
-}
 
-impl Store for DiskStore {
-    fn load(&self) -> Result<Option<Kept>, StoreError> {
-        let Some(config) = self.about("pipeline")? else { return Ok(None) };
-        let generation = number(self.about("generation")?.as_deref());
+    fn kept(&self, name: &str, written: Written) -> Result<Option<KeptPipeline>, StoreError> {
+        let Some(config) = self.about(name)? else { return Ok(None) };
         let read = || -> Result<Vec<Vec<u8>>, redb::Error> {
-            let table = self.database.begin_read()?.open_table(WRITTEN)?;
+            let table = match self.database.begin_read()?.open_table(written) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                table => table?,
+            };
             let mut values = Vec::new();
             for row in table.iter()? {
                 values.push(row?.1.value().to_vec());
@@ -108,28 +115,54 @@ impl Store for DiskStore {
             Ok(values)
         };
         let values = read().map_err(failed)?;
-        Kept::decode(&config, generation, values.iter().map(Vec::as_slice)).map(Some)
+        KeptPipeline::decode(&config, values.iter().map(Vec::as_slice)).map(Some)
+    }
+}
+
+type Written = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+/// What one pipeline's changes do to it in a transaction.
+fn change(
+    transaction: &WriteTransaction,
+    changes: &PipelineChanges,
+    name: &str,
+    written: Written,
+) -> Result<(), redb::Error> {
+    if let Some(config) = &changes.pipeline {
+        let mut about = transaction.open_table(ABOUT)?;
+        match config {
+            Some(config) => drop(about.insert(name, config.as_slice())?),
+            None => drop(about.remove(name)?),
+        }
+        transaction.delete_table(written)?;
+    }
+    let mut written = transaction.open_table(written)?;
+    for (key, value) in &changes.values {
+        match value {
+            Some(value) => drop(written.insert(key.as_slice(), value.as_slice())?),
+            None => drop(written.remove(key.as_slice())?),
+        }
+    }
+    Ok(())
+}
+
+impl Store for DiskStore {
+    fn load(&self) -> Result<Option<Kept>, StoreError> {
+        let Some(committed) = self.kept(PIPELINE, WRITTEN)? else { return Ok(None) };
+        let generation = number(self.about("generation")?.as_deref());
+        Ok(Some(Kept { committed, generation, saved: self.kept(SAVED, WRITTEN_TO_SAVED)? }))
     }
 
     fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
-            {
+            if changes.committed.pipeline.is_some() {
                 let mut about = transaction.open_table(ABOUT)?;
-                if let Some(config) = &changes.pipeline {
-                    let generation = number(about.get("generation")?.map(|bytes| bytes.value().to_vec()).as_deref());
-                    about.insert("generation", (generation + 1).to_be_bytes().as_slice())?;
-                    about.insert("pipeline", config.as_slice())?;
-                    transaction.delete_table(WRITTEN)?;
-                }
-                let mut written = transaction.open_table(WRITTEN)?;
-                for (key, value) in &changes.values {
-                    match value {
-                        Some(value) => drop(written.insert(key.as_slice(), value.as_slice())?),
-                        None => drop(written.remove(key.as_slice())?),
-                    }
-                }
+                let generation = number(about.get("generation")?.map(|bytes| bytes.value().to_vec()).as_deref());
+                about.insert("generation", (generation + 1).to_be_bytes().as_slice())?;
             }
+            change(&transaction, &changes.committed, PIPELINE, WRITTEN)?;
+            change(&transaction, &changes.saved, SAVED, WRITTEN_TO_SAVED)?;
             Ok(transaction.commit()?)
         };
         write().map_err(failed)
@@ -165,35 +198,52 @@ mod tests {
         Directory(std::env::temp_dir().join(format!("triplane-{name}-{}", std::process::id())))
     }
 
-    fn changes(pipeline: Option<u64>, values: &[(u8, Option<i32>)]) -> Changes {
+    fn changes(pipeline: Option<u64>, values: &[(u8, Option<i32>)]) -> PipelineChanges {
         let config = |cookie| {
             let cookie = Some(v1::forwarding_pipeline_config::Cookie { cookie });
             v1::ForwardingPipelineConfig { cookie, ..Default::default() }.encode_to_vec()
         };
         let update = |kind| v1::Update { r#type: kind, entity: None }.encode_to_vec();
         let values = values.iter().map(|(key, value)| (vec![*key], value.map(update)));
-        Changes { pipeline: pipeline.map(config), values: values.collect() }
+        PipelineChanges { pipeline: pipeline.map(|cookie| Some(config(cookie))), values: values.collect() }
     }
 
     #[test]
     fn it_has_what_memory_has_also_when_it_is_opened_again() {
         let directory = directory("store");
         let mut memory = MemoryStore::default();
+        let none = PipelineChanges::default;
         let steps = [
-            changes(Some(7), &[(1, Some(1)), (3, Some(2))]),
-            changes(None, &[(2, Some(1)), (1, None), (9, None)]),
-            changes(None, &[(2, Some(2))]),
-            changes(Some(8), &[(5, Some(1))]),
-            changes(None, &[(4, Some(1))]),
+            (changes(Some(7), &[(1, Some(1)), (3, Some(2))]), none()),
+            (changes(None, &[(2, Some(1)), (1, None), (9, None)]), none()),
+            (changes(None, &[(2, Some(2))]), changes(Some(8), &[(5, Some(1))])),
+            (none(), changes(None, &[(4, Some(1)), (5, None)])),
+            (changes(Some(8), &[(4, Some(1))]), PipelineChanges::gone()),
+            (changes(None, &[(5, Some(1))]), none()),
         ];
         assert_eq!(DiskStore::open(&directory.0).unwrap().load().unwrap(), None);
-        for step in steps {
+        for (number, (committed, saved)) in steps.into_iter().enumerate() {
+            let step = Changes { committed, saved };
             memory.commit(&step).unwrap();
             DiskStore::open(&directory.0).unwrap().commit(&step).unwrap();
             let kept = DiskStore::open(&directory.0).unwrap().load().unwrap();
             assert_eq!(kept, memory.load().unwrap());
+            assert_eq!(kept.unwrap().saved.is_some(), [2, 3].contains(&number));
         }
         assert_eq!(memory.load().unwrap().unwrap().generation, 2);
+    }
+
+    #[test]
+    fn what_was_kept_before_anything_could_be_saved_is_read() {
+        let directory = directory("before");
+        let mut first = DiskStore::open(&directory.0).unwrap();
+        let step = Changes { committed: changes(Some(7), &[(1, Some(1))]), saved: PipelineChanges::default() };
+        first.commit(&step).unwrap();
+        first.set_about("format", WITHOUT_SAVED).unwrap();
+        drop(first);
+        let again = DiskStore::open(&directory.0).unwrap();
+        assert_eq!(again.load().unwrap().unwrap().committed.updates.len(), 1);
+        assert_eq!(again.about("format").unwrap().as_deref(), Some(FORMAT));
     }
 
     #[test]
@@ -201,7 +251,7 @@ mod tests {
         let directory = directory("one");
         let first = DiskStore::open(&directory.0).unwrap();
         assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::InUse(_))));
-        first.set_about("format", b"2").unwrap();
+        first.set_about("format", b"3").unwrap();
         drop(first);
         assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::Format(_))));
     }

@@ -7,6 +7,7 @@ use v1model::Switch;
 
 use super::{ConfigAction, ConfigPlan, Server, State};
 use crate::arbitration::{Admission, Outbox};
+use crate::keep::{Changes, PipelineChanges};
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
 use crate::status::{Refusal, Status};
@@ -61,6 +62,9 @@ impl Server {
     /// Keeps a pipeline for a later commit, with the switch that will run it.
     pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<Switch>) {
         let mirror = Mirror::of(&pipeline.schema, &switch);
+        if let Some(kept) = &mut self.changes {
+            kept.saved = mirror.all(&pipeline.config);
+        }
         self.saved = Some((State::new(pipeline, mirror), switch));
     }
 
@@ -79,7 +83,7 @@ impl Server {
         self.saved = None;
         self.digests.clear();
         if let Some(kept) = &mut self.changes {
-            kept.extend(mirror.all(&pipeline.config));
+            *kept = Changes { committed: mirror.all(&pipeline.config), saved: PipelineChanges::gone() };
         }
         self.committed = Some(State::new(pipeline, mirror));
     }
@@ -119,17 +123,28 @@ impl Server {
     /// it. What does not fit any more is told in words, as far as anybody wants to read them.
     #[must_use]
     pub fn with_kept(mut self, pipeline: Pipeline, updates: &[v1::Update], switch: &mut Switch) -> (Server, Lost) {
-        // Entries that the program brings and somebody deleted since are not among the updates.
-        let mut all = Mirror::of(&pipeline.schema, switch).replay();
-        all.retain(
-            |update| matches!(entity_of(update), Some(v1::entity::Entity::TableEntry(it)) if !it.is_default_action),
-        );
-        all.iter_mut().for_each(|update| update.r#type = v1::update::Type::Delete.into());
-        all.extend_from_slice(updates);
-        let (mirror, lost) = write_again(&pipeline, &self.settings.ports, &all, switch);
+        let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, switch);
         self.committed = Some(State::new(pipeline, mirror));
         (self, lost)
     }
+
+    /// The same with a pipeline that was saved and not committed, which `switch` will run when it is.
+    #[must_use]
+    pub fn with_saved(mut self, pipeline: Pipeline, updates: &[v1::Update], mut switch: Box<Switch>) -> (Server, Lost) {
+        let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, &mut switch);
+        self.saved = Some((State::new(pipeline, mirror), switch));
+        (self, lost)
+    }
+}
+
+/// Brings a switch that has just been made to what was written before.
+fn restore(pipeline: &Pipeline, ports: &BTreeSet<u32>, updates: &[v1::Update], switch: &mut Switch) -> (Mirror, Lost) {
+    // Entries that the program brings and somebody deleted since are not among the updates.
+    let mut all = Mirror::of(&pipeline.schema, switch).replay();
+    all.retain(|update| matches!(entity_of(update), Some(v1::entity::Entity::TableEntry(it)) if !it.is_default_action));
+    all.iter_mut().for_each(|update| update.r#type = v1::update::Type::Delete.into());
+    all.extend_from_slice(updates);
+    write_again(pipeline, ports, &all, switch)
 }
 
 fn entity_of(update: &v1::Update) -> Option<&v1::entity::Entity> {
@@ -155,17 +170,7 @@ pub(crate) fn reconcile(
     updates: &[v1::Update],
     switch: &mut Switch,
 ) -> Result<Mirror, Refusal> {
-    // What packets use as memory goes on as far as the new program has it.
-    let fits = |update: &&v1::Update| match entity_of(update) {
-        Some(v1::entity::Entity::MeterEntry(entry)) => {
-            pipeline.schema.meters.get(&entry.meter_id).is_some_and(|array| {
-                entry.index.is_none_or(|index| u64::try_from(index.index).is_ok_and(|index| index < array.size))
-            })
-        }
-        _ => true,
-    };
-    let updates: Vec<v1::Update> = updates.iter().filter(fits).cloned().collect();
-    match write_again(pipeline, ports, &updates, switch) {
+    match write_again(pipeline, ports, updates, switch) {
         (mirror, Lost { count: 0, .. }) => Ok(mirror),
         (_, Lost { count, first }) => Err(Refusal::invalid(format!(
             "{count} of {} things that were written do not fit the new program; the first: {first}",

@@ -1,6 +1,5 @@
 //! The server without sockets, clocks and threads: what each message changes, and what is answered.
 
-pub(crate) mod compiled;
 mod config;
 mod told;
 
@@ -148,19 +147,18 @@ impl Server {
         self.changes = Some(Changes::default());
     }
 
-    /// What is to be kept of what was done since this was called last. What goes to a pipeline that is saved and not
-    /// committed is kept when that is committed.
+    /// What is to be kept of what was done since this was called last.
     pub(crate) fn take_changes(&mut self) -> Changes {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Everything there is to keep, pipeline included.
+    /// Everything there is to keep, pipelines included.
     pub(crate) fn everything(&self) -> Changes {
-        let State { pipeline, mirror, .. } = match &self.committed {
-            Some(state) => state,
-            None => return Changes::default(),
-        };
-        mirror.all(&pipeline.config)
+        let all = |state: &State| state.mirror.all(&state.pipeline.config);
+        Changes {
+            committed: self.committed.as_ref().map(all).unwrap_or_default(),
+            saved: self.saved.as_ref().map(|(state, _)| all(state)).unwrap_or_default(),
+        }
     }
 
     /// The settings.
@@ -380,16 +378,18 @@ impl Server {
     /// Keeps what a write did, and says how the call ends.
     pub(crate) fn finish_write(&mut self, batch: Batch, outbox: &mut Outbox) -> Result<(), Status> {
         let (admission, results, changes, references) = batch.into_results();
-        let is_kept = self.changes.is_some() && self.saved.is_none();
-        let state = self.saved.as_mut().map(|(state, _)| state).or(self.committed.as_mut());
+        let (state, kept) = match &mut self.saved {
+            Some((state, _)) => (Some(state), self.changes.as_mut().map(|kept| &mut kept.saved)),
+            None => (self.committed.as_mut(), self.changes.as_mut().map(|kept| &mut kept.committed)),
+        };
         if let Some(state) = state {
-            let places: Vec<_> = match is_kept {
-                true => changes.iter().flat_map(|change| Place::of(change, &state.mirror)).collect(),
-                false => Vec::new(),
+            let places: Vec<_> = match kept {
+                Some(_) => changes.iter().flat_map(|change| Place::of(change, &state.mirror)).collect(),
+                None => Vec::new(),
             };
             changes.into_iter().for_each(|change| state.mirror.apply(change));
             state.references = references;
-            if let Some(kept) = &mut self.changes {
+            if let Some(kept) = kept {
                 kept.extend(state.mirror.changes(places));
             }
         }

@@ -10,6 +10,7 @@ use ports::{Port, PortStats};
 use switch::PortId;
 use v1model::Switch;
 
+use super::gate::{Gate, Place};
 use super::shared::{Bell, share};
 use super::{Control, MAX_WAIT};
 use crate::messages::Messages;
@@ -28,6 +29,7 @@ pub struct Crew {
 struct Member {
     worker: Worker,
     bell: Bell,
+    place: Place,
     /// Another switch to go on with: the control plane has given the owner another program.
     next: Mutex<Option<Switch>>,
 }
@@ -85,7 +87,7 @@ impl Crew {
                     (losses.tell)(id, error);
                 }
             }));
-            workers.push(Member { worker, bell, next: Mutex::new(None) });
+            workers.push(Member { worker, bell, place: Place::default(), next: Mutex::new(None) });
         }
         Ok((Worker::new(owner, of_owner), Crew { workers, losses }))
     }
@@ -113,27 +115,30 @@ impl Crew {
         let clock = Clock::start();
         let left = || deadline.map_or(MAX_WAIT, |at| at.saturating_duration_since(Instant::now()).min(MAX_WAIT));
         let goes_on = || !stop.load(Ordering::Relaxed) && !left().is_zero();
-        let losses = &self.losses;
+        let (losses, gate) = (&self.losses, &Gate::default());
         std::thread::scope(|scope| {
             let (mut posts, mut threads) = (Vec::new(), Vec::new());
-            for Member { worker, bell, next } in &mut self.workers {
-                let (bell, next) = (&*bell, &*next);
-                posts.push((bell, next));
-                threads.push(scope.spawn(move || while goes_on() && attend(worker, bell, next, &clock, left()) {}));
+            for Member { worker, bell, place, next } in &mut self.workers {
+                let (bell, place, next) = (&*bell, &*place, &*next);
+                posts.push((bell, place, next));
+                let way = Way { gate, place, next };
+                threads.push(scope.spawn(move || while goes_on() && attend(worker, bell, way, &clock, left()) {}));
             }
             while goes_on() && threads.iter().any(|thread| !thread.is_finished()) {
                 owner.step(clock.now(), &mut Vec::new());
                 if let Some(control) = control {
                     wait_until_clear(owner.switch());
                     let program = Arc::clone(owner.switch().program());
-                    owner.control(clock.now(), &mut **control);
+                    let stop_others = || gate.shut(posts.iter().map(|(_, place, _)| *place));
+                    owner.control(clock.now(), &mut **control, &stop_others);
                     if !Arc::ptr_eq(&program, owner.switch().program()) {
                         let switches = owner.switch_mut().workers(posts.len() as u32);
-                        for ((bell, next), switch) in posts.iter().zip(switches) {
+                        for ((bell, _, next), switch) in posts.iter().zip(switches) {
                             *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(switch);
                             bell.ring();
                         }
                     }
+                    gate.open();
                 }
                 let lost = std::mem::take(&mut losses.lock().unwrap_or_else(PoisonError::into_inner).fresh);
                 for id in lost {
@@ -152,18 +157,32 @@ impl Crew {
     }
 }
 
-/// One look at all ports of a worker, and the wait if there was nothing. False if nothing can come any more.
-fn attend(worker: &mut Worker, bell: &Bell, next: &Mutex<Option<Switch>>, clock: &Clock, longest: Duration) -> bool {
+/// What a worker's turn goes through.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    gate: &'a Gate,
+    place: &'a Place,
+    next: &'a Mutex<Option<Switch>>,
+}
+
+/// A turn, with another switch if there is one.
+fn turn(worker: &mut Worker, way: Way<'_>, clock: &Clock) -> usize {
+    let _inside = way.gate.enter(way.place);
     // Free but for the moment in which another program comes.
-    if let Some(switch) = next.try_lock().ok().and_then(|mut next| next.take()) {
+    if let Some(switch) = way.next.try_lock().ok().and_then(|mut next| next.take()) {
         worker.replace(clock.now(), switch);
     }
-    if worker.turn(clock) > 0 {
+    worker.turn(clock)
+}
+
+/// One look at all ports of a worker, and the wait if there was nothing. False if nothing can come any more.
+fn attend(worker: &mut Worker, bell: &Bell, way: Way<'_>, clock: &Clock, longest: Duration) -> bool {
+    if turn(worker, way, clock) > 0 {
         return true;
     }
     bell.listen();
     // Whatever came before the bell was listened for is found now.
-    let found = worker.turn(clock) > 0;
+    let found = turn(worker, way, clock) > 0;
     let goes_on = found || !worker.is_finished();
     if goes_on && !found {
         worker.switch_mut().rest();

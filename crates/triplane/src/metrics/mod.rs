@@ -52,9 +52,9 @@ impl Gauge {
 }
 
 impl Control for Gauge {
-    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<Frame>) {
+    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<Frame>, stop_others: &dyn Fn()) {
         if let Some(control) = &mut self.control {
-            control.poll(now, switch, output);
+            control.poll(now, switch, output, stop_others);
         }
         if self.shared.wanted.load(Ordering::Relaxed) && self.shared.wanted.swap(false, Ordering::AcqRel) {
             let snapshot = Arc::new(snapshot(switch));

@@ -52,7 +52,7 @@ fn what_is_scraped_is_what_the_switch_counts() {
     let stopped = stop.clone();
     let packets = std::thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
-            gauge.poll(Time::ZERO, &mut switch, &mut Vec::new());
+            gauge.poll(Time::ZERO, &mut switch, &mut Vec::new(), &|| ());
             std::thread::yield_now();
         }
         switch

@@ -66,7 +66,7 @@ impl Router {
             let (started, mut output) = (Instant::now(), Vec::new());
             while !stopped.load(Ordering::Relaxed) {
                 let now = Time::from_ns(started.elapsed().as_nanos() as u64);
-                end.poll(&mut Plane { switch: &mut switch, now, output: &mut output });
+                end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () });
                 switch.step(now, &mut arriving.try_iter().collect(), &mut output);
                 output.clear();
                 if switch.has_notifications() {

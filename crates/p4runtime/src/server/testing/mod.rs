@@ -4,6 +4,8 @@
 //! - What the server says is written is what the switch has.
 //! - What reads give is what a ledger has, which knows the specification and no server.
 //! - A batch that failed under ROLLBACK_ON_ERROR or DATAPLANE_ATOMIC leaves nothing behind.
+//! - A new pipeline has what its program brings, or what was written before, as the request's action says; and what is
+//!   written to one that is only saved leaves the one that packets run alone.
 
 pub mod generate;
 mod ledger;
@@ -21,7 +23,7 @@ use super::{ConfigAction, ConfigPlan, Server, Settings, State, reconcile};
 use crate::arbitration::{Outbox, StreamId};
 use crate::mirror::{Mirror, decode};
 use crate::pipeline::{Pipeline, compile_source};
-use crate::plane::Told;
+use crate::plane::{Plane, Told};
 use crate::read::Piece;
 use crate::schema::Schema;
 use crate::status::{Refusal, Status};
@@ -41,6 +43,13 @@ fn every() -> (Arc<ir::Program>, P4Info) {
     COMPILED.get_or_init(compile).clone()
 }
 
+/// What is written to a pipeline as the server keeps it, and as the switch has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Written {
+    pub kept: Vec<String>,
+    pub had: Vec<String>,
+}
+
 /// A server and its switch, and the primary of the default role, whose election id is 1.
 pub struct World {
     pub(super) server: Server,
@@ -48,6 +57,8 @@ pub struct World {
     /// For [`generate`].
     pub random: Random,
     ledger: Ledger,
+    /// While a pipeline is saved: what is written in the one that packets run, which does not change.
+    running: Option<Written>,
     streams: Vec<StreamId>,
     now: Time,
 }
@@ -74,20 +85,48 @@ impl World {
 
     fn of(server: Server, switch: Switch, seed: u64) -> World {
         let (ledger, streams) = (Ledger::default(), Vec::new());
-        let mut world = World { server, switch, random: Random::new(seed), ledger, streams, now: Time::ZERO };
-        world.ledger = world.written();
+        let (random, running) = (Random::new(seed), None);
+        let mut world = World { server, switch, random, ledger, running, streams, now: Time::ZERO };
+        world.ledger = world.read_everything();
         world
     }
 
     /// A switch that has been started anew with what was kept.
     #[cfg(test)]
-    pub(super) fn again(of: &World, updates: &[v1::Update]) -> World {
-        let config = of.switch.config().clone();
-        let mut switch = Switch::new(of.switch.program().clone(), config).expect("the switch runs it");
-        let pipeline = of.state().pipeline.clone();
-        let (server, lost) = Server::new(of.server.settings.clone()).with_kept(pipeline, updates, &mut switch);
+    pub(super) fn again(of: &World, kept: &crate::keep::Kept) -> World {
+        let server = Server::new(of.server.settings.clone());
+        let mut switch = of.another_switch();
+        let pipeline = of.server.committed.as_ref().expect("there is one").pipeline.clone();
+        let (mut server, lost) = server.with_kept(pipeline.clone(), &kept.committed.updates, &mut switch);
         assert_eq!(lost, super::Lost::default());
+        if let Some(saved) = &kept.saved {
+            let lost;
+            (server, lost) = server.with_saved(pipeline, &saved.updates, Box::new(of.another_switch()));
+            assert_eq!(lost, super::Lost::default());
+        }
         World::of(server, switch, 1)
+    }
+
+    #[cfg(test)]
+    fn another_switch(&self) -> Switch {
+        Switch::new(self.switch.program().clone(), self.switch.config().clone()).expect("the switch runs it")
+    }
+
+    /// Saves the pipeline that runs once more.
+    #[cfg(test)]
+    pub(super) fn save(&mut self) {
+        let switch = self.another_switch();
+        self.server.save(self.state().pipeline.clone(), Box::new(switch));
+        self.note_config(ConfigAction::Save, None);
+    }
+
+    /// Commits the pipeline that is saved, if there is one.
+    #[cfg(test)]
+    pub(super) fn commit(&mut self) {
+        if self.server.saved.is_some() {
+            self.apply_config(ConfigPlan::CommitSaved).expect("there is one");
+            self.running = None;
+        }
     }
 
     /// What reads and writes are about.
@@ -126,10 +165,9 @@ impl World {
     /// # Errors
     /// As the call.
     pub fn write_as(&mut self, request: v1::WriteRequest) -> Result<(), Status> {
-        let before = (self.kept(), self.had());
+        let before = (self.written(), self.registers());
         let result = self.run_write(&request);
-        let after = (self.kept(), self.had());
-        assert_eq!(after.0, after.1.0, "the switch has what the server says: {request:#?}");
+        let after = (self.written(), self.registers());
         let all = match &result {
             Ok(()) => vec![0; request.updates.len()],
             Err(status) => status.details.iter().map(|detail| detail.canonical_code).collect(),
@@ -144,7 +182,8 @@ impl World {
             let pairs = request.updates.iter().zip(all);
             pairs.for_each(|(update, code)| self.ledger.note(update, code));
         } else {
-            self.ledger = self.written();
+            // The details of a huge batch do not fit into the answer, so that nobody knows what was done.
+            self.ledger = self.read_everything();
         }
         self.hold(&request);
         result
@@ -167,19 +206,7 @@ impl World {
     /// # Errors
     /// As the call, when all that can be read has been.
     pub fn read(&self, request: v1::ReadRequest) -> (Vec<v1::Entity>, Result<(), Status>) {
-        let mut reader = match self.server.begin_read(request) {
-            Ok(reader) => reader,
-            Err(status) => return (Vec::new(), Err(status)),
-        };
-        let mut all = Vec::new();
-        while let Some(piece) = reader.next() {
-            let entities = match piece {
-                Piece::Ready(entities) => entities,
-                Piece::Live(ask) => ask(self.behind(), self.now.as_ns()),
-            };
-            all.extend(reader.visible(entities));
-        }
-        (all, reader.status())
+        read(&self.server, self.behind(), self.now, request)
     }
 
     /// Opens a stream, if there is room for one more.
@@ -229,19 +256,57 @@ impl World {
     /// # Errors
     /// As the call.
     pub fn set_config(&mut self, request: v1::SetForwardingPipelineConfigRequest) -> Result<(), Status> {
-        let (admission, plan) = self.server.begin_config(request)?;
+        let before = self.state().pipeline.clone();
+        let (admission, plan) = self.server.begin_config(request.clone())?;
+        let action = match &plan {
+            ConfigPlan::Compile(_, action) => Some(*action),
+            ConfigPlan::CommitSaved => None,
+        };
         let result = self.apply_config(plan);
         self.server.finish_config(admission, &mut Outbox::new());
-        assert_eq!(self.kept(), self.had().0, "the switch has what the server says");
-        self.ledger = self.written();
+        match (&result, action) {
+            (Ok(()), Some(action)) => self.note_config(action, Some(&before)),
+            (Ok(()), None) => self.running = None,
+            (Err(_), _) => {}
+        }
+        self.hold(&request);
         result.map_err(Status::from)
+    }
+
+    /// Notes what a pipeline that was taken is to have.
+    fn note_config(&mut self, action: ConfigAction, before: Option<&Pipeline>) {
+        let is_same = before.is_some_and(|before| *before.program() == *self.state().pipeline.program());
+        match action {
+            ConfigAction::Verify => return,
+            ConfigAction::Save => {
+                let running = self.server.committed.as_ref().map(|state| written(state, &self.switch));
+                self.running = self.running.take().or(running);
+            }
+            ConfigAction::Commit | ConfigAction::Reconcile => self.running = None,
+        }
+        self.ledger = match action {
+            ConfigAction::Reconcile if is_same => return,
+            // What of it the other program has as well, only the server knows.
+            ConfigAction::Reconcile => self.read_everything(),
+            _ => self.brought(),
+        };
+    }
+
+    /// What the program of the pipeline that reads are about brings.
+    fn brought(&self) -> Ledger {
+        let pipeline = self.state().pipeline.clone();
+        let switch = Switch::new(pipeline.program().clone(), self.switch.config().clone());
+        let switch = switch.expect("the switch runs it already");
+        let server = Server::new(self.server.settings.clone()).with_pipeline(pipeline, &switch);
+        let all = read(&server, &switch, self.now, everything()).0;
+        Ledger::of(all, server.state().expect("it has one").mirror.initial.clone())
     }
 
     fn apply_config(&mut self, plan: ConfigPlan) -> Result<(), Refusal> {
         let (config, action) = match plan {
             ConfigPlan::CommitSaved => {
                 let (pipeline, mirror, switch) = self.server.take_saved().expect("the plan says so");
-                self.switch = *switch;
+                self.swap(switch, false);
                 self.server.committed(pipeline, mirror);
                 return Ok(());
             }
@@ -261,79 +326,133 @@ impl World {
             ConfigAction::Verify => {}
             ConfigAction::Save => self.server.save(pipeline, Box::new(switch)),
             ConfigAction::Commit | ConfigAction::Reconcile => {
-                self.switch = switch;
+                self.swap(Box::new(switch), action == ConfigAction::Reconcile);
                 self.server.committed(pipeline, mirror);
             }
         }
         Ok(())
     }
 
+    fn swap(&mut self, next: Box<Switch>, keep: bool) {
+        let mut plane = Plane { switch: &mut self.switch, now: self.now, output: &mut Vec::new(), stop_others: &|| () };
+        crate::swap::swap(&mut plane, next, keep);
+    }
+
     // ── What must be true ──
 
-    /// What can be read is what the ledger has.
-    fn hold(&self, request: &v1::WriteRequest) {
-        if let Some(difference) = self.written().difference(&self.ledger) {
+    /// The switch has what the server says, and reads give what the ledger has.
+    fn hold(&self, request: &impl std::fmt::Debug) {
+        let Written { kept, had } = self.written();
+        assert_eq!(kept, had, "the switch has what the server says: {request:#?}");
+        if let Some(difference) = self.read_everything().difference(&self.ledger) {
             panic!("reads give what was written: {difference}\n{request:#?}");
+        }
+        assert_eq!(self.server.saved.is_some(), self.running.is_some(), "{request:#?}");
+        if let (Some(before), Some(committed)) = (&self.running, &self.server.committed) {
+            let running = written(committed, &self.switch);
+            assert_eq!(running, *before, "what packets run stays until COMMIT: {request:#?}");
         }
     }
 
     /// Everything that a controller can have written, as reads give it.
-    fn written(&self) -> Ledger {
-        let entities = ledger::questions().into_iter().map(|entity| v1::Entity { entity: Some(entity) }).collect();
-        let (all, result) = self.read(v1::ReadRequest { device_id: 1, entities, ..Default::default() });
+    fn read_everything(&self) -> Ledger {
+        let (all, result) = self.read(everything());
         assert_eq!(result, Ok(()), "everything can be read");
         Ledger::of(all, self.state().mirror.initial.clone())
     }
 
-    /// All that is written, as the server keeps it.
-    pub(super) fn kept(&self) -> Vec<String> {
-        let mirror = &self.state().mirror;
-        let meter = |id: u32, _, index| {
-            let single = mirror.meters.get(&(id, Some(index)));
-            single.or_else(|| mirror.meters.get(&(id, None))).copied().flatten()
-        };
-        told(mirror).chain(self.meters(meter)).collect()
+    /// What is written to the pipeline that reads and writes are about.
+    fn written(&self) -> Written {
+        written(self.state(), self.behind())
     }
 
-    /// The meters of all arrays, as somebody says they are.
-    fn meters(
-        &self,
-        config: impl Fn(u32, ir::MeterId, u64) -> Option<v1::MeterConfig>,
-    ) -> impl Iterator<Item = String> {
-        let arrays: Vec<_> = self.schema().meters.values().cloned().collect();
-        let told = arrays
-            .into_iter()
-            .flat_map(|array| (0..array.size).map(move |index| (array.id, array.ir, index)).collect::<Vec<_>>());
-        told.map(move |(id, ir, index)| format!("meter {id} {index} {:?}", config(id, ir, index)))
+    /// What is written to the pipeline that packets run, and to the one that is saved.
+    #[cfg(test)]
+    pub(super) fn of_both(&self) -> Vec<Written> {
+        let committed = self.server.committed.iter().map(|state| written(state, &self.switch));
+        let saved = self.server.saved.iter().map(|(state, switch)| written(state, switch));
+        committed.chain(saved).collect()
     }
 
-    /// All that is written, as the switch has it, and its registers.
-    pub(super) fn had(&self) -> (Vec<String>, Vec<String>) {
+    fn registers(&self) -> Vec<String> {
         let (schema, switch) = (self.schema(), self.behind());
         let registers = schema.registers.values().flat_map(|register| {
             let read = |at| switch.objects().register(register.array.ir, at).expect("it is there").to_string();
             (0..register.array.size).map(read)
         });
-        let meter = |_, ir, index| {
-            let config = switch.objects().meter_config(ir, index).expect("it is there");
-            config.map(crate::translate::print_meter)
-        };
-        (told(&Mirror::of(&schema, switch)).chain(self.meters(meter)).collect(), registers.collect())
+        registers.collect()
     }
 }
 
-fn told(mirror: &Mirror) -> impl Iterator<Item = String> {
-    let entries = mirror.tables.iter().flat_map(|(table, entries)| {
-        entries.iter().map(move |(_, entry)| {
-            let entry = decode(entry);
-            format!("{table} {:?} {} {:?}", entry.r#match, entry.priority, entry.action)
-        })
+fn read(
+    server: &Server,
+    switch: &Switch,
+    now: Time,
+    request: v1::ReadRequest,
+) -> (Vec<v1::Entity>, Result<(), Status>) {
+    let mut reader = match server.begin_read(request) {
+        Ok(reader) => reader,
+        Err(status) => return (Vec::new(), Err(status)),
+    };
+    let mut all = Vec::new();
+    while let Some(piece) = reader.next() {
+        let entities = match piece {
+            Piece::Ready(entities) => entities,
+            Piece::Live(ask) => ask(switch, now.as_ns()),
+        };
+        all.extend(reader.visible(entities));
+    }
+    (all, reader.status())
+}
+
+/// What reads everything that a ledger has.
+fn everything() -> v1::ReadRequest {
+    let entities = ledger::questions().into_iter().map(|entity| v1::Entity { entity: Some(entity) }).collect();
+    v1::ReadRequest { device_id: 1, entities, ..Default::default() }
+}
+
+/// All that is written to a pipeline: as the server keeps it, and as its switch has it.
+fn written(state: &State, switch: &Switch) -> Written {
+    let State { pipeline: Pipeline { schema, .. }, mirror, .. } = state;
+    let kept = |id, _, index| {
+        let single = mirror.meters.get(&(id, Some(index)));
+        single.or_else(|| mirror.meters.get(&(id, None))).copied().flatten()
+    };
+    let had = |_, ir, index| {
+        let config = switch.objects().meter_config(ir, index).expect("it is there");
+        config.map(crate::translate::print_meter)
+    };
+    let (kept, had) = (meters(schema, kept), meters(schema, had));
+    Written {
+        kept: told(mirror).into_iter().chain(kept).collect(),
+        had: told(&Mirror::of(schema, switch)).into_iter().chain(had).collect(),
+    }
+}
+
+/// The meters of all arrays, as somebody says they are.
+fn meters(schema: &Schema, config: impl Fn(u32, ir::MeterId, u64) -> Option<v1::MeterConfig>) -> Vec<String> {
+    let cells = schema.meters.values().flat_map(|array| (0..array.size).map(move |index| (array, index)));
+    cells.map(|(array, index)| format!("meter {} {index} {:?}", array.id, config(array.id, array.ir, index))).collect()
+}
+
+/// What a mirror has of that which a switch has too. What only the server knows (metadata, digest configs) is left out.
+fn told(mirror: &Mirror) -> Vec<String> {
+    let entries = mirror.tables.values().flat_map(|entries| entries.iter()).map(|(_, entry)| {
+        let v1::TableEntry { table_id, r#match, priority, action, idle_timeout_ns, meter_config, is_const, .. } =
+            decode(entry);
+        let meter = meter_config.map(|config| format!("{config:?}"));
+        format!("{table_id} {match:?} {priority} {action:?} {idle_timeout_ns} {meter:?} {is_const}")
     });
     let defaults = mirror.defaults.values().map(|entry| format!("default {} {:?}", entry.table_id, entry.action));
     let members = mirror.members.iter().map(|(key, action)| format!("member {key:?} {action:?}"));
-    let groups = mirror.groups.iter().map(|(key, group)| format!("group {key:?} {:?}", group.members));
+    let groups = mirror.groups.iter().map(|(_, group)| format!("{group:?}"));
     let multicast = mirror.multicast.iter().map(|(id, group)| format!("multicast {id} {:?}", group.replicas));
-    let clones = mirror.clones.iter().map(|(id, session)| format!("clone {id} {:?}", session.replicas));
-    let all = entries.chain(defaults).chain(members).chain(groups).chain(multicast).chain(clones);
-    all.collect::<Vec<_>>().into_iter()
+    let clones = mirror.clones.iter().map(|(_, session)| format!("{session:?}"));
+    let value_sets = mirror.value_sets.iter().filter(|(_, members)| !members.is_empty()).map(|(id, members)| {
+        let mut members: Vec<_> = members.iter().map(|member| format!("{member:?}")).collect();
+        members.sort();
+        format!("value set {id} {members:?}")
+    });
+    let all = entries.chain(defaults).chain(members).chain(groups).chain(multicast).chain(clones).chain(value_sets);
+    all.collect()
 }

@@ -40,7 +40,7 @@ pub fn start(input: Receiver<Frame>, output: Sender<Sent>) -> SocketAddr {
             let now = Time::from_ns(started.elapsed().as_nanos() as u64);
             let done = received.is_some();
             let (mut frames, mut sent): (Vec<Frame>, Vec<Frame>) = (received.into_iter().collect(), Vec::new());
-            end.poll(&mut Plane { switch: &mut switch, now, output: &mut sent });
+            end.poll(&mut Plane { switch: &mut switch, now, output: &mut sent, stop_others: &|| () });
             switch.step(now, &mut frames, &mut sent);
             if switch.has_notifications() {
                 let program = switch.program().clone();

@@ -86,7 +86,7 @@ pub fn turn_away(listener: &TcpListener) {
 impl Controlled {
     /// Lets controllers change the switch.
     pub fn poll(&mut self, now: u64, switch: &mut Switch, output: &mut Vec<Frame>) {
-        self.turns.poll(Time::from_ns(now), switch, output);
+        self.turns.poll(Time::from_ns(now), switch, output, &|| ());
     }
 
     /// Passes on what the switch told.
