@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide};
 
-use crate::turn::{Raised, least_specific_last, overlapped};
+use crate::turn::{Raised, Rounds, least_specific_first, least_specific_last, overlapped};
 
 use crate::format::Format;
 use crate::rules::Rules;
@@ -75,6 +75,8 @@ pub struct Installer<'a> {
     leaves: BTreeMap<State, Delivery>,
     /// Groups with the controller's port, by their ports, with how many leaves use them.
     with_controller: BTreeMap<Vec<u32>, (u32, usize)>,
+    /// Numbers of groups that go at the end of the change that is made: no other has them before.
+    leaving: BTreeSet<u32>,
     /// How many leaves deliver to each port.
     ports: BTreeMap<u32, usize>,
     /// Whether the target takes writes one after the other.
@@ -88,8 +90,9 @@ pub struct Installer<'a> {
 pub struct Steps {
     /// What nothing leads to yet.
     pub prepare: Vec<Update>,
-    /// What turns messages from the old rules to the new ones, each message at one of these.
-    pub turn: Vec<Update>,
+    /// What turns messages from the old rules to the new ones, each message at one of these: in rounds, before each of
+    /// which the messages on their way have to leave.
+    pub turn: Vec<Vec<Update>>,
     /// What nothing leads to any more, once the messages on their way have left.
     pub clean: Vec<Update>,
 }
@@ -97,12 +100,12 @@ pub struct Steps {
 impl Steps {
     /// All of them, in order.
     pub fn all(self) -> Vec<Update> {
-        [self.prepare, self.turn, self.clean].concat()
+        [self.prepare, self.turn.concat(), self.clean].concat()
     }
 
     /// How many writes there are.
     pub fn len(&self) -> usize {
-        self.prepare.len() + self.turn.len() + self.clean.len()
+        self.prepare.len() + self.turn.iter().map(Vec::len).sum::<usize>() + self.clean.len()
     }
 
     /// Whether there is nothing to write.
@@ -138,6 +141,7 @@ impl<'a> Installer<'a> {
             cpu_port,
             leaves: BTreeMap::new(),
             with_controller: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             ports: BTreeMap::new(),
             in_turn: false,
             raised: Raised::new(),
@@ -207,7 +211,7 @@ impl<'a> Installer<'a> {
     }
 
     /// What it is told for a change, in steps. If the rules are compiled for writes one after the other, then a message
-    /// sees the old rules or the new ones as long as these are made in order, with a pause before the last step.
+    /// sees the old rules or the new ones as long as these are made in order, with a pause before each round and before the last step.
     ///
     /// # Errors
     /// [`TooManyGroups`]; then this is of no use any more.
@@ -221,42 +225,51 @@ impl<'a> Installer<'a> {
         for leaf in &change.new_leaves {
             self.leaf(leaf, &mut steps.prepare, &mut old_groups)?;
         }
+        let mut rounds = Rounds::default();
         for leaf in &change.modified_leaves {
-            // With the group that it needs, which nothing uses yet.
-            self.leaf(leaf, &mut steps.turn, &mut old_groups)?;
+            let mut updates = Vec::new();
+            self.leaf(leaf, &mut updates, &mut old_groups)?;
+            rounds.leaf(leaf.state, updates);
         }
         let (turned, fresh): (Vec<&Entry>, Vec<&Entry>) =
             change.inserted.iter().partition(|entry| is_kept(entry.state));
         let (turned_off, gone): (Vec<&Entry>, Vec<&Entry>) =
             change.deleted.iter().partition(|entry| is_kept(entry.state));
-        let insert = |this: &Self, entry: &Entry| Update::Insert(Entity::Table(this.entry(entry)));
-        let delete = |this: &Self, entry: &Entry| Update::Delete(Entity::Table(this.entry(entry)));
-        steps.prepare.extend(fresh.into_iter().map(|entry| insert(self, entry)));
-        let old: Vec<Update> = turned_off.iter().map(|entry| delete(self, entry)).collect();
+        let table = |this: &Self, entry: &Entry| Entity::Table(this.entry(entry));
+        steps.prepare.extend(fresh.into_iter().map(|entry| Update::Insert(table(self, entry))));
+        let turned_off = least_specific_first(turned_off);
+        let old: Vec<Update> = turned_off.iter().map(|entry| Update::Delete(table(self, entry))).collect();
         if self.in_turn {
             let above = overlapped(&turned, &turned_off, &self.raised);
             turned_off.iter().for_each(|entry| self.raised.remove(entry));
             self.raised.extend(above);
         }
-        steps.turn.extend(least_specific_last(turned).into_iter().map(|entry| insert(self, entry)));
-        steps.turn.extend(change.modified.iter().map(|entry| Update::Modify(Entity::Table(self.entry(entry)))));
-        let old = old.into_iter().zip(turned_off);
-        let mut old: Vec<(&Entry, Update)> = old.map(|(update, entry)| (entry, update)).collect();
-        old.sort_by_key(|(entry, _)| crate::turn::specificity(entry));
-        steps.turn.extend(old.into_iter().map(|(_, update)| update));
-        steps.clean.extend(gone.iter().map(|entry| delete(self, entry)));
+        for entry in least_specific_last(turned) {
+            rounds.entry(entry, Update::Insert(table(self, entry)));
+        }
+        for entry in &change.modified {
+            rounds.entry(entry, Update::Modify(table(self, entry)));
+        }
+        turned_off.iter().zip(old).for_each(|(entry, update)| rounds.entry(entry, update));
+        steps.clean.extend(gone.iter().map(|entry| Update::Delete(table(self, entry))));
         gone.iter().for_each(|entry| self.raised.remove(entry));
         for state in &change.old_leaves {
             let nothing = Leaf { state: *state, delivery: Delivery::default() };
-            let step = if is_kept(*state) { &mut steps.turn } else { &mut steps.clean };
-            self.leaf(&nothing, step, &mut old_groups)?;
+            let mut updates = Vec::new();
+            self.leaf(&nothing, &mut updates, &mut old_groups)?;
+            match is_kept(*state) {
+                true => rounds.leaf(*state, updates),
+                false => steps.clean.append(&mut updates),
+            }
         }
         steps.clean.extend(old_groups);
         steps.clean.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
+        self.leaving.clear();
         let now: Vec<u32> = self.ports.keys().copied().collect();
         if self.format.messages.is_some() && now != everyone {
-            steps.turn.push(Update::Modify(Entity::Group(EVERYONE.into(), now)));
+            rounds.besides(Update::Modify(Entity::Group(EVERYONE.into(), now)));
         }
+        steps.turn = rounds.done();
         Ok(steps)
     }
 
@@ -347,13 +360,15 @@ impl<'a> Installer<'a> {
             *uses = if comes { *uses + 1 } else { *uses - 1 };
             if *uses == 0 {
                 self.with_controller.remove(ports);
+                self.leaving.insert(id);
                 updates.push(Update::Delete(Entity::Group(id, Vec::new())));
             }
             return Ok(id);
         }
         assert!(comes, "a group that goes was there");
         let taken: BTreeSet<u32> = self.with_controller.values().map(|(id, _)| *id).collect();
-        let id = CONTROLLER_GROUPS.rev().find(|id| !taken.contains(id)).ok_or(TooManyGroups)?;
+        let is_free = |id: &u32| !taken.contains(id) && !self.leaving.contains(id);
+        let id = CONTROLLER_GROUPS.rev().find(is_free).ok_or(TooManyGroups)?;
         self.with_controller.insert(ports.to_vec(), (id, 1));
         let mut all = ports.to_vec();
         if !all.contains(&self.cpu_port) {

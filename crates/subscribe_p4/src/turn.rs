@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use subscribe::{Entry, EntryKey, State};
 
+use crate::entries::Update;
+
 /// Which entry it is.
 type Key = (u16, State, EntryKey);
 
@@ -64,7 +66,7 @@ fn overlap(one: &EntryKey, other: &EntryKey) -> bool {
 }
 
 /// Of two entries of a state that match a value, the one with the larger number is looked up before the other.
-pub(crate) fn specificity(entry: &Entry) -> u32 {
+fn specificity(entry: &Entry) -> u32 {
     match entry.key {
         EntryKey::Exact(_) => u32::MAX,
         EntryKey::Prefix { length, .. } => length + 1,
@@ -77,4 +79,68 @@ pub(crate) fn specificity(entry: &Entry) -> u32 {
 pub(crate) fn least_specific_last(mut entries: Vec<&Entry>) -> Vec<&Entry> {
     entries.sort_by_key(|entry| std::cmp::Reverse(specificity(entry)));
     entries
+}
+
+/// In the order in which they are deleted.
+pub(crate) fn least_specific_first(mut entries: Vec<&Entry>) -> Vec<&Entry> {
+    entries.sort_by_key(|entry| specificity(entry));
+    entries
+}
+
+/// Which of a state's tables a message looks into before others: the stage, and within it exact, wide, rest.
+type Place = (u16, u8);
+
+fn place(entry: &Entry) -> Place {
+    let part = match entry.key {
+        EntryKey::Exact(_) => 0,
+        EntryKey::Range(..) | EntryKey::Prefix { .. } | EntryKey::Validity(_) => 1,
+        EntryKey::Rest => 2,
+    };
+    (entry.stage, part)
+}
+
+/// The leaf table comes behind all stages.
+const LEAF: Place = (u16::MAX, 0);
+
+/// Writes to states that stay, with pauses between: a message that missed an entry before it was inserted has to find what
+/// it finds in the tables behind as it was then.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    rounds: Vec<Vec<Update>>,
+    /// By state, the first table into which the last round inserts.
+    inserted: BTreeMap<State, Place>,
+}
+
+impl Rounds {
+    pub fn entry(&mut self, entry: &Entry, update: Update) {
+        self.write(entry.state, place(entry), update);
+    }
+
+    pub fn leaf(&mut self, state: State, updates: Vec<Update>) {
+        updates.into_iter().for_each(|update| self.write(state, LEAF, update));
+    }
+
+    /// A write that has nothing to do with the others.
+    pub fn besides(&mut self, update: Update) {
+        if self.rounds.is_empty() {
+            self.rounds.push(Vec::new());
+        }
+        self.rounds.last_mut().expect("there is one").push(update);
+    }
+
+    fn write(&mut self, state: State, place: Place, update: Update) {
+        if self.inserted.get(&state).is_some_and(|first| *first < place) {
+            self.rounds.push(Vec::new());
+            self.inserted.clear();
+        }
+        if matches!(update, Update::Insert(_)) {
+            let first = self.inserted.entry(state).or_insert(place);
+            *first = place.min(*first);
+        }
+        self.besides(update);
+    }
+
+    pub fn done(self) -> Vec<Vec<Update>> {
+        self.rounds
+    }
 }
