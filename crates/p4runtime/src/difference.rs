@@ -84,6 +84,7 @@ fn facts(info: &P4Info) -> Vec<Fact> {
         parts.push(ids("the implementation", Some(table.implementation_id).into_iter().filter(|id| *id != 0)));
         parts.push(ids("the direct resources", table.direct_resource_ids.iter().copied()));
         parts.push(("constant entries".to_owned(), table.is_const_table.to_string()));
+        parts.push(size(table.size));
         all.push(fact("table", &table.preamble, parts));
     }
     for action in &info.actions {
@@ -94,7 +95,8 @@ fn facts(info: &P4Info) -> Vec<Fact> {
     }
     for profile in &info.action_profiles {
         let selector = ("a selector:".to_owned(), profile.with_selector.to_string());
-        all.push(fact("action profile", &profile.preamble, vec![selector]));
+        let longest = ("the longest group".to_owned(), profile.max_group_size.to_string());
+        all.push(fact("action profile", &profile.preamble, vec![selector, size(profile.size), longest]));
     }
     all.extend(info.counters.iter().map(|it| fact("counter", &it.preamble, vec![size(it.size)])));
     all.extend(info.direct_counters.iter().map(|it| fact("direct counter", &it.preamble, Vec::new())));
@@ -103,7 +105,8 @@ fn facts(info: &P4Info) -> Vec<Fact> {
     all.extend(info.registers.iter().map(|it| fact("register", &it.preamble, vec![size(it.size.into())])));
     all.extend(info.digests.iter().map(|it| fact("digest", &it.preamble, Vec::new())));
     for set in &info.value_sets {
-        all.push(fact("value set", &set.preamble, set.r#match.iter().map(field).collect()));
+        let parts = set.r#match.iter().map(field).chain([size(set.size.into())]);
+        all.push(fact("value set", &set.preamble, parts.collect()));
     }
     for header in &info.controller_packet_metadata {
         let part = |it: &config::controller_packet_metadata::Metadata| {

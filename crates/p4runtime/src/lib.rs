@@ -16,10 +16,13 @@
 
 mod arbitration;
 mod asked;
+mod budget;
 pub mod bytestring;
 mod difference;
 mod digests;
 mod door;
+mod gate;
+mod intake;
 pub mod keep;
 mod key;
 mod listen;
@@ -28,9 +31,11 @@ mod op;
 mod pipeline;
 mod place;
 mod plane;
+mod queue;
 mod read;
 mod role;
 mod schema;
+mod seats;
 mod server;
 mod service;
 mod shelf;

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,15 +10,19 @@ use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
 use tokio::sync::oneshot;
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
+use crate::budget::MAX_REQUEST_BYTES;
+use crate::gate::Gate;
 use crate::keep::{Keeper, Store, StoreError};
 use crate::plane::{Notified, PlaneHandle};
+use crate::seats::Seats;
 use crate::server::Server;
 use crate::service::{Hub, Service};
 
-/// The longest message that is taken, in bytes. gRPC's own default of 4 MiB is the least that the specification allows.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// Calls under way on one connection.
-const MAX_CALLS: u32 = 128;
+const MAX_CALLS: u32 = 64;
+/// What a client may send that nobody has looked at yet: of one call, and of all calls of a connection.
+const STREAM_WINDOW_BYTES: u32 = 512 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// A connection is asked for a sign of life this often, and dropped when none comes.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
@@ -54,7 +58,7 @@ pub enum ListenError {
 pub struct Listening {
     address: SocketAddr,
     hub: Arc<Hub>,
-    refused_connections: Arc<AtomicU64>,
+    seats: Arc<Seats>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -65,14 +69,14 @@ impl Listening {
         self.address
     }
 
-    /// How many messages from packets were dropped because their client did not take them.
+    /// How many messages, most of them from packets, were dropped because their client did not take them.
     pub fn dropped(&self) -> u64 {
         self.hub.dropped()
     }
 
-    /// How many connections were closed at once because there were too many.
+    /// How many connections were closed because there were too many: new ones, or idle ones that gave way to them.
     pub fn refused_connections(&self) -> u64 {
-        self.refused_connections.load(Ordering::Relaxed)
+        self.seats.refused.load(Ordering::Relaxed)
     }
 }
 
@@ -145,7 +149,8 @@ fn serve(
         .max_concurrent_streams(MAX_CALLS)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
-        .http2_adaptive_window(Some(true));
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     if let Some(tls) = tls {
         let mut config = ServerTlsConfig::new()
             .identity(Identity::from_pem(tls.certificate, tls.key))
@@ -170,19 +175,20 @@ fn serve(
         }
         None => None,
     };
-    let (max_connections, patience) = (server.settings().max_connections, server.settings().patience);
+    let patience = server.settings().patience;
+    let seats = Arc::new(Seats::new(server.settings().max_connections, server.settings().max_connections_a_peer));
     let hub = Arc::new(Hub::new(server, plane, keeper));
     let (stop, stopped) = oneshot::channel();
     let shared = hub.clone();
-    let refused_connections = Arc::new(AtomicU64::new(0));
-    let turned_away = refused_connections.clone();
+    let places = seats.clone();
     let serve = move || {
         let service = P4RuntimeServer::new(Service(shared.clone()))
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(usize::MAX);
+        let service = Gate { service, budget: shared.budget() };
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = crate::door::open(listener, max_connections, patience, turned_away);
+            let incoming = crate::door::open(listener, places, patience);
             tokio::spawn(shared.run_notifications(notified));
             tokio::select! {
                 _ = builder.serve_with_incoming(service, incoming) => {}
@@ -193,5 +199,5 @@ fn serve(
         runtime.shutdown_background();
     };
     let thread = std::thread::Builder::new().name("p4runtime".to_owned()).spawn(serve).map_err(ListenError::Start)?;
-    Ok(Listening { address, hub, refused_connections, stop: Some(stop), thread: Some(thread) })
+    Ok(Listening { address, hub, seats, stop: Some(stop), thread: Some(thread) })
 }

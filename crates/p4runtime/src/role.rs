@@ -9,8 +9,10 @@ use std::collections::BTreeSet;
 use p4runtime_proto::prost::{self, Message};
 use p4runtime_proto::v1;
 
-use crate::status::Refusal;
+use crate::status::{Code, Refusal};
 
+/// Bytes of a configuration, which is kept and told to every stream of its role: room for thousands of ids.
+const MAX_CONFIG_BYTES: usize = 16 << 10;
 /// The name at the end of the type URL.
 const STRATUM: &str = "stratum.P4RoleConfig";
 
@@ -70,6 +72,12 @@ impl Access {
                 "role.config is a `{}`; this server knows `{STRATUM}`, and no config for access to everything",
                 any.type_url
             )));
+        }
+        if any.value.len() > MAX_CONFIG_BYTES {
+            return Err(Refusal::new(
+                Code::ResourceExhausted,
+                format!("role.config has {} bytes; there may be {MAX_CONFIG_BYTES}", any.value.len()),
+            ));
         }
         let config = RoleConfig::decode(&*any.value)
             .map_err(|error| Refusal::invalid(format!("role.config is no {STRATUM}: {error}")))?;

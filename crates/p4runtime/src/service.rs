@@ -1,7 +1,6 @@
 //! The server over gRPC: tasks, queues and time around the [`Server`].
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,35 +8,44 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_server::P4Runtime;
 use switch::{Device, Frame};
-use tokio::sync::{Notify, mpsc};
-use tonic::codegen::tokio_stream::Stream;
-use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::{Notify, Semaphore};
 use tonic::{Request, Response};
 use v1model::Switch;
 
 use crate::arbitration::{Outbox, StreamId};
+use crate::budget::{Budget, Charge};
+use crate::gate::Owed;
 use crate::keep::Keeper;
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
 use crate::plane::{Notified, Plane, PlaneHandle};
-use crate::read::Piece;
+use crate::queue::{self, queue};
+use crate::read::{Chunks, Piece};
+use crate::seats::{READS_A_CONNECTION, Seat};
 use crate::server::{ConfigAction, ConfigPlan, Server, reconcile};
-use crate::status::{Code, Refusal, Status};
+use crate::status::{Code, MAX_STATUS_BYTES, Refusal, Status, cut};
 
-/// Messages that wait for one client at most. What comes from packets is dropped when it is full; a client that does not
-/// even take arbitration messages is let go.
-const QUEUE: usize = 1024;
+/// Bytes of messages that wait for one client at most. What comes from packets, and errors, are dropped when it is full; a
+/// client that does not even take arbitration messages is let go.
+const QUEUE_BYTES: usize = 2 << 20;
+/// Bytes of a read's answer that wait for its client.
+const ANSWER_BYTES: usize = 128 << 10;
+/// Reads under way on all connections; others wait.
+const READS: usize = 64;
 /// Updates run between two batches of packets, unless a write is atomic.
 const UPDATES_AT_ONCE: usize = 128;
 
 type Answer<T> = Result<Response<T>, tonic::Status>;
-type Queue = mpsc::Sender<Result<v1::StreamMessageResponse, tonic::Status>>;
+type Queue = queue::Sender<v1::StreamMessageResponse>;
 
 impl From<Status> for tonic::Status {
     fn from(status: Status) -> tonic::Status {
         let code = tonic::Code::from_i32(status.code as i32);
         let details = status.detail_bytes();
-        tonic::Status::with_details(code, status.message, details.into())
+        let mut message = status.message;
+        // A trailer has no room for more.
+        cut(&mut message, MAX_STATUS_BYTES);
+        tonic::Status::with_details(code, message, details.into())
     }
 }
 
@@ -58,8 +66,10 @@ pub(crate) struct Hub {
     /// Something is to be sent later than was thought.
     earlier: Notify,
     started: Instant,
-    /// Messages from packets that clients were too slow for.
+    /// Messages that clients were too slow for.
     dropped: AtomicU64,
+    budget: Arc<Budget>,
+    reads: Semaphore,
 }
 
 /// The service: cheap to clone, one for all connections.
@@ -68,6 +78,7 @@ pub(crate) struct Service(pub(crate) Arc<Hub>);
 
 impl Hub {
     pub(crate) fn new(server: Server, plane: PlaneHandle, keeper: Option<Keeper>) -> Hub {
+        let budget = Arc::new(Budget::new(server.settings().patience));
         Hub {
             server: Mutex::new(server),
             queues: Mutex::default(),
@@ -77,6 +88,8 @@ impl Hub {
             earlier: Notify::new(),
             started: Instant::now(),
             dropped: AtomicU64::new(0),
+            budget,
+            reads: Semaphore::new(READS),
         }
     }
 
@@ -92,7 +105,12 @@ impl Hub {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// Messages from packets that were dropped because a client did not take them.
+    /// What is left for messages of all calls.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        self.budget.clone()
+    }
+
+    /// Messages that were dropped because a client did not take them.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -103,14 +121,13 @@ impl Hub {
         if outbox.is_empty() {
             return;
         }
-        let mut queues = self.queues();
+        let queues = self.queues();
         for (stream, message) in outbox {
             let Some(queue) = queues.get(&stream) else { continue };
             let essential = matches!(message.update, Some(Update::Arbitration(_)));
-            if queue.try_send(Ok(message)).is_err() {
+            if !queue.try_send(message) {
                 match essential {
-                    // Its task sees the queue go, and ends the stream.
-                    true => drop(queues.remove(&stream)),
+                    true => queue.give_up(),
                     false => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
                 }
             }
@@ -124,32 +141,41 @@ impl Hub {
         // Those who say nothing would keep others from their places.
         let patience = tokio::time::sleep(self.server().settings().patience);
         tokio::pin!(patience);
-        let mut has_spoken = false;
+        let mut is_live = false;
         loop {
             let message = tokio::select! {
                 message = requests.message() => message,
                 () = queue.closed() => break,
-                () = &mut patience, if !has_spoken => {
+                () = queue.given_up() => {
+                    let slow = Refusal::new(Code::ResourceExhausted, "the client does not take its messages");
+                    queue.end(slow.into());
+                    break;
+                }
+                () = &mut patience, if !is_live => {
                     let silent = Refusal::new(Code::DeadlineExceeded, "the stream has not said who it is");
-                    let _ = queue.try_send(Err(silent.into()));
+                    queue.end(silent.into());
                     break;
                 }
             };
-            has_spoken = true;
-            let Ok(Some(message)) = message else { break };
+            let message = match message {
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(status) => {
+                    queue.end(status);
+                    break;
+                }
+            };
             let mut outbox = Outbox::new();
             let handled = self.server().stream_message(stream, message, &mut outbox);
+            is_live = is_live || self.server().is_live(stream);
             self.deliver(outbox);
             match handled {
                 Ok(None) => {}
                 Ok(Some(frame)) => self.packet_out(stream, frame),
                 Err(status) => {
-                    let _ = queue.try_send(Err(status.into()));
+                    queue.end(status.into());
                     break;
                 }
-            }
-            if !self.queues().contains_key(&stream) {
-                break;
             }
         }
         let mut outbox = Outbox::new();
@@ -241,31 +267,42 @@ impl Hub {
         durable.wait().await
     }
 
-    async fn read(
-        self: Arc<Self>,
-        request: v1::ReadRequest,
-        answers: mpsc::Sender<Result<v1::ReadResponse, tonic::Status>>,
-    ) {
-        let begun = self.server().begin_read(request);
-        let mut reader = match begun {
-            Ok(reader) => reader,
-            Err(status) => return drop(answers.send(Err(status.into())).await),
+    /// A read from begin to end, as fast as its client takes the answer.
+    async fn read(self: Arc<Self>, request: v1::ReadRequest, answers: queue::Sender<v1::ReadResponse>) {
+        let Ok(Ok(_turn)) = tokio::time::timeout(self.budget.patience, self.reads.acquire()).await else {
+            return answers.end(Refusal::new(Code::ResourceExhausted, format!("{READS} reads are under way")).into());
         };
+        if let Err(status) = self.answer(request, &answers).await {
+            answers.end(status.into());
+        }
+    }
+
+    async fn answer(&self, request: v1::ReadRequest, answers: &queue::Sender<v1::ReadResponse>) -> Result<(), Status> {
+        let mut reader = self.server().begin_read(request)?;
+        let mut chunks = Chunks::default();
         while let Some(piece) = reader.next() {
             let entities = match piece {
-                Piece::Ready(entities) => Ok(entities),
-                Piece::Live(ask) => self.ask(reader.program().clone(), ask).await,
+                Piece::Ready(entities) => entities,
+                Piece::Live(ask) => self.ask(reader.program().clone(), ask).await?,
             };
-            let entities = match entities {
-                Ok(entities) => reader.visible(entities),
-                Err(refusal) => return drop(answers.send(Err(refusal.into())).await),
-            };
-            if !entities.is_empty() && answers.send(Ok(v1::ReadResponse { entities })).await.is_err() {
-                return;
+            for entity in reader.visible(entities) {
+                if let Some(chunk) = chunks.add(entity) {
+                    self.send(answers, chunk).await?;
+                }
             }
         }
-        if let Err(status) = reader.status() {
-            let _ = answers.send(Err(status.into())).await;
+        if let Some(chunk) = chunks.rest() {
+            self.send(answers, chunk).await?;
+        }
+        reader.status()
+    }
+
+    /// Sends a part of an answer when there is room for it.
+    async fn send(&self, answers: &queue::Sender<v1::ReadResponse>, chunk: v1::ReadResponse) -> Result<(), Refusal> {
+        match tokio::time::timeout(self.budget.patience, answers.send(chunk)).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refusal::new(Code::Aborted, "the client has gone")),
+            Err(_) => Err(Refusal::new(Code::DeadlineExceeded, "the client does not take the answer")),
         }
     }
 
@@ -361,28 +398,55 @@ async fn detached<T: Send + 'static>(
     }
 }
 
+/// What a request has of the budget; it is given back when its last owner is dropped.
+fn charge<T>(request: &Request<T>) -> Option<Charge> {
+    request.extensions().get::<Charge>().cloned()
+}
+
+impl Service {
+    /// One of a bounded number, as soon as there is one.
+    async fn room(&self, of: Arc<Semaphore>) -> Result<Owed, Refusal> {
+        let taken = tokio::time::timeout(self.0.budget.patience, of.acquire_owned()).await;
+        let room = taken.ok().and_then(Result::ok).ok_or_else(|| {
+            let message = format!("{READS_A_CONNECTION} reads are under way on this connection");
+            Refusal::new(Code::ResourceExhausted, message)
+        })?;
+        Ok(Owed { _room: Arc::new(room), patience: None })
+    }
+}
+
 #[tonic::async_trait]
 impl P4Runtime for Service {
     async fn write(&self, request: Request<v1::WriteRequest>) -> Answer<v1::WriteResponse> {
-        detached(self.0.clone().write(request.into_inner())).await?;
+        let charge = charge(&request);
+        let write = self.0.clone().write(request.into_inner());
+        detached(async move { (write.await, charge).0 }).await?;
         Ok(Response::new(v1::WriteResponse {}))
     }
 
-    type ReadStream = ReceiverStream<Result<v1::ReadResponse, tonic::Status>>;
+    type ReadStream = queue::Receiver<v1::ReadResponse>;
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Answer<Self::ReadStream> {
-        /// Pieces that wait for a client.
-        const PIECES: usize = 2;
-        let (answers, stream) = mpsc::channel(PIECES);
-        tokio::spawn(self.0.clone().read(request.into_inner(), answers));
-        Ok(Response::new(ReceiverStream::new(stream)))
+        let charge = charge(&request);
+        let owed = match request.extensions().get::<Arc<Seat>>() {
+            Some(seat) => Some(self.room(seat.reads.clone()).await?),
+            None => None,
+        };
+        let (answers, stream) = queue(ANSWER_BYTES);
+        let read = self.0.clone().read(request.into_inner(), answers);
+        tokio::spawn(async move { (read.await, charge).0 });
+        let mut response = Response::new(stream);
+        owed.and_then(|owed| response.extensions_mut().insert(owed));
+        Ok(response)
     }
 
     async fn set_forwarding_pipeline_config(
         &self,
         request: Request<v1::SetForwardingPipelineConfigRequest>,
     ) -> Answer<v1::SetForwardingPipelineConfigResponse> {
-        detached(self.0.clone().set_config(request.into_inner())).await?;
+        let charge = charge(&request);
+        let set = self.0.clone().set_config(request.into_inner());
+        detached(async move { (set.await, charge).0 }).await?;
         Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
     }
 
@@ -390,22 +454,27 @@ impl P4Runtime for Service {
         &self,
         request: Request<v1::GetForwardingPipelineConfigRequest>,
     ) -> Answer<v1::GetForwardingPipelineConfigResponse> {
+        let budget = &self.0.budget;
+        let bytes = self.0.server().pipeline_bytes();
+        let room = Arc::new(budget.answer(bytes).await?);
         let config = self.0.server().pipeline_config(&request.into_inner())?;
-        Ok(Response::new(config))
+        let mut response = Response::new(config);
+        response.extensions_mut().insert(Owed { _room: room, patience: Some(budget.patience_for(bytes)) });
+        Ok(response)
     }
 
-    type StreamChannelStream = Pin<Box<dyn Stream<Item = Result<v1::StreamMessageResponse, tonic::Status>> + Send>>;
+    type StreamChannelStream = queue::Receiver<v1::StreamMessageResponse>;
 
     async fn stream_channel(
         &self,
         request: Request<tonic::Streaming<v1::StreamMessageRequest>>,
     ) -> Answer<Self::StreamChannelStream> {
-        let peer = request.remote_addr().map(|address| address.ip());
+        let peer = request.extensions().get::<Arc<Seat>>().map(|seat| seat.peer);
         let stream = self.0.server().open_stream(peer)?;
-        let (queue, messages) = mpsc::channel(QUEUE);
+        let (queue, messages) = queue(QUEUE_BYTES);
         self.0.queues().insert(stream, queue);
         tokio::spawn(self.0.clone().run_stream(stream, request.into_inner()));
-        Ok(Response::new(Box::pin(ReceiverStream::new(messages))))
+        Ok(Response::new(messages))
     }
 
     async fn capabilities(&self, request: Request<v1::CapabilitiesRequest>) -> Answer<v1::CapabilitiesResponse> {

@@ -67,6 +67,14 @@ impl Refusal {
         Refusal { message: format!("{subject}: {}", self.message), ..self }
     }
 
+    /// The same without words if so many before it have theirs that nobody is told any more: a batch may have a million.
+    #[must_use]
+    pub(crate) fn unless_many(self, failed: usize) -> Refusal {
+        /// More than a status has room for.
+        const WITH_WORDS: usize = 256;
+        if failed > WITH_WORDS { Refusal::new(self.code, "") } else { self }
+    }
+
     /// What the engine says, with its canonical code; `subject` is what was written, in the controller's names.
     pub fn of_engine(error: &EntryError, subject: &str) -> Refusal {
         let code = match error {
@@ -103,6 +111,8 @@ impl Refusal {
 const MAX_DETAIL_BYTES: usize = 9 << 9;
 /// Of these, so many are for words, and so not for the codes of further elements.
 const WORDS: usize = 1 << 10;
+/// Bytes that a message may take where there are no details.
+pub(crate) const MAX_STATUS_BYTES: usize = (6 << 10) + 64;
 /// Bytes that the message of a status may take, which travels twice: beside the details and in them.
 const MAX_MESSAGE_BYTES: usize = 640;
 /// Bytes of an element of the details that says no more than OK, and of one with a code.
@@ -215,7 +225,7 @@ fn name_failures(message: &mut String, results: &[Result<(), Refusal>], failures
 }
 
 /// Cuts a text that is longer.
-fn cut(text: &mut String, bytes: usize) {
+pub(crate) fn cut(text: &mut String, bytes: usize) {
     const ELLIPSIS: &str = "...";
     if text.len() > bytes {
         let end = (0..=bytes - ELLIPSIS.len()).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

@@ -43,7 +43,7 @@ pub enum FormatError {
     Binary(#[source] prost::DecodeError, String),
 }
 
-static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+pub(crate) static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
     DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice())
         .expect("the build script wrote the descriptors")
 });

@@ -3,9 +3,10 @@
 //! The interface files (`proto/`, unchanged from release v1.5.0 of p4lang/p4runtime, Apache-2.0) are compiled when this
 //! crate is built; the types below [`p4`] and [`google`] are generated from them and documented there. With the
 //! feature `grpc` so is the service: `v1::p4_runtime_server` has the server's trait, `v1::p4_runtime_client` the client,
-//! both without a transport. [`Format`] writes and reads a message as protobuf text, JSON, or bytes. Only crates that
-//! speak protobuf import this one.
+//! both without a transport. [`Format`] writes and reads a message as protobuf text, JSON, or bytes; [`footprint`] tells
+//! how much memory one will take before it is decoded. Only crates that speak protobuf import this one.
 
+pub mod footprint;
 mod format;
 mod text;
 

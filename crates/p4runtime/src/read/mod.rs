@@ -7,6 +7,7 @@ mod tables;
 
 use std::sync::Arc;
 
+use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 use v1::entity::Entity;
 use v1::packet_replication_engine_entry::Type as Replication;
@@ -22,7 +23,11 @@ use crate::status::{Code, Refusal, Status};
 use crate::translate::{counter_data, no_colours, parse_index, print_meter, subject_id};
 
 /// Entities of a piece from the mirror.
-const PIECE: usize = 512;
+const PIECE: usize = 128;
+/// The same of groups, each of which may be long.
+const LONG_PIECE: usize = 4;
+/// Bytes on the wire after which a part of an answer is sent.
+const CHUNK_BYTES: usize = 64 << 10;
 /// Elements asked of the switch at once, while packets wait.
 const LIVE_PIECE: u64 = 256;
 
@@ -37,6 +42,29 @@ pub(crate) enum Piece {
 
 type Pieces = Box<dyn FnMut() -> Option<Piece> + Send>;
 
+/// Puts entities together to parts of an answer.
+#[derive(Default)]
+pub(crate) struct Chunks {
+    entities: Vec<v1::Entity>,
+    bytes: usize,
+}
+
+impl Chunks {
+    /// Adds an entity. Returns the part that is long enough with it.
+    pub(crate) fn add(&mut self, entity: v1::Entity) -> Option<v1::ReadResponse> {
+        self.bytes += entity.encoded_len();
+        self.entities.push(entity);
+        if self.bytes < CHUNK_BYTES { None } else { self.rest() }
+    }
+
+    /// What is left, if anything is.
+    pub(crate) fn rest(&mut self) -> Option<v1::ReadResponse> {
+        self.bytes = 0;
+        let entities = std::mem::take(&mut self.entities);
+        (!entities.is_empty()).then_some(v1::ReadResponse { entities })
+    }
+}
+
 /// A read on its way.
 pub(crate) struct Reader {
     schema: Arc<Schema>,
@@ -45,12 +73,13 @@ pub(crate) struct Reader {
     requests: std::vec::IntoIter<v1::Entity>,
     current: Option<Pieces>,
     results: Vec<Result<(), Refusal>>,
+    failed: usize,
 }
 
 impl Reader {
     pub(crate) fn new(schema: Arc<Schema>, mirror: Mirror, access: Access, requests: Vec<v1::Entity>) -> Reader {
         let mirror = Arc::new(mirror);
-        Reader { schema, mirror, access, requests: requests.into_iter(), current: None, results: Vec::new() }
+        Reader { schema, mirror, access, requests: requests.into_iter(), current: None, results: Vec::new(), failed: 0 }
     }
 
     /// The program whose objects are read: the switch has to be asked while it runs this one.
@@ -71,7 +100,8 @@ impl Reader {
                     self.current = Some(pieces);
                 }
                 Err(refusal) => {
-                    self.results.push(Err(refusal));
+                    self.failed += 1;
+                    self.results.push(Err(refusal.unless_many(self.failed)));
                     self.current = None;
                 }
             }
@@ -161,7 +191,7 @@ fn groups(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileGroup)
     }
     let mut place = Place::default();
     Ok(Box::new(move || {
-        let piece = mirror.groups.next(&mut place, PIECE);
+        let piece = mirror.groups.next(&mut place, LONG_PIECE);
         if piece.is_empty() {
             return None;
         }
@@ -267,14 +297,14 @@ fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) ->
     match wanted.r#type {
         Some(Replication::MulticastGroupEntry(v1::MulticastGroupEntry { multicast_group_id: 0, .. })) => {
             Ok(Box::new(move || {
-                let piece = mirror.multicast.next(&mut place, PIECE);
+                let piece = mirror.multicast.next(&mut place, LONG_PIECE);
                 let piece = piece.into_iter().map(|(_, it)| entity(Replication::MulticastGroupEntry((**it).clone())));
                 let piece: Vec<_> = piece.collect();
                 (!piece.is_empty()).then_some(Piece::Ready(piece))
             }))
         }
         Some(Replication::CloneSessionEntry(v1::CloneSessionEntry { session_id: 0, .. })) => Ok(Box::new(move || {
-            let piece = mirror.clones.next(&mut place, PIECE);
+            let piece = mirror.clones.next(&mut place, LONG_PIECE);
             let piece = piece.into_iter().map(|(_, it)| entity(Replication::CloneSessionEntry((**it).clone())));
             let piece: Vec<_> = piece.collect();
             (!piece.is_empty()).then_some(Piece::Ready(piece))

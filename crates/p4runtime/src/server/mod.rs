@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use constraints::References;
+use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 use switch::{Frame, PortId};
 use v1::stream_message_response::Update as Response;
@@ -22,7 +23,7 @@ use crate::pipeline::Pipeline;
 use crate::place::Place;
 use crate::read::Reader;
 use crate::role::Access;
-use crate::status::{Code, Refusal, Status};
+use crate::status::{Code, Refusal, Status, cut};
 use crate::translate::{Overlay, Translator, subject_id};
 use crate::write::Batch;
 
@@ -49,7 +50,10 @@ pub struct Settings {
     pub max_streams_a_peer: usize,
     /// Connections of all clients together.
     pub max_connections: usize,
-    /// How long a connection may take until it speaks HTTP/2, and a stream until it says who it is.
+    /// Connections from one address.
+    pub max_connections_a_peer: usize,
+    /// How long a connection may take until its first call, a message until it is complete, a stream until it says who it
+    /// is, and a client until it takes the next part of an answer.
     pub patience: Duration,
 }
 
@@ -65,6 +69,7 @@ impl Settings {
             max_streams_a_role: 16,
             max_streams_a_peer: 64,
             max_connections: 256,
+            max_connections_a_peer: 64,
             patience: Duration::from_secs(20),
         }
     }
@@ -101,6 +106,18 @@ pub(crate) enum ConfigPlan {
     Compile(Box<v1::ForwardingPipelineConfig>, ConfigAction),
     /// Let packets run what was saved.
     CommitSaved,
+}
+
+/// Bytes of a client's own message that an error about it gives back at most (16.6 leaves that to the server).
+const ECHO_BYTES: usize = 2 << 10;
+
+/// As much of a packet as an error gives back: its payload is cut, and metadata that are too long leave nothing of it.
+fn echo(mut packet: v1::PacketOut) -> Option<v1::PacketOut> {
+    let long = packet.encoded_len().saturating_sub(ECHO_BYTES);
+    packet.payload.truncate(packet.payload.len().checked_sub(long)?);
+    // What is cut off is not kept.
+    packet.payload.shrink_to_fit();
+    Some(packet)
 }
 
 /// A P4Runtime server for one device.
@@ -185,6 +202,11 @@ impl Server {
         Ok(v1::CapabilitiesResponse { p4runtime_api_version: API_VERSION.to_owned(), experimental: None })
     }
 
+    /// How long `GetForwardingPipelineConfig`'s answer is at most, in bytes.
+    pub(crate) fn pipeline_bytes(&self) -> usize {
+        self.state().map_or(0, |state| state.pipeline.config.encoded_len())
+    }
+
     // ── Streams ──
 
     /// A stream was opened, from this address if it is known.
@@ -209,6 +231,11 @@ impl Server {
         let stream = StreamId(self.last_stream);
         self.open_streams.insert(stream, peer);
         Ok(stream)
+    }
+
+    /// Whether a stream has said who it is.
+    pub(crate) fn is_live(&self, stream: StreamId) -> bool {
+        self.arbitration.is_live(stream)
     }
 
     /// A stream ended.
@@ -236,7 +263,7 @@ impl Server {
             }
             Some(Update::Packet(packet)) => match self.packet_out(stream, &packet) {
                 Ok(frame) => return Ok(Some(frame)),
-                Err(refusal) => (refusal, Details::PacketOut(v1::PacketOutError { packet_out: Some(packet) })),
+                Err(refusal) => (refusal, Details::PacketOut(v1::PacketOutError { packet_out: echo(packet) })),
             },
             Some(Update::DigestAck(ack)) => match self.digest_ack(stream, &ack) {
                 Ok(()) => return Ok(None),
@@ -246,7 +273,7 @@ impl Server {
             },
             Some(Update::Other(other)) => (
                 Refusal::unimplemented("the architecture has no stream messages of its own"),
-                Details::Other(v1::StreamOtherError { other: Some(other) }),
+                Details::Other(v1::StreamOtherError { other: Some(other).filter(|it| it.encoded_len() <= ECHO_BYTES) }),
             ),
             None => (
                 Refusal::invalid("the message is empty, or of a kind that this server does not know"),
@@ -261,10 +288,11 @@ impl Server {
     pub(crate) fn stream_error(
         &self,
         stream: StreamId,
-        refusal: Refusal,
+        mut refusal: Refusal,
         details: v1::stream_error::Details,
         outbox: &mut Outbox,
     ) {
+        cut(&mut refusal.message, ECHO_BYTES);
         let error = v1::StreamError {
             canonical_code: refusal.code as i32,
             message: refusal.message,
@@ -355,7 +383,14 @@ impl Server {
                 _ => translator.update(update),
             }
         };
-        let plans = request.updates.iter().map(&mut plan).collect();
+        let mut failed = 0;
+        let plans = request.updates.iter().map(|update| {
+            plan(update).map_err(|refusal| {
+                failed += 1;
+                refusal.unless_many(failed)
+            })
+        });
+        let plans = plans.collect();
         let program = schema.program.clone();
         Ok(move |admission, references| Batch::new(admission, program, atomicity, plans, references))
     }

@@ -20,7 +20,7 @@ use crate::asked;
 use crate::mirror::{Change, Mirror};
 use crate::op::Op;
 use crate::schema::Schema;
-use crate::status::Refusal;
+use crate::status::{Code, Refusal};
 
 pub(crate) use action::print_call;
 pub(crate) use array::{counter_data, no_colours, parse_index, print_meter};
@@ -143,5 +143,20 @@ pub(crate) fn subject_id(entity: &v1::entity::Entity) -> Option<u32> {
         Entity::DigestEntry(entry) => Some(entry.digest_id),
         Entity::ExternEntry(entry) => Some(entry.extern_id),
         Entity::PacketReplicationEngineEntry(_) => None,
+    }
+}
+
+/// Bytes of what a controller keeps with an entry or group for itself.
+pub(crate) const MAX_METADATA_BYTES: usize = 1 << 10;
+
+/// # Errors
+/// `RESOURCE_EXHAUSTED` if it is too long.
+fn check_metadata(metadata: &[u8]) -> Result<(), Refusal> {
+    match metadata.len() <= MAX_METADATA_BYTES {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            Code::ResourceExhausted,
+            format!("its metadata has {} bytes; there may be {MAX_METADATA_BYTES}", metadata.len()),
+        )),
     }
 }

@@ -7,7 +7,7 @@ use switch::{Backup, MAX_REPLICAS, MirrorSession, MulticastGroup, PRIORITIES, Po
 use v1::packet_replication_engine_entry::Type;
 use v1::replica::PortKind;
 
-use super::{Kind, Planned, Translator};
+use super::{Kind, Planned, Translator, check_metadata};
 use crate::bytestring;
 use crate::mirror::Change;
 use crate::op::Op;
@@ -41,6 +41,7 @@ impl Translator<'_> {
         if kind == Kind::Delete {
             return Ok((Op::DeleteMulticast(id), Change::DropMulticast(id)));
         }
+        check_metadata(&group.metadata)?;
         let (replicas, kept) = self.replicas(&group.replicas)?;
         let made = MulticastGroup { replicas };
         let change = Change::PutMulticast(Box::new(v1::MulticastGroupEntry { replicas: kept, ..group.clone() }));

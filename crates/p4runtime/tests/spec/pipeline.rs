@@ -174,12 +174,96 @@ fn reconcile_refuses_what_entries_do_not_fit() {
     assert_eq!(rig.through(1, &data(0x1234, 0, 0, 0, 0)), Some(2));
 }
 
+/// 14 RECONCILE_AND_COMMIT writes rates of meters again, by the meter's id.
+/// 14 It has counters and registers go on, by name.
+#[test]
+fn reconcile_goes_by_ids_for_what_was_written_and_by_names_for_what_was_counted() {
+    let rig = Rig::new();
+    let config_of = |cir| v1::MeterConfig { cir, cburst: 1, pir: 9, pburst: 1, eburst: 0 };
+    let meter = |index, config| v1::MeterEntry {
+        meter_id: id(&rig.info, "metered"),
+        index: Some(v1::Index { index }),
+        config,
+        counter_data: None,
+    };
+    let rates = || {
+        let read = (0..2).flat_map(|index| rig.read(meter(index, None)));
+        let config = |entity: v1::Entity| match entity.entity {
+            Some(v1::entity::Entity::MeterEntry(entry)) => entry.config.map(|config| config.cir),
+            other => panic!("no meter: {other:?}"),
+        };
+        read.map(config).collect::<Vec<_>>()
+    };
+    rig.modify(meter(1, Some(config_of(5)))).unwrap();
+    assert_eq!(rig.through(1, &data(1, 7, 0, 0, 0xe1)), Some(1));
+    let memory = || {
+        let index = Some(v1::Index { index: 1 });
+        let counter = v1::CounterEntry { counter_id: id(&rig.info, "counted"), index, data: None };
+        let register = v1::RegisterEntry { register_id: id(&rig.info, "remembered"), index, data: None };
+        (rig.read(counter), rig.read(register))
+    };
+    let before = memory();
+
+    // Another name under the same id is the same to a controller, and another id is another meter, whatever its name.
+    let renamed = |id: u32, name: &str| {
+        let declared = format!("@id({id}) @name(\"{name}\")\n    meter(4, MeterType.packets) metered;");
+        config(&EVERY.replace("meter(4, MeterType.packets) metered;", &declared))
+    };
+    let same_id = id(&rig.info, "metered");
+    rig.set(Action::ReconcileAndCommit, Some(renamed(same_id, "other"))).unwrap();
+    assert_eq!(rates(), [None, Some(5)]);
+    assert_eq!(memory(), before);
+    assert_eq!(fails(rig.set(Action::ReconcileAndCommit, Some(renamed(same_id ^ 1, "other")))), Code::InvalidArgument);
+    assert_eq!(rates(), [None, Some(5)]);
+
+    // Rates that have no place keep the program out.
+    let smaller = |size: u32| {
+        EVERY.replace("meter(4, MeterType.packets) metered;", &format!("meter({size}, MeterType.packets) metered;"))
+    };
+    assert_eq!(fails(rig.set(Action::ReconcileAndCommit, Some(config(&smaller(1))))), Code::InvalidArgument);
+    rig.set(Action::ReconcileAndCommit, Some(config(&smaller(2)))).unwrap();
+    assert_eq!(rates(), [None, Some(5)]);
+}
+
 /// 14 What the program initially has (entries, default actions) is there after a commit.
 #[test]
 fn a_committed_program_has_its_initial_entries() {
     let rig = Rig::new();
     assert_eq!(rig.entries(entry(&rig.info, "pre_t")).len(), 2);
     assert_eq!(rig.entries(entry(&rig.info, "const_t")).len(), 3);
+}
+
+/// 7 A program may come in Triplane's compiled form, with what it says of its entries, and comes back as it was sent.
+/// 7 One that is damaged, or is described otherwise, is refused in words.
+#[test]
+fn a_compiled_program_is_taken() {
+    let rig = Rig::new();
+    let compiled = |source: &str| {
+        let (program, info) = compile(source).expect("the program is right");
+        let (made_by, source) = ("a test".to_owned(), "every.p4".to_owned());
+        let bytes =
+            compiled::Compiled { made_by, source, info: info.clone(), program }.to_bytes().expect("it is small");
+        v1::ForwardingPipelineConfig { p4info: Some(info), p4_device_config: bytes, cookie: None }
+    };
+    let sent = compiled(&other());
+    rig.set(Action::VerifyAndCommit, Some(sent.clone())).unwrap();
+    assert_eq!(rig.get(), sent);
+    let info = sent.p4info.clone().unwrap();
+    rig.insert(entry(&info, "exact_t").exact(1, 1).does(call(&info, "forward", &[3]))).unwrap();
+    assert_eq!(rig.through(1, &data(1, 0, 0, 0, 0)), Some(3));
+    let constants = rig.entries(entry(&info, "pre_t")).iter().filter(|entry| entry.is_const).count();
+    assert_eq!(constants, 1, "the program's own entries keep their marks");
+
+    let refused = |config: v1::ForwardingPipelineConfig, said: &str| {
+        let failed = rig.set(Action::VerifyAndCommit, Some(config)).unwrap_err();
+        assert_eq!(failed.code, Code::InvalidArgument, "{}", failed.message);
+        assert!(failed.message.contains(said), "{}", failed.message);
+    };
+    let mut damaged = sent.clone();
+    *damaged.p4_device_config.last_mut().expect("it has bytes") ^= 1;
+    refused(damaged, "its content is not what was written");
+    refused(v1::ForwardingPipelineConfig { p4info: Some(rig.info.clone()), ..sent.clone() }, "does not describe");
+    assert_eq!(rig.get(), sent);
 }
 
 /// 7 A P4Info that is not the program's, or none, is refused.
@@ -189,6 +273,11 @@ fn a_p4info_of_another_program_is_refused() {
     let mut wrong = rig.info.clone();
     wrong.tables[0].match_fields[0].bitwidth = 17;
     let config = v1::ForwardingPipelineConfig { p4info: Some(wrong), ..config(EVERY) };
+    assert_eq!(fails(rig.set(Action::VerifyAndCommit, Some(config))), Code::InvalidArgument);
+    // Its table has another size: what a controller counts on would not be there.
+    let mut larger = rig.info.clone();
+    larger.tables[0].size += 1;
+    let config = v1::ForwardingPipelineConfig { p4info: Some(larger), ..crate::rig::config(EVERY) };
     assert_eq!(fails(rig.set(Action::VerifyAndCommit, Some(config))), Code::InvalidArgument);
     let missing = v1::ForwardingPipelineConfig { p4info: None, ..crate::rig::config(EVERY) };
     assert_eq!(fails(rig.set(Action::VerifyAndCommit, Some(missing))), Code::InvalidArgument);

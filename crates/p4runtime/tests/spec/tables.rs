@@ -194,6 +194,20 @@ fn metadata_comes_back() {
     assert_eq!(rig.entries(entry(&rig.info, "exact_t")), [changed]);
 }
 
+/// — Metadata have 1,024 bytes at most.
+#[test]
+fn metadata_is_not_without_limit() {
+    let rig = Rig::new();
+    let written = one_of_each(&rig).remove(0);
+    let with = |bytes| v1::TableEntry { metadata: vec![7; bytes], ..written.clone() };
+    assert_eq!(rig.insert(with(1_025)).unwrap_err().code, Code::ResourceExhausted);
+    rig.insert(with(1_024)).unwrap();
+    let group =
+        |bytes| v1::MulticastGroupEntry { multicast_group_id: 1, metadata: vec![7; bytes], ..Default::default() };
+    assert_eq!(rig.insert(group(1_025)).unwrap_err().code, Code::ResourceExhausted);
+    rig.insert(group(1_024)).unwrap();
+}
+
 /// 9.1.8 The idle timeout comes back as it was set.
 #[test]
 fn idle_timeouts_come_back() {

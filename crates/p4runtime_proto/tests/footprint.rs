@@ -1,0 +1,171 @@
+//! What is told of a message's footprint before it is decoded, held against what the decoder allocates.
+
+#![allow(unsafe_code, reason = "an allocator that counts, around the system's")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use p4runtime_proto::footprint::bytes_of;
+use p4runtime_proto::prost::{Message, Name};
+use p4runtime_proto::v1;
+use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
+
+thread_local! {
+    /// Bytes that this thread has, and the most that it had.
+    static LIVE: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+fn changed(by: i64) {
+    // A thread that ends has nothing to count any more.
+    let _ = LIVE.try_with(|live| {
+        let (now, most) = live.get();
+        live.set((now + by, most.max(now + by)));
+    });
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        changed(layout.size() as i64);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        changed(-(layout.size() as i64));
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        changed(size as i64 - layout.size() as i64);
+        // SAFETY: as above.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What decoding takes at most at one time, whether it succeeds or not.
+fn decoded<M: Message + Default>(wire: &[u8]) -> u64 {
+    LIVE.with(|live| live.set((0, 0)));
+    drop(M::decode(wire));
+    LIVE.with(|live| live.get().1) as u64 + size_of::<M>() as u64
+}
+
+/// Numbers that look random (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A message of this type in the wire format, with many elements where there may be many.
+fn message(of: &MessageDescriptor, depth: u32, random: &mut Random) -> Vec<u8> {
+    let mut out = Vec::new();
+    let fields: Vec<_> = of.fields().collect();
+    for _ in 0..random.below(4) {
+        let Some(field) = fields.get(random.below(fields.len().max(1) as u64) as usize) else { break };
+        let many = field.is_list() || field.is_map();
+        let count = if many { [1, 2, 5, 40][random.below(4) as usize] } else { 1 };
+        for _ in 0..count {
+            let contents = match field.kind() {
+                Kind::Message(inner) if depth > 0 => message(&inner, depth - 1, random),
+                Kind::Message(_) => Vec::new(),
+                Kind::String => vec![b'a'; random.below(40) as usize],
+                Kind::Bytes => vec![7; random.below(40) as usize],
+                _ if field.is_list() => vec![1; random.below(60) as usize],
+                kind => {
+                    let wide = matches!(kind, Kind::Double | Kind::Fixed64 | Kind::Sfixed64);
+                    match kind {
+                        Kind::Float | Kind::Fixed32 | Kind::Sfixed32 => continue,
+                        _ if wide => continue,
+                        _ => varint(u64::from(field.number()) << 3, &mut out),
+                    }
+                    varint(random.below(1 << 20), &mut out);
+                    continue;
+                }
+            };
+            varint(u64::from(field.number()) << 3 | 2, &mut out);
+            varint(contents.len() as u64, &mut out);
+            out.extend(contents);
+        }
+    }
+    out
+}
+
+fn holds<M: Message + Name + Default>(random: &mut Random) {
+    let pool = DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice());
+    let pool = pool.expect("the build script wrote them");
+    let descriptor = pool.get_message_by_name(&M::full_name()).expect("it is there");
+    for round in 0..1500 {
+        let mut wire = message(&descriptor, 2 + random.below(8) as u32, random);
+        for _ in 0..if round % 3 == 0 { 1 + random.below(4) } else { 0 } {
+            if !wire.is_empty() {
+                let at = random.below(wire.len() as u64) as usize;
+                wire[at] = random.below(256) as u8;
+            }
+        }
+        let (told, took) = (bytes_of::<M>(&wire, u64::MAX), decoded::<M>(&wire));
+        assert!(told >= took, "{}: {told} told, {took} taken for {wire:02x?}", M::NAME);
+    }
+}
+
+#[test]
+fn no_message_takes_more_than_is_told() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    holds::<v1::WriteRequest>(&mut random);
+    holds::<v1::ReadRequest>(&mut random);
+    holds::<v1::SetForwardingPipelineConfigRequest>(&mut random);
+    holds::<v1::GetForwardingPipelineConfigRequest>(&mut random);
+    holds::<v1::StreamMessageRequest>(&mut random);
+    holds::<v1::StreamMessageResponse>(&mut random);
+}
+
+#[test]
+fn empty_elements_are_told_by_what_they_become() {
+    for (field, of) in [(0x22, "updates"), (0x1a, "a field of another type")] {
+        let wire = [field, 0].repeat(1 << 16);
+        let (told, took) = (bytes_of::<v1::WriteRequest>(&wire, u64::MAX), decoded::<v1::WriteRequest>(&wire));
+        assert!(told >= took && told <= 2 * took.max(1 << 14), "{of}: {told} told, {took} taken");
+    }
+    let wire = [0x22, 0].repeat(1 << 16);
+    assert!(decoded::<v1::WriteRequest>(&wire) > 100 * wire.len() as u64, "the danger is real");
+}
+
+#[test]
+fn what_is_told_of_entries_is_not_far_from_the_truth() {
+    let param = |id| v1::action::Param { param_id: id, value: vec![1, 2, 3, 4, 5, 6] };
+    let action = v1::Action { action_id: 1, params: vec![param(1), param(2)] };
+    let exact = v1::field_match::Exact { value: vec![10, 0, 0, 1] };
+    let field = v1::FieldMatch { field_id: 1, field_match_type: Some(v1::field_match::FieldMatchType::Exact(exact)) };
+    let entry = v1::TableEntry {
+        table_id: 0x0200_0001,
+        r#match: vec![field],
+        action: Some(v1::TableAction { r#type: Some(v1::table_action::Type::Action(action)) }),
+        ..Default::default()
+    };
+    let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) };
+    let update = v1::Update { r#type: 1, entity: Some(entity) };
+    let wire = v1::WriteRequest { updates: vec![update; 100_000], ..Default::default() }.encode_to_vec();
+    let (told, took) = (bytes_of::<v1::WriteRequest>(&wire, u64::MAX), decoded::<v1::WriteRequest>(&wire));
+    println!("{} bytes, {told} told, {took} taken", wire.len());
+    assert!(told >= took && told < 2 * took, "{} bytes, {told} told, {took} taken", wire.len());
+    assert!(bytes_of::<v1::WriteRequest>(&wire, 1 << 20) < 2 << 20, "it ends at the limit");
+}
