@@ -60,6 +60,7 @@ mod rule;
 mod show;
 mod slice;
 mod slots;
+pub mod state;
 mod stats;
 mod subscriptions;
 pub mod tables;

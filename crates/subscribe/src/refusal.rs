@@ -66,6 +66,10 @@ impl Refusal {
             Full::Bytes => TooMuch::Bytes(limits.bytes),
             Full::Steps => TooMuch::Steps,
         };
+        Refusal::with(of, full, rules)
+    }
+
+    fn with(of: &Subscriptions, full: TooMuch, rules: usize) -> Refusal {
         let mut bounds: Vec<(bool, BTreeSet<u128>)> = vec![Default::default(); of.format.fields().len()];
         for (_, rule) in of.rules() {
             visit(&rule.condition, &mut |test| {
@@ -155,6 +159,10 @@ impl Subscriptions {
         match refused {
             Refused::Validity => Refusal::Validity,
             Refused::Groups(max) => Refusal::Groups(max),
+            Refused::States => {
+                let full = TooMuch::Nodes(1 << crate::state::NUMBER_BITS);
+                Refusal::with(self, full, self.rules().count())
+            }
             Refused::Codes(level, bits) => Refusal::Codes(self.layout.keys()[level as usize].name(&self.format), bits),
             Refused::Calls(set, action) => {
                 let message = self.message_for(root, set);

@@ -15,7 +15,8 @@
 //! and knows no state. Behind the last stage, the *leaf* table maps the state to a [`Delivery`]; a state without a leaf
 //! delivers nothing.
 //!
-//! A state means something from the stage that first tests for it on; stages without an entry for it let it pass. Which
+//! A state is of one stage, which its number tells ([`state`](crate::state)); the others have no entry for it and let it pass, so
+//! that a program may skip them. Which
 //! of a stage's tables have entries depends on the rules, which of them exist on the [`Target`] and the field's
 //! [`Match`] alone, so that a program can be generated before there are rules.
 
@@ -25,6 +26,7 @@ use crate::layout::{Key, Layout};
 use crate::rule::Update;
 
 /// A state of the pipeline. 0 is the state that messages begin with; after the first stage it means that nothing matches.
+/// Others tell which stage asks them: see [`state`](crate::state).
 pub type State = u32;
 
 /// How a target matches stretches of values.

@@ -161,11 +161,21 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         meta.subscription.state = 0;
         target = 0;
         validity.apply();
-        if (!report_switch_id_exact.apply().hit) { report_switch_id_rest.apply(); }
-        if (!source_lpm.apply().hit) { source_rest.apply(); }
-        if (!report_hop_latency_range.apply().hit) { report_hop_latency_rest.apply(); }
-        leaf.apply();
-        do_mark.apply();
+        if (meta.subscription.state[31:24] == 2) {
+            if (!report_switch_id_exact.apply().hit) { report_switch_id_rest.apply(); }
+        }
+        if (meta.subscription.state[31:24] == 3) {
+            if (!source_lpm.apply().hit) { source_rest.apply(); }
+        }
+        if (meta.subscription.state[31:24] == 4) {
+            if (!report_hop_latency_range.apply().hit) { report_hop_latency_rest.apply(); }
+        }
+        if (meta.subscription.state[31:24] == 255) {
+            leaf.apply();
+        }
+        if (meta.subscription.state[31:24] == 255) {
+            do_mark.apply();
+        }
         if (target == 0) {
             mark_to_drop(standard_metadata);
         } else if (target[31:31] == 1) {

@@ -21,8 +21,8 @@ impl Emitter {
         store: &Store,
         turnover: &Turnover,
     ) -> (BTreeMap<u32, Codes>, Vec<u32>) {
-        let new_direct = is_direct(root, frontier).then_some(root);
-        let old_direct = is_direct(old_root, old_frontier).then_some(old_root);
+        let new_direct = is_direct(frontier).then_some(root);
+        let old_direct = is_direct(old_frontier).then_some(old_root);
         let (mut before, mut spread) = (BTreeMap::new(), Vec::new());
         for (level, codes) in &mut self.codes {
             let here = |function: &Ref| store.level(*function) == Some(*level);
@@ -79,7 +79,7 @@ impl Emitter {
         let old_state = |function: Ref| turnover.dead.get(&function).copied().unwrap_or_else(|| self.state(function));
         let no_set = |function: &Ref| !function.is_set();
         // The root without validity, whose state is 0 as it is for nothing at all.
-        let of_root = |function: Ref, frontier: &Frontier| match is_direct(function, frontier) {
+        let of_root = |function: Ref, frontier: &Frontier| match is_direct(frontier) {
             true => function,
             false => Ref::NOTHING,
         };
@@ -173,7 +173,7 @@ impl Emitter {
     /// All that the tables hold.
     pub fn tables(&self, with: &Surroundings<'_>) -> Tables {
         let mut tables = Tables { groups: self.groups.list(), ..Tables::default() };
-        let direct = is_direct(self.root, &self.frontier);
+        let direct = is_direct(&self.frontier);
         let functions = self.held.iter().map(|(function, held)| (*function, held.state));
         for (function, state) in functions.chain(direct.then_some((self.root, 0))) {
             if function == Ref::NOTHING {

@@ -21,7 +21,7 @@ impl Side {
         let mut side = Side::default();
         let mut count = |child: Ref| *side.uses.entry(child).or_default() += 1;
         nodes.for_each(|node| store.arms(*node).for_each(|(_, child)| count(child)));
-        match is_direct(root, frontier) {
+        match is_direct(frontier) {
             true => store.arms(root).for_each(|(_, child)| count(child)),
             false => frontier.iter().for_each(|(_, function)| count(*function)),
         }
@@ -133,7 +133,7 @@ impl Emitter {
                 }
             }
         };
-        match (is_direct(old_root, old_frontier), is_direct(root, frontier)) {
+        match (is_direct(old_frontier), is_direct(frontier)) {
             (true, true) if store.level(old_root).is_some() && store.level(old_root) == store.level(root) => {
                 wait(sides.visit(store, old_root, root), &mut waiting);
             }

@@ -1,6 +1,5 @@
 //! Which new nodes take the places of old ones, and the states that all get.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use bdd::{Ref, Store};
@@ -20,8 +19,8 @@ impl Emitter {
         let mut inherited: HashMap<Ref, Ref, Fast> = HashMap::default();
         let mut taken: HashSet<Ref, Fast> = HashSet::default();
         let mut waiting: Vec<(Ref, Ref)> = Vec::new();
-        let old_direct = is_direct(old_root, old_frontier);
-        if is_direct(root, frontier) && old_direct {
+        let old_direct = is_direct(old_frontier);
+        if is_direct(frontier) && old_direct {
             below(with.store, old_root, root, &mut waiting);
         } else {
             let old: HashMap<&Vec<Option<bool>>, Ref> =
@@ -44,17 +43,11 @@ impl Emitter {
     }
 
     /// Gives new nodes their states: the inherited ones, or others.
-    pub(super) fn allot(&mut self, turnover: &Turnover, inherited: &HashMap<Ref, Ref, Fast>) {
+    pub(super) fn allot(&mut self, turnover: &Turnover, inherited: &HashMap<Ref, Ref, Fast>, with: &Surroundings<'_>) {
         for function in &turnover.fresh {
             let state = match inherited.get(function) {
                 Some(old) => turnover.dead[old],
-                None => match self.free.pop() {
-                    Some(Reverse(state)) => state,
-                    None => {
-                        self.next += 1;
-                        self.next - 1
-                    }
-                },
+                None => self.states.take(with.tag(*function)),
             };
             self.held.get_mut(function).expect("it was acquired").state = state;
         }

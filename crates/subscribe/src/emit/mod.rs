@@ -8,9 +8,9 @@
 mod difference;
 mod exclusive;
 mod inherit;
+mod states;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bdd::{Ref, Store};
 
@@ -19,8 +19,11 @@ use crate::codes::Codes;
 use crate::format::Format;
 use crate::groups::Groups;
 use crate::layout::{Key, Layout};
+use crate::state;
 use crate::subscriptions::Writes;
 use crate::tables::{Change, Delivery, Stage, State};
+
+use states::States;
 
 /// How many entries the validity table may have.
 const MAX_VALIDITY: usize = 1 << 14;
@@ -40,6 +43,8 @@ type Frontier = Vec<(Vec<Option<bool>>, Ref)>;
 pub(crate) enum Refused {
     /// Rules tell more combinations of valid headers apart than the validity table can hold.
     Validity,
+    /// More states of one stage than there are numbers.
+    States,
     /// More groups than the target has.
     Groups(u32),
     /// More bounds of a level than codes of so many bits.
@@ -62,8 +67,7 @@ pub(crate) struct Emitter {
     root: Ref,
     frontier: Frontier,
     held: HashMap<Ref, Held, Fast>,
-    free: BinaryHeap<Reverse<State>>,
-    next: State,
+    states: States,
     groups: Groups,
     /// By level, for fields that have them.
     codes: BTreeMap<u32, Codes>,
@@ -88,8 +92,7 @@ impl Emitter {
             root: Ref::NOTHING,
             frontier: Vec::new(),
             held: HashMap::default(),
-            free: BinaryHeap::new(),
-            next: 1,
+            states: States::default(),
             groups: Groups::new(max_group),
             codes: codes.collect(),
             writes,
@@ -139,7 +142,7 @@ impl Emitter {
             Writes::Together => self.inherit(roots, frontiers, with, &turnover),
             Writes::InTurn => self.exclusive(roots, frontiers, with, &turnover),
         };
-        self.allot(&turnover, &inherited);
+        self.allot(&turnover, &inherited, with);
         let (old_codes, spread) = self.turn_codes((old_root, root), (&old_frontier, &frontier), with.store, &turnover);
         let change = self.difference(
             (old_root, root),
@@ -150,21 +153,22 @@ impl Emitter {
             (&old_codes, &spread),
         );
         let taken: HashSet<State> = inherited.values().map(|old| turnover.dead[old]).collect();
-        self.free.extend(turnover.dead.values().filter(|state| !taken.contains(state)).map(|state| Reverse(*state)));
+        let gone = turnover.dead.values().filter(|state| !taken.contains(state));
+        gone.for_each(|state| self.states.give_back(*state));
         self.root = root;
         self.frontier = frontier;
         Ok(change)
     }
 
     fn acquire_root(&mut self, root: Ref, frontier: &Frontier, store: &Store, turnover: &mut Turnover) {
-        match is_direct(root, frontier) {
+        match is_direct(frontier) {
             true => store.arms(root).for_each(|(_, child)| self.acquire(child, store, turnover)),
             false => frontier.iter().for_each(|(_, function)| self.acquire(*function, store, turnover)),
         }
     }
 
     fn release_root(&mut self, root: Ref, frontier: &Frontier, store: &Store, turnover: &mut Turnover) {
-        match is_direct(root, frontier) {
+        match is_direct(frontier) {
             true => store.arms(root).for_each(|(_, child)| self.release(child, store, turnover)),
             false => frontier.iter().for_each(|(_, function)| self.release(*function, store, turnover)),
         }
@@ -217,6 +221,12 @@ impl Emitter {
                 return Err(Refused::Codes(*level, codes.width()));
             }
         }
+        // States that go are counted too.
+        let mut tags: BTreeMap<u32, usize> = BTreeMap::new();
+        fresh.iter().for_each(|function| *tags.entry(with.tag(*function)).or_default() += 1);
+        if tags.into_iter().any(|(tag, new)| new > self.states.room(tag)) {
+            return Err(Refused::States);
+        }
         // Groups that go are counted too: they are deleted last.
         if self.groups.len() + ports.len() > self.groups.max() as usize {
             return Err(Refused::Groups(self.groups.max()));
@@ -230,6 +240,11 @@ impl Emitter {
 }
 
 impl Surroundings<'_> {
+    /// The tag of a function's state.
+    pub fn tag(&self, function: Ref) -> u32 {
+        self.store.level(function).map_or(state::LEAF, |level| state::stage_tag(self.stage(level).0))
+    }
+
     /// The stage of a level behind those of validity, and the width of what it looks up.
     pub fn stage(&self, level: u32) -> (usize, u32) {
         let validities = self.layout.validities();
@@ -278,7 +293,7 @@ fn patterns(store: &Store, of: Ref, levels: u32, pattern: &mut Vec<Option<bool>>
     })
 }
 
-/// Whether the root itself has state 0, as it asks for no validity.
-fn is_direct(root: Ref, frontier: &Frontier) -> bool {
-    frontier.iter().all(|(pattern, function)| *function == root && pattern.iter().all(Option::is_none))
+/// Whether the root itself has state 0: nobody asks for validity where a format has no headers.
+fn is_direct(frontier: &Frontier) -> bool {
+    frontier.is_empty()
 }

@@ -1,5 +1,7 @@
 //! The control that matches.
 
+use subscribe::state;
+
 use super::message::{element, is_there, kinds, shorten, size};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
@@ -66,14 +68,19 @@ fn match_tables(text: &mut Text, written: &Written<'_>) {
     text.line("meta.subscription.state = 0;");
     text.line("target = 0;");
     stages::apply(text, written);
-    text.line("leaf.apply();");
+    text.block(format!("if ({})", stages::is_asked(state::LEAF)), |text| text.line("leaf.apply();"));
 }
 
 /// Calls the program's actions that the last state asks for.
 fn act(text: &mut Text, written: &Written<'_>) {
-    for action in &written.format.actions {
-        text.line(format!("{}.apply();", do_table(&action.name)));
+    if written.format.actions.is_empty() {
+        return;
     }
+    text.block(format!("if ({})", stages::is_asked(state::LEAF)), |text| {
+        for action in &written.format.actions {
+            text.line(format!("{}.apply();", do_table(&action.name)));
+        }
+    });
 }
 
 /// Sends the packet to `target`, or drops it.

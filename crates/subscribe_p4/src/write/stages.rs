@@ -1,6 +1,6 @@
 //! The tables of the stages.
 
-use subscribe::{Key, StageKey, Wide};
+use subscribe::{Key, StageKey, Wide, state};
 
 use super::text::{Text, identifier};
 use super::{Options, Written};
@@ -69,9 +69,14 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
     }
 }
 
-/// Takes the state through all stages.
+/// Whether the state is one that a stage asks, or a leaf: its highest bits say so.
+pub(super) fn is_asked(tag: u32) -> String {
+    format!("meta.subscription.state[31:{}] == {tag}", state::NUMBER_BITS)
+}
+
+/// Takes the state through all stages that ask it.
 pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
-    for stage in &written.stages {
+    for (number, stage) in written.stages.iter().enumerate() {
         let StageKey::Column(key) = &stage.column else {
             text.line(format!("{VALIDITY}.apply();"));
             continue;
@@ -82,7 +87,9 @@ pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
         let rest = format!("{}.apply();", name(&column, "rest"));
         let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
         let opened: String = tables.iter().map(missed).collect();
-        text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
+        text.block(format!("if ({})", is_asked(state::stage_tag(number))), |text| {
+            text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
+        });
     }
 }
 

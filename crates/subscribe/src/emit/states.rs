@@ -1,0 +1,41 @@
+//! Numbers of states, apart for each tag.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::state;
+use crate::tables::State;
+
+/// The numbers that are taken of one tag.
+#[derive(Default)]
+struct Pool {
+    free: BinaryHeap<Reverse<u32>>,
+    /// The lowest number that never was taken.
+    next: u32,
+}
+
+/// All states that are taken, by tag.
+#[derive(Default)]
+pub(super) struct States(BTreeMap<u32, Pool>);
+
+impl States {
+    /// How many more states of a tag there are.
+    pub fn room(&self, tag: u32) -> usize {
+        let taken = self.0.get(&tag).map_or(0, |pool| pool.next as usize - pool.free.len());
+        (1 << state::NUMBER_BITS) - taken
+    }
+
+    /// Takes the lowest free state of a tag.
+    pub fn take(&mut self, tag: u32) -> State {
+        let pool = self.0.entry(tag).or_default();
+        let number = pool.free.pop().map_or(pool.next, |Reverse(number)| number);
+        pool.next = pool.next.max(number + 1);
+        state::of(tag, number)
+    }
+
+    /// Takes a state back.
+    pub fn give_back(&mut self, state: State) {
+        let pool = self.0.entry(state::tag(state)).or_default();
+        pool.free.push(Reverse(state::number(state)));
+    }
+}
