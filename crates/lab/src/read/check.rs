@@ -1,6 +1,7 @@
 //! What is wrong with a topology as a whole.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use source::{Diagnostic, Diagnostics};
 
@@ -13,6 +14,7 @@ pub fn check(topology: &Topology, diagnostics: &mut Diagnostics) {
     names(topology, diagnostics);
     ends(topology, diagnostics);
     addresses(topology, diagnostics);
+    networks(topology, diagnostics);
     programs(topology, diagnostics);
 }
 
@@ -114,6 +116,36 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
                 .push(Diagnostic::error("topology", host.span, message).help("give it one: ip = \"10.0.1.1/24\""));
         }
     }
+}
+
+/// Hosts that reach only their own network, where there are others.
+fn networks(topology: &Topology, diagnostics: &mut Diagnostics) {
+    let network = |address: Ipv4Addr, bits: u8| {
+        let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+        u32::from(address) & mask
+    };
+    // The least and the greatest address tell whether any host is elsewhere.
+    let addresses = || topology.hosts.iter().filter_map(|host| host.address.map(|(address, _)| address));
+    let (Some(least), Some(most)) = (addresses().min(), addresses().max()) else { return };
+    for host in topology.hosts.iter().filter(|host| host.gateway.is_none() && host.neighbours.is_empty()) {
+        let Some((address, bits)) = host.address else { continue };
+        let own = network(address, bits);
+        if let Some(other) = [least, most].into_iter().find(|other| network(*other, bits) != own) {
+            let message = format!("`{}` has no gateway, and reaches {other} and other networks' hosts not", host.name);
+            let finding = Diagnostic::warning("no-gateway", host.span, message);
+            let own = Ipv4Addr::from(own);
+            diagnostics.push(finding.help(format!(
+                "give it one (gateway = \"{}\"), or a network larger than {own}/{bits}",
+                last(own, bits)
+            )));
+        }
+    }
+}
+
+/// An address in a network that is usually its router's: the last but the broadcast address.
+fn last(network: Ipv4Addr, bits: u8) -> Ipv4Addr {
+    let hosts = u32::MAX.checked_shr(bits.into()).unwrap_or(0);
+    Ipv4Addr::from(u32::from(network) | hosts.saturating_sub(1))
 }
 
 fn programs(topology: &Topology, diagnostics: &mut Diagnostics) {

@@ -43,8 +43,8 @@ fn nests_without_end_are_refused() {
 fn numbers_out_of_reach_are_told_at_their_line() {
     let lab = "[hosts.h1]\nip = \"10.0.0.1/8\"\n[hosts.h2]\nip = \"10.0.0.2/8\"\n[switches.s1]\n[[links]]\nends = [\"h1\", \"s1:1\"]\n[[links]]\nends = [\"h2\", \"s1:2\"]\n";
     for (wrong, expected) in [
-        ("rate = \"0bps\"", "`0bps` is not a rate"),
-        ("rate = \"99999999999999999999Gbps\"", "is not a rate"),
+        ("rate = \"0bps\"", "`0bps` is out of reach"),
+        ("rate = \"99999999999999999999Gbps\"", "is out of reach"),
         ("delay = \"-1ms\"", "`-1ms` is not a time"),
         ("delay = \"99h\"", "is not a time"),
         ("rate = \"1Tbps\"\ndelay = \"1s\"", "bytes would travel on this link"),
@@ -61,7 +61,7 @@ fn numbers_out_of_reach_are_told_at_their_line() {
     let slow = lab.replacen("[[links]]", "[[links]]\ndelay = \"1000s\"", 1);
     for (lab, scenario, expected) in [
         (lab, "duration = \"3600s\"\nsample = \"1us\"\n".to_owned(), "make more than 10000000 samples"),
-        (lab, "duration = \"9999999s\"\n".to_owned(), "is not a time"),
+        (lab, "duration = \"9999999s\"\n".to_owned(), "is too long: times are up to 3600s"),
         (
             lab,
             "duration = \"3600s\"\n[random-faults]\nevery = \"0ns\"\n".to_owned(),
@@ -73,6 +73,12 @@ fn numbers_out_of_reach_are_told_at_their_line() {
             lab,
             "[[traffic]]\nkind = \"ping\"\nfrom = \"h1\"\nto = \"h2\"\ncount = 10000000000\n".to_owned(),
             "`count` is a whole number",
+        ),
+        (lab, format!("duration = \"3600s\"\n{udp}rate = \"1Tbps\"\nsize = 62\n"), "sends about 7258064516129 frames"),
+        (
+            lab,
+            "[[traffic]]\nkind = \"flows\"\nfrom = \"h1\"\nto = \"h2\"\nrate = \"1Tbps\"\nsizes = 1\n".to_owned(),
+            "begins about 125000000000 flows",
         ),
         (&slow, format!("{udp}rate = \"1Tbps\"\n"), "more on a way of 1000s than is simulated"),
     ] {

@@ -1,9 +1,11 @@
 //! What would take more memory or time than anyone can have meant, told before it is run.
 
-use source::Span;
+use std::collections::BTreeMap;
+
 use toml::de::DeTable;
 
-use super::{Scenario, TrafficKind};
+use super::run::ethertype;
+use super::{Scenario, Traffic, TrafficKind};
 use crate::read::document::Reader;
 use crate::topology::{Delay, MOST_ON_A_LINK, Topology};
 
@@ -16,8 +18,35 @@ const USUAL_SAMPLES: u64 = 1_000_000;
 /// The most pairs that ping each other: each has a socket and a histogram.
 const MOST_PINGS: usize = 20_000;
 
+/// The most frames that some traffic sends by itself: hours of simulation.
+const MOST_FRAMES: u128 = 1_000_000_000;
+
+/// The most flows that some traffic begins.
+const MOST_FLOWS: f64 = 10_000_000.0;
+
 /// The most faults that are drawn, about.
 const MOST_DRAWN: u64 = 100_000;
+
+fn lasts_ns(traffic: &Traffic) -> u64 {
+    traffic.stop.as_ns().saturating_sub(traffic.start.as_ns())
+}
+
+/// About how many frames some traffic sends by itself, whatever the network does.
+fn frames(traffic: &Traffic) -> u128 {
+    let lasts_ns = u128::from(lasts_ns(traffic));
+    let receivers: usize = traffic.pairs.iter().map(|(_, to)| to.len()).sum();
+    let repeated = |count: u32, interval: Delay, senders: usize| {
+        u128::from(count).min(lasts_ns / u128::from(interval.as_ns().max(1))) * senders as u128
+    };
+    match &traffic.kind {
+        TrafficKind::Udp { size, rate_bps, .. } => {
+            lasts_ns * u128::from(*rate_bps) / (u128::from(*size) * 8_000_000_000) * traffic.pairs.len() as u128
+        }
+        TrafficKind::Ping { count, interval } => repeated(*count, *interval, receivers),
+        TrafficKind::Probe { count, interval, .. } => repeated(*count, *interval, traffic.pairs.len()),
+        _ => 0,
+    }
+}
 
 impl Reader<'_> {
     /// How often queues are sampled.
@@ -40,17 +69,37 @@ impl Reader<'_> {
         asked.max(Delay::from_ns(1_000))
     }
 
-    /// What a scenario asks for as a whole; `spans` are the places of its traffic.
-    pub(super) fn limits(&mut self, top: &DeTable<'_>, scenario: &Scenario, spans: &[Span], topology: &Topology) {
+    /// Probes of one EtherType that arrive at one host cannot be told from each other.
+    fn probes(&mut self, scenario: &Scenario, topology: &Topology) {
+        let mut seen: BTreeMap<(u16, usize), &Traffic> = BTreeMap::new();
+        for traffic in &scenario.traffic {
+            let TrafficKind::Probe { frame, .. } = &traffic.kind else { continue };
+            let ethertype = ethertype(frame);
+            let mut receivers: Vec<usize> = traffic.pairs.iter().flat_map(|(_, to)| to.iter().copied()).collect();
+            receivers.sort_unstable();
+            receivers.dedup();
+            for host in receivers {
+                let Some(other) = seen.insert((ethertype, host), traffic) else { continue };
+                let (name, other, host) = (&traffic.name, &other.name, &topology.hosts[host].name);
+                let message = format!("`{name}` and `{other}` both bring frames of type {ethertype:04x} to `{host}`");
+                self.wrong(traffic.span, message + ", which cannot tell them apart: give one another EtherType");
+                break;
+            }
+        }
+    }
+
+    /// What a scenario asks for as a whole.
+    pub(super) fn limits(&mut self, top: &DeTable<'_>, scenario: &Scenario, topology: &Topology) {
         if let (Some(faults), Some((_, span))) = (scenario.random_faults, self.get(top, "random-faults"))
             && scenario.duration.as_ns() / faults.every.as_ns().max(1) > MOST_DRAWN
         {
             let (every, most) = (faults.every, MOST_DRAWN);
             self.wrong(span, format!("a fault every {every} makes more than {most} in {}", scenario.duration));
         }
+        self.probes(scenario, topology);
         let longest = topology.links.iter().map(|link| link.shape.delay).max().unwrap_or_default();
-        for (traffic, span) in scenario.traffic.iter().zip(spans) {
-            let name = &traffic.name;
+        for traffic in &scenario.traffic {
+            let (name, span) = (&traffic.name, &traffic.span);
             let pairs: usize = traffic.pairs.iter().map(|(_, to)| to.len()).sum();
             if matches!(traffic.kind, TrafficKind::Ping { .. }) && pairs > MOST_PINGS {
                 self.wrong(
@@ -71,6 +120,19 @@ impl Reader<'_> {
                     "with {travelling} bytes `{name}` has more on a way of {longest} than is simulated, which is {MOST_ON_A_LINK}"
                 );
                 self.wrong(*span, message);
+            }
+            let frames = frames(traffic);
+            if frames > MOST_FRAMES {
+                let message = format!("`{name}` sends about {frames} frames, and the most is {MOST_FRAMES}");
+                self.wrong(*span, message);
+            }
+            if let TrafficKind::Flows { sizes, rate_bps, .. } = &traffic.kind {
+                let seconds = lasts_ns(traffic) as f64 / 1e9;
+                let flows = *rate_bps as f64 / 8.0 / sizes.mean().max(1.0) * seconds * traffic.pairs.len() as f64;
+                if flows > MOST_FLOWS {
+                    let message = format!("`{name}` begins about {flows:.0} flows, and the most is {MOST_FLOWS}");
+                    self.wrong(*span, message);
+                }
             }
         }
     }

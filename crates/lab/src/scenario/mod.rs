@@ -7,6 +7,7 @@ mod limits;
 mod read;
 mod results;
 mod run;
+mod writes;
 
 use std::net::Ipv4Addr;
 
@@ -38,6 +39,8 @@ pub struct Scenario {
     pub faults: Vec<Planned>,
     /// What goes wrong at random.
     pub random_faults: Option<RandomFaults>,
+    /// How entries change.
+    pub writes: Vec<Write>,
     /// What is recorded, and in which file.
     pub captures: Vec<(End, String)>,
     /// What has to come of it.
@@ -75,6 +78,21 @@ pub struct Planned {
     /// What.
     pub fault: Fault,
     /// Where the file says so.
+    pub span: Span,
+}
+
+/// Entries of a switch that change at a time, as a controller would change them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// When.
+    pub at: Delay,
+    /// Which switch, by its place in the topology.
+    pub switch: usize,
+    /// The file of what is taken away first.
+    pub delete: Option<String>,
+    /// The file of what is written then.
+    pub entries: Option<String>,
+    /// Where the scenario says so.
     pub span: Span,
 }
 
@@ -206,6 +224,7 @@ impl Scenario {
             traffic: if hosts > 1 { vec![ping] } else { Vec::new() },
             faults: Vec::new(),
             random_faults: None,
+            writes: Vec::new(),
             captures: Vec::new(),
             expect: Vec::new(),
         }

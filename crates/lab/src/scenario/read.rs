@@ -59,6 +59,12 @@
 //! lasts = "50ms"
 //! kinds = ["crash", "link"]
 //!
+//! [[writes]]
+//! at = "1s"
+//! switch = "s1"
+//! delete = "old.json"               # entries files: what is taken away, and then
+//! entries = "new.json"              # what is written; one of them may be left out
+//!
 //! [[captures]]
 //! at = "s1:2"
 //! file = "s1-2.pcap"
@@ -105,7 +111,7 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
     let document = document::parse(file, text, diagnostics)?;
     let top = document.get_ref();
     let mut reader = Reader { file, diagnostics };
-    let keys = ["duration", "seed", "sample", "traffic", "faults", "random-faults", "captures", "expect"];
+    let keys = ["duration", "seed", "sample", "traffic", "faults", "random-faults", "writes", "captures", "expect"];
     reader.known(top, "a scenario", &keys);
     let duration = reader.parsed(top, "duration").unwrap_or(Delay::from_ms(1_000));
     let mut scenario = Scenario {
@@ -115,10 +121,10 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         traffic: Vec::new(),
         faults: Vec::new(),
         random_faults: reader.random_faults(top),
+        writes: Vec::new(),
         captures: Vec::new(),
         expect: Vec::new(),
     };
-    let mut spans = Vec::new();
     for (table, span) in reader.list(top, "traffic") {
         if scenario.traffic.len() == MOST_TRAFFIC {
             reader.wrong(span, format!("a scenario has at most {MOST_TRAFFIC} kinds of traffic"));
@@ -126,13 +132,16 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         }
         if let Some(traffic) = reader.traffic(table, span, topology, &scenario) {
             scenario.traffic.push(traffic);
-            spans.push(span);
         }
     }
-    reader.limits(top, &scenario, &spans, topology);
+    reader.limits(top, &scenario, topology);
     for (table, span) in reader.list(top, "faults") {
         let faults = reader.fault(table, span, topology);
         scenario.faults.extend(faults);
+    }
+    for (table, span) in reader.list(top, "writes") {
+        let write = reader.write(table, span, topology);
+        scenario.writes.extend(write);
     }
     for (table, span) in reader.list(top, "captures") {
         reader.known(table, "a capture", &["at", "file"]);

@@ -29,10 +29,14 @@ pub struct Results {
     pub samples: Vec<Sample>,
     /// The simulation in numbers.
     pub totals: Totals,
-    /// A hash of every frame that arrived anywhere, and when ([`crate::sim::Simulation::digest`]).
+    /// A hash of the frames that arrived anywhere, and when ([`crate::sim::Simulation::digest`]).
     pub digest: u64,
     /// When it ended.
     pub end: Time,
+    /// Changes of entries that a switch refused: when, which of the scenario, and why.
+    pub refused: Vec<(Time, usize, String)>,
+    /// When more was on the way than is simulated, which ended it.
+    pub flooded: Option<Time>,
     /// What was expected and did not come.
     pub unmet: Vec<Unmet>,
 }
@@ -187,7 +191,9 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     }
     let (samples, totals) = (run.simulation.samples().to_vec(), run.simulation.totals());
     let (digest, end) = (run.simulation.digest(), run.simulation.now());
-    let mut results = Results { traffic, pairs, links, samples, totals, digest, end, unmet: Vec::new() };
+    let (refused, flooded) = (run.simulation.refused(), run.simulation.flooded());
+    let unmet = Vec::new();
+    let mut results = Results { traffic, pairs, links, samples, totals, digest, end, refused, flooded, unmet };
     results.unmet = expect::unmet(scenario, topology, &results);
     results
 }

@@ -75,6 +75,9 @@ pub fn prepare(
     for planned in scenario.schedule(topology, seed) {
         simulation.fault(time(planned.at), planned.node, planned.fault);
     }
+    for (number, write) in scenario.writes.iter().enumerate() {
+        simulation.write(time(write.at), write.switch, number);
+    }
     simulation.sample_every(scenario.sample.as_ns());
     Run { simulation, duration: scenario.duration, parts: hosts.parts }
 }
@@ -206,7 +209,7 @@ impl Hosts {
                 TrafficKind::Probe { frame, count, interval, readings } => {
                     let sender = ProbeSender::new(frame.clone(), (*count).into(), interval.as_ns(), start, stop);
                     let sender = self.app(*from, Box::new(sender));
-                    let ethertype = u16::from_be_bytes([frame[12], frame[13]]);
+                    let ethertype = ethertype(frame);
                     let sink = || Box::new(ProbeSink::new(ethertype, readings.clone())) as Box<dyn App>;
                     let sinks = to.iter().map(|host| self.sink(*host, port, sink)).collect();
                     part(self, to.clone(), sender, sinks);
@@ -219,6 +222,11 @@ impl Hosts {
             }
         }
     }
+}
+
+/// The EtherType of a probe, which has a whole Ethernet header.
+pub fn ethertype(frame: &[u8]) -> u16 {
+    u16::from_be_bytes([frame[12], frame[13]])
 }
 
 fn pattern(timing: Timing, size: u32, rate_bps: u64) -> Pattern {

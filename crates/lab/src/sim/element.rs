@@ -15,6 +15,11 @@ pub trait Element: Device + Send {
         (0, 0)
     }
 
+    /// Makes the change of its entries that has this number, as a controller would. `Err` says what was refused.
+    fn write(&mut self, _number: usize) -> Result<(), String> {
+        Err("it has no entries".to_owned())
+    }
+
     /// The switch itself, for whoever knows what it is.
     fn as_any(&mut self) -> &mut dyn Any;
 }

@@ -31,6 +31,8 @@ pub enum What {
     Timer(u64),
     /// Something goes wrong, or right again.
     Fault(Fault),
+    /// A switch's entries change: the change with this number.
+    Write(usize),
 }
 
 /// A frame on its way to another node.
@@ -49,6 +51,15 @@ impl Event {
     /// The `number`th frame that a link carries.
     pub fn carried(at: u64, link: u64, number: u64, what: What) -> Event {
         Event { at, source: link + 1, number, what }
+    }
+
+    /// Bytes that it takes until it happens, about.
+    pub fn held(&self) -> u64 {
+        const ITSELF: u64 = 128;
+        match &self.what {
+            What::Frame { data, .. } | What::Served { data } => ITSELF + data.len() as u64,
+            _ => ITSELF,
+        }
     }
 
     pub fn is_own(&self) -> bool {

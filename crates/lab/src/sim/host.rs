@@ -44,6 +44,8 @@ pub struct Host {
     pub(super) timers: Vec<(u64, u64)>,
     pub(super) clock: Clock,
     pub(super) busy_until: u64,
+    /// Frames that wait until it gets to them.
+    pub(super) backlog: usize,
     pub(super) service_ns: u64,
 }
 
@@ -87,6 +89,7 @@ impl Host {
             timers: Vec::new(),
             clock: Clock::default(),
             busy_until: 0,
+            backlog: 0,
             service_ns: 0,
         }
     }

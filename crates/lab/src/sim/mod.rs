@@ -57,7 +57,12 @@ pub struct Simulation {
     now: Time,
     sample_ns: Option<u64>,
     samples: Vec<Sample>,
+    flooded: Option<Time>,
+    most_held: u64,
 }
+
+/// The most bytes that are on the way on all links, or wait at hosts, at the same time: 2 GiB.
+pub const MOST_HELD: u64 = 2 << 30;
 
 /// What a simulation did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +103,15 @@ impl Simulation {
                 nodes[id(from.node)].attach(direction);
             }
         }
-        Simulation { hosts, nodes, now: Time::ZERO, sample_ns: None, samples: Vec::new() }
+        Simulation {
+            hosts,
+            nodes,
+            now: Time::ZERO,
+            sample_ns: None,
+            samples: Vec::new(),
+            flooded: None,
+            most_held: MOST_HELD,
+        }
     }
 
     /// Gives a host its program, which starts at `at`.
@@ -129,6 +142,19 @@ impl Simulation {
     pub fn fault(&mut self, at: Time, node: Name, fault: Fault) {
         let id = self.id(node);
         self.nodes[id].push(Event::own(at, What::Fault(fault)));
+    }
+
+    /// Makes a switch's change of entries with this number ([`Element::write`]) at a time.
+    pub fn write(&mut self, at: Time, switch: usize, number: usize) {
+        self.nodes[self.hosts + switch].push(Event::own(at, What::Write(number)));
+    }
+
+    /// The changes of entries that were refused: when, which, and why; in the order of time.
+    pub fn refused(&self) -> Vec<(Time, usize, String)> {
+        let refused = self.nodes.iter().flat_map(|node| node.refused.iter().cloned());
+        let mut refused: Vec<_> = refused.map(|(at, number, why)| (Time::from_ns(at), number, why)).collect();
+        refused.sort();
+        refused
     }
 
     /// Records what leaves and enters by one end of a link, from now on.
@@ -188,8 +214,7 @@ impl Simulation {
         totals
     }
 
-    /// A hash of every frame that arrived anywhere (its first 64 bytes, its length, the port, the time): two runs with
-    /// the same hash are the same, but by chance.
+    /// A hash of the frames that arrived anywhere (of each the first 64 bytes, the length, the port, the time).
     pub fn digest(&self) -> u64 {
         self.nodes.iter().fold(0, |digest, node| node::mix(digest, node.digest))
     }
@@ -204,8 +229,17 @@ impl Simulation {
     /// Lets everything happen that happens before `end`, on so many threads; the result does not depend on how many.
     /// `progress` is told the time now and then.
     pub fn run_until(&mut self, end: Time, threads: usize, progress: &mut dyn FnMut(Time)) {
-        window::run(self, end.as_ns(), threads.clamp(1, 64), progress);
-        self.now = self.now.max(end);
+        if self.flooded.is_some() {
+            return;
+        }
+        let flooded = window::run(self, end.as_ns(), threads.clamp(1, 64), progress);
+        self.flooded = flooded.map(Time::from_ns);
+        self.now = self.now.max(self.flooded.unwrap_or(end));
+    }
+
+    /// When it ended because more than [`MOST_HELD`] bytes were on the way, as where a loop multiplies frames.
+    pub fn flooded(&self) -> Option<Time> {
+        self.flooded
     }
 }
 

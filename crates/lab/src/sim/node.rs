@@ -27,14 +27,21 @@ pub struct Node {
     pub lost_on_arrival: u64,
     /// A hash of what arrived, and when.
     pub digest: u64,
+    /// Changes of entries that were refused: when, which, and why.
+    pub refused: Vec<(u64, usize, String)>,
     id: usize,
     awaited: BinaryHeap<Event>,
+    /// Bytes of what is awaited.
+    held: u64,
     own_events: u64,
     up: bool,
     captures: Vec<(u32, Capture)>,
     input: Vec<Frame>,
     output: Vec<Frame>,
 }
+
+/// Frames that wait for a slow host at most; the next are lost.
+const MOST_WAITING: usize = 65_536;
 
 /// The other direction of a link, as the receiver knows it.
 #[derive(Default)]
@@ -53,8 +60,10 @@ impl Node {
             sent: 0,
             lost_on_arrival: 0,
             digest: 0,
+            refused: Vec::new(),
             id,
             awaited: BinaryHeap::new(),
+            held: 0,
             own_events: 0,
             up: true,
             captures: Vec::new(),
@@ -77,7 +86,19 @@ impl Node {
             self.own_events += 1;
             event.number = self.own_events;
         }
+        self.held += event.held();
         self.awaited.push(event);
+    }
+
+    fn pop(&mut self) -> Option<Event> {
+        let event = self.awaited.pop()?;
+        self.held -= event.held();
+        Some(event)
+    }
+
+    /// Bytes of what awaits it.
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
     /// When something happens next; `u64::MAX` for never.
@@ -107,7 +128,7 @@ impl Node {
     /// Takes what arrives at one moment, and lets the switch act on all of it.
     fn switch_events(&mut self, now: u64, messages: &mut Vec<Message>) {
         while self.awaited.peek().is_some_and(|event| event.at <= now) {
-            let event = self.awaited.pop().expect("there is one");
+            let event = self.pop().expect("there is one");
             match event.what {
                 What::Frame { port, sent, data } if self.arrives(port, sent) => {
                     self.took(now, port, &data);
@@ -115,6 +136,7 @@ impl Node {
                 }
                 What::Frame { .. } => self.lost_on_arrival += 1,
                 What::Fault(fault) => self.fault(now, fault),
+                What::Write(number) => self.write(now, number),
                 What::Start | What::Served { .. } | What::Timer(_) => unreachable!("switches run no programs"),
             }
         }
@@ -129,9 +151,10 @@ impl Node {
     }
 
     fn host_event(&mut self, now: u64, messages: &mut Vec<Message>) {
-        let Some(event) = self.awaited.pop() else { return };
+        let Some(event) = self.pop() else { return };
         match event.what {
             What::Fault(fault) => self.fault(now, fault),
+            What::Write(_) => unreachable!("hosts have no entries"),
             What::Frame { port, sent, data } => {
                 if !self.arrives(port, sent) {
                     self.lost_on_arrival += 1;
@@ -140,6 +163,11 @@ impl Node {
                 self.took(now, port, &data);
                 let Kind::Host(host) = &mut self.kind else { return };
                 if host.service_ns > 0 {
+                    if host.backlog == MOST_WAITING {
+                        self.lost_on_arrival += 1;
+                        return;
+                    }
+                    host.backlog += 1;
                     host.busy_until = host.busy_until.max(now) + host.service_ns;
                     let at = Time::from_ns(host.busy_until);
                     self.push(Event::own(at, What::Served { data }));
@@ -147,7 +175,12 @@ impl Node {
                 }
                 self.act(now, messages, |program, host| program.on_packet(host, data));
             }
-            What::Served { data } => self.act(now, messages, |program, host| program.on_packet(host, data)),
+            What::Served { data } => {
+                if let Kind::Host(host) = &mut self.kind {
+                    host.backlog -= 1;
+                }
+                self.act(now, messages, |program, host| program.on_packet(host, data));
+            }
             What::Timer(timer) => self.act(now, messages, |program, host| program.on_timer(host, timer)),
             What::Start => self.act(now, messages, |program, host| program.on_start(host)),
         }
@@ -207,17 +240,27 @@ impl Node {
         }
     }
 
+    /// A controller changes a switch's entries. One that is down has nobody who would take them.
+    fn write(&mut self, now: u64, number: usize) {
+        let Kind::Switch { element, .. } = &mut self.kind else { return };
+        let written = if self.up { element.write(number) } else { Err("the switch is down".to_owned()) };
+        if let Err(why) = written {
+            self.refused.push((now, number, why));
+        }
+    }
+
     fn fault(&mut self, now: u64, fault: Fault) {
         match fault {
             Fault::Crash => {
                 self.up = false;
                 self.input.clear();
                 if let Kind::Host(host) = &mut self.kind {
-                    host.busy_until = now;
+                    (host.busy_until, host.backlog) = (now, 0);
                 }
                 // What the node had set itself to do is gone with it; what is on the way, or planned, is not.
                 let keep = |event: &Event| !matches!(event.what, What::Timer(_) | What::Served { .. });
                 self.awaited = self.awaited.drain().filter(keep).collect();
+                self.held = self.awaited.iter().map(Event::held).sum();
             }
             Fault::Restart => {
                 self.up = true;

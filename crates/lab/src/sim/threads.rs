@@ -76,6 +76,8 @@ struct Shared {
     earliest: [Vec<AtomicU64>; 2],
     /// What was posted to each thread, by each thread.
     mail: [Vec<Vec<Mail>>; 2],
+    /// Whether a thread was flooded.
+    flooded: [AtomicBool; 2],
     /// The shortest delay between threads.
     window_ns: u64,
 }
@@ -92,6 +94,7 @@ pub fn run(parts: &mut [Part], places: &[Place], end: u64, progress: &mut dyn Fn
         gate: Gate::new(count),
         earliest: [(); 2].map(|()| (0..count).map(|_| AtomicU64::new(0)).collect()),
         mail: [(); 2].map(|()| (0..count).map(|_| (0..count).map(|_| Mutex::default()).collect()).collect()),
+        flooded: [(); 2].map(|()| AtomicBool::new(false)),
         window_ns: parts.iter().enumerate().map(between).min().unwrap_or(u64::MAX).max(1),
     };
     let shared = &shared;
@@ -121,8 +124,12 @@ fn work(shared: &Shared, me: usize, part: &mut Part, places: &[Place], end: u64,
         }
         let earliest = shared.earliest[now].iter().map(|at| at.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
         part.advance(earliest.saturating_add(shared.window_ns).min(end), places, &mut away);
-        if earliest >= end {
+        if earliest >= end || shared.flooded[now].load(Ordering::Acquire) {
             return;
+        }
+        // Whoever meets next, all of them, sees it.
+        if part.flooded.is_some() {
+            shared.flooded[before].store(true, Ordering::Release);
         }
         posted = away.iter().map(|message| message.event.at).min().unwrap_or(u64::MAX);
         away.sort_by_key(|message| places[message.to].part);

@@ -9,25 +9,29 @@ use super::{Node, Simulation, threads};
 /// Windows between two calls of `progress`.
 pub const PROGRESS_EVERY: u64 = 4096;
 
-/// Runs everything before `end`.
-pub fn run(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut dyn FnMut(Time)) {
+/// Runs everything before `end`. Returns when it was flooded, if it was, and ended then.
+pub fn run(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut dyn FnMut(Time)) -> Option<u64> {
     let first = simulation.sample_ns.map(|every| simulation.now.as_ns().div_ceil(every) * every);
     let nodes = std::mem::take(&mut simulation.nodes);
     let places = threads::places(&nodes, threads);
     let mut parts = threads::divide(nodes, &places);
+    let count = parts.len() as u64;
     for part in &mut parts {
         (part.due, part.sample_ns) = (first, simulation.sample_ns);
+        part.most_held = simulation.most_held / count;
     }
     match &mut parts[..] {
         [all] => one_thread(all, &places, end, progress),
         several => threads::run(several, &places, end, progress),
     }
+    let flooded = parts.iter().filter_map(|part| part.flooded).min();
     // As they were, and as one thread would have sampled them: by time, then by node.
     let mut samples: Vec<(usize, Sample)> = parts.iter_mut().flat_map(|part| part.samples.drain(..)).collect();
     samples.sort_by_key(|(node, sample)| (sample.at, *node));
     simulation.samples.extend(samples.into_iter().map(|(_, sample)| sample));
     simulation.nodes = parts.into_iter().flat_map(|part| part.nodes).collect();
     simulation.nodes.sort_by_key(Node::id);
+    flooded
 }
 
 fn one_thread(all: &mut Part, places: &[Place], end: u64, progress: &mut dyn FnMut(Time)) {
@@ -37,7 +41,7 @@ fn one_thread(all: &mut Part, places: &[Place], end: u64, progress: &mut dyn FnM
         all.advance(until, places, &mut away);
         debug_assert!(away.is_empty(), "everyone is here");
         progress(Time::from_ns(until));
-        if until == end {
+        if until == end || all.flooded.is_some() {
             return;
         }
     }
@@ -63,6 +67,11 @@ pub struct Part {
     /// What was sampled, and at which node.
     samples: Vec<(usize, Sample)>,
     messages: Vec<Message>,
+    /// Bytes of what its nodes await, and the most that these may be.
+    held: u64,
+    most_held: u64,
+    /// When they were more.
+    pub flooded: Option<u64>,
 }
 
 impl Part {
@@ -72,7 +81,20 @@ impl Part {
         let window_ns = links.map(|(_, delay_ns)| delay_ns).min().unwrap_or(u64::MAX).max(1);
         let next = nodes.iter().map(Node::next).collect();
         let (samples, messages) = (Vec::new(), Vec::new());
-        Part { number, nodes, next, window_ns, due: None, sample_ns: None, samples, messages }
+        let held = nodes.iter().map(Node::held).sum();
+        Part {
+            number,
+            nodes,
+            next,
+            window_ns,
+            due: None,
+            sample_ns: None,
+            samples,
+            messages,
+            held,
+            most_held: u64::MAX,
+            flooded: None,
+        }
     }
 
     /// When something happens next.
@@ -83,11 +105,12 @@ impl Part {
     /// Takes what another part sent to a node.
     pub fn take(&mut self, at: usize, event: Event) {
         self.next[at] = self.next[at].min(event.at);
+        self.held += event.held();
         self.nodes[at].push(event);
     }
 
     /// Lets everything happen before `end`; nothing of other parts may arrive before. What goes to other parts is put
-    /// in `away`.
+    /// in `away`. It ends early when it is flooded.
     pub fn advance(&mut self, end: u64, places: &[Place], away: &mut Vec<Message>) {
         loop {
             let earliest = self.earliest();
@@ -105,7 +128,9 @@ impl Part {
             let window_end = earliest.saturating_add(self.window_ns).min(sampled).min(end);
             for (node, next) in self.nodes.iter_mut().zip(&mut self.next) {
                 if *next < window_end {
+                    self.held -= node.held();
                     node.run(window_end, &mut self.messages);
+                    self.held += node.held();
                     *next = node.next();
                 }
             }
@@ -113,10 +138,15 @@ impl Part {
                 let Place { part, at } = places[message.to];
                 if part == self.number {
                     self.next[at] = self.next[at].min(message.event.at);
+                    self.held += message.event.held();
                     self.nodes[at].push(message.event);
                 } else {
                     away.push(message);
                 }
+            }
+            if self.held > self.most_held {
+                self.flooded = Some(window_end);
+                return;
             }
         }
     }

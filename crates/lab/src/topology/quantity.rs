@@ -20,6 +20,12 @@ pub enum NotAQuantity {
     /// Not a delay.
     #[error("`{0}` is not a time: write a number and its unit, `10us`, `1.5ms`")]
     Delay(String),
+    /// More than [`Rate::MAX`], or less than 1 bit/s.
+    #[error("`{0}` is out of reach: rates are from 1bps to {most}", most = Rate::MAX)]
+    RateOutOfReach(String),
+    /// More than [`Delay::MAX`].
+    #[error("`{0}` is too long: times are up to {most}", most = Delay::MAX)]
+    DelayTooLong(String),
 }
 
 const RATES: [(&str, u64); 5] =
@@ -27,7 +33,8 @@ const RATES: [(&str, u64); 5] =
 
 const DELAYS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// The number before a unit, in the smallest unit; exact for up to 9 digits behind the point.
+/// The number before a unit, in the smallest unit; exact for up to 9 digits behind the point. What is too large for it is
+/// `u64::MAX`.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -35,8 +42,9 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
         return None;
     }
     let scale = 10_u128.pow(part.len() as u32);
-    let value: u128 = format!("{whole}{part}").parse().ok()?;
-    u64::try_from(value.checked_mul(u128::from(unit))? / scale).ok()
+    // They are digits, so what is no number is too large for one.
+    let value: u128 = format!("{whole}{part}").parse().unwrap_or(u128::MAX);
+    Some(u64::try_from(value.saturating_mul(u128::from(unit)) / scale).unwrap_or(u64::MAX))
 }
 
 fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -104,8 +112,9 @@ impl FromStr for Rate {
     type Err = NotAQuantity;
 
     fn from_str(text: &str) -> Result<Rate, NotAQuantity> {
-        let rate = parse(text, &RATES).map(Rate);
-        rate.filter(|rate| rate.0 > 0 && *rate <= Rate::MAX).ok_or_else(|| NotAQuantity::Rate(text.to_owned()))
+        let rate = parse(text, &RATES).map(Rate).ok_or_else(|| NotAQuantity::Rate(text.to_owned()))?;
+        let reached = rate.0 > 0 && rate <= Rate::MAX;
+        reached.then_some(rate).ok_or_else(|| NotAQuantity::RateOutOfReach(text.to_owned()))
     }
 }
 
@@ -113,8 +122,8 @@ impl FromStr for Delay {
     type Err = NotAQuantity;
 
     fn from_str(text: &str) -> Result<Delay, NotAQuantity> {
-        let delay = parse(text, &DELAYS).map(Delay);
-        delay.filter(|delay| *delay <= Delay::MAX).ok_or_else(|| NotAQuantity::Delay(text.to_owned()))
+        let delay = parse(text, &DELAYS).map(Delay).ok_or_else(|| NotAQuantity::Delay(text.to_owned()))?;
+        (delay <= Delay::MAX).then_some(delay).ok_or_else(|| NotAQuantity::DelayTooLong(text.to_owned()))
     }
 }
 
@@ -159,6 +168,12 @@ mod tests {
         for text in ["", "5", "-1ms", "2h", "3601s"] {
             assert!(text.parse::<Delay>().is_err(), "{text}");
         }
+        let message = |text: &str| text.parse::<Delay>().unwrap_err().to_string();
+        assert_eq!(message("3601s"), "`3601s` is too long: times are up to 3600s");
+        assert_eq!(message(&format!("{}s", "9".repeat(60))).split(' ').nth(1), Some("is"));
+        assert!(message("2h").contains("is not a time"));
+        let message = "2Tbps".parse::<Rate>().unwrap_err().to_string();
+        assert_eq!(message, "`2Tbps` is out of reach: rates are from 1bps to 1Tbps");
     }
 
     #[test]

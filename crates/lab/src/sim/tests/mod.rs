@@ -2,7 +2,9 @@
 
 mod exact;
 mod faults;
+mod flood;
 mod repeat;
+mod tcp;
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! What is measured of a flow.
 
-use hdrhistogram::Histogram;
 use switch::Time;
 
+use super::latency::Latency;
+
 /// What one application measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Packets, requests or flows that were begun.
     pub sent: u64,
@@ -17,7 +18,7 @@ pub struct Measured {
     /// When the last arrived.
     pub last: Option<Time>,
     /// Nanoseconds from sending to arrival, from request to answer, or from beginning to completion.
-    pub latency: Histogram<u64>,
+    pub latency: Latency,
     /// Bytes that arrived in each interval of [`Measured::INTERVAL_NS`].
     pub series: Vec<u64>,
 }
@@ -26,14 +27,6 @@ pub struct Measured {
 pub trait Measurement {
     /// What it measured so far.
     fn measured(&self) -> &Measured;
-}
-
-impl Default for Measured {
-    fn default() -> Self {
-        // Three digits of precision, any latency.
-        let latency = Histogram::new(3).expect("three digits are possible");
-        Measured { sent: 0, received: 0, bytes: 0, first: None, last: None, latency, series: Vec::new() }
-    }
 }
 
 impl Measured {
@@ -62,7 +55,7 @@ impl Measured {
         self.bytes += other.bytes;
         self.first = [self.first, other.first].into_iter().flatten().min();
         self.last = self.last.max(other.last);
-        self.latency.add(&other.latency).expect("the histogram grows with what it is given");
+        self.latency.add(&other.latency);
         if self.series.len() < other.series.len() {
             self.series.resize(other.series.len(), 0);
         }
@@ -71,7 +64,7 @@ impl Measured {
 
     /// Counts a latency.
     pub fn took(&mut self, ns: u64) {
-        self.latency.record(ns.max(1)).expect("the histogram grows with what it is given");
+        self.latency.record(ns);
     }
 
     /// Bits of payload a second, from the first arrival to the last.

@@ -1,6 +1,7 @@
 //! Traffic models: who sends what to whom, and what is measured.
 
 mod departures;
+mod latency;
 mod measure;
 mod ping;
 mod probe;
@@ -11,6 +12,7 @@ mod tcp;
 mod udp;
 
 pub use departures::{Departures, Pattern};
+pub use latency::Latency;
 pub use measure::{Measured, Measurement};
 pub use ping::Ping;
 pub use probe::{Field, ProbeSender, ProbeSink, Reading};

@@ -1,0 +1,53 @@
+//! Loops that multiply frames end a simulation before they end the memory.
+
+use std::any::Any;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use switch::{Device, Frame, PortId, Time};
+
+use crate::generate::{Kind, generate};
+use crate::sim::traffic::Ping;
+use crate::sim::{Element, Simulation, Stack};
+use crate::topology::Shape;
+
+/// A switch that sends everything out of all ports, also the one it came by.
+struct Echo;
+
+impl Device for Echo {
+    fn step(&mut self, _now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
+        for frame in input.drain(..) {
+            output.extend((1..=3).map(|port| Frame { port: PortId(port), data: frame.data.clone() }));
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        None
+    }
+}
+
+impl Element for Echo {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+#[test]
+fn a_loop_that_multiplies_frames_ends_the_simulation() {
+    let topology = generate(Kind::Ring { switches: 3, hosts: 1 }, Shape::default(), Shape::default());
+    let topology = topology.expect("it can be made");
+    for threads in [1, 3] {
+        let mut simulation = Simulation::new(&topology, 1, Arc::new(|_| Box::new(Echo)));
+        simulation.most_held = 1 << 22;
+        let mut stack = Stack::new(1500);
+        stack.add(Box::new(Ping::new(Ipv4Addr::new(10, 0, 0, 9), 1, 1, 1, Time::ZERO)));
+        simulation.run_program(0, Time::ZERO, Box::new(stack));
+        simulation.run_until(Time::from_ms(1_000), threads, &mut |_| {});
+        let ended = simulation.flooded().expect("it is flooded");
+        assert!(ended < Time::from_ms(10) && simulation.now() == ended, "{ended}");
+        // It stays as it is.
+        let events = simulation.totals().events;
+        simulation.run_until(Time::from_ms(2_000), threads, &mut |_| {});
+        assert_eq!(simulation.totals().events, events);
+    }
+}
