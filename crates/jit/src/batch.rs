@@ -10,7 +10,7 @@ use crate::compiled::{Compiled, Loop, Outcome, outcome};
 use crate::layout::word;
 use crate::lent::Lent;
 use crate::packet::{Packet, out};
-use crate::scout::{self, BATCH, row};
+use crate::scout::{self, BATCH, SPECIAL, row};
 
 /// Packets that a fresh unit runs on one after the other.
 ///
@@ -253,7 +253,13 @@ impl<'b> Ended<'b> {
     #[inline(always)]
     pub fn outcome(&self) -> Outcome {
         let ending = self.row[row::ENDING];
-        outcome(ending & 0xff, (ending >> 8) as usize, self.blame)
+        outcome(ending & 0xff, (ending as u32 >> 8) as usize, self.blame)
+    }
+
+    /// Whether code saw the packet to its end that was made for its way through the parser, where that fixes what lies
+    /// where. It makes no difference but to time.
+    pub fn is_special(&self) -> bool {
+        self.row[row::ENDING] & SPECIAL != 0
     }
 
     /// The low 64 bits of a result, by the place of its slot in the unit's list.

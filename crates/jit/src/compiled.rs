@@ -184,20 +184,20 @@ impl Compiled {
                 let mut make = |name: &str, params: usize, notes: &Notes, generate: &dyn Fn(Emit<'_, '_>)| {
                     let id = function(&mut module, &mut context, format!("{name}{index}"), params)?;
                     let b = FunctionBuilder::new(&mut context.func, &mut builder);
-                    let emit = Emit::new(b, program, &layout, &facts, &state, notes, &mut module, &ids);
+                    let emit = Emit::new(b, program, &layout, &facts, &state, &unit.steps, notes, &mut module, &ids);
                     generate(emit);
                     define(&mut module, id, &mut context)?;
                     Ok::<FuncId, Unsupported>(id)
                 };
-                let id = make("unit", 1, &alone, &|emit| emit.with_probe(probe).unit(index, &unit.steps))?;
+                let id = make("unit", 1, &alone, &|emit| emit.with_probe(probe).unit(index))?;
                 let mut batched = None;
                 if unit.fresh && unit.results.is_some() {
                     // Who measures tables wants each lookup where it belongs.
                     let notes = Notes::new(program, &layout, unit, probe.is_none());
-                    let id = make("batch", 4, &notes, &|emit| emit.with_probe(probe).batch(index, &unit.steps))?;
+                    let id = make("batch", 4, &notes, &|emit| emit.with_probe(probe).batch(index))?;
                     let mut scout = None;
                     if !notes.tables.is_empty() {
-                        scout = Some(make("scout", 3, &notes, &|emit| emit.scout(&unit.steps))?);
+                        scout = Some(make("scout", 3, &notes, &|emit| emit.scout())?);
                     }
                     batched = Some((id, scout, notes));
                 }

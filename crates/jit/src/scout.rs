@@ -32,6 +32,9 @@ const MAX_WORDS: usize = 6;
 /// How many packets are scouted before the first of them runs.
 pub(crate) const BATCH: usize = 32;
 
+/// The bit of a row's [`row::ENDING`] that says that code made for the packet's way through the parser saw it to its end.
+pub(crate) const SPECIAL: u64 = 1 << 32;
+
 /// Words of a packet's row.
 pub(crate) mod row {
     /// Address of the packet's first byte.

@@ -1,7 +1,7 @@
 //! What bodies use: walks over the IR.
 
 use ir::{
-    BlockId, Body, BodyId, Data, Expr, HeaderId, HeaderRef, Match, Op, Place, Program, Request, SlotId, TableId,
+    Block, BlockId, Body, BodyId, Data, Expr, HeaderId, HeaderRef, Match, Op, Place, Program, Request, SlotId, TableId,
     Terminator,
 };
 
@@ -28,7 +28,7 @@ pub(crate) enum Use<'a> {
 
 type Visit<'v, 'a> = &'v mut dyn FnMut(Use<'a>);
 
-fn expr<'a>(expr_: &'a Expr, visit: Visit<'_, 'a>) {
+pub(crate) fn expr<'a>(expr_: &'a Expr, visit: Visit<'_, 'a>) {
     match expr_ {
         Expr::Const(_) | Expr::PacketLength => {}
         Expr::Slot(slot) => visit(Use::Read(*slot)),
@@ -170,12 +170,15 @@ fn terminator<'a>(end: &'a Terminator, visit: Visit<'_, 'a>) {
     }
 }
 
+/// Everything a block mentions.
+pub(crate) fn block<'a>(program: &'a Program, block: &'a Block, visit: Visit<'_, 'a>) {
+    block.instrs.iter().for_each(|instr| op(program, &instr.op, visit));
+    terminator(&block.terminator, visit);
+}
+
 /// Everything a body mentions itself, the keys of the tables it applies included.
 pub(crate) fn body<'a>(program: &'a Program, body: &'a Body, visit: Visit<'_, 'a>) {
-    for block in body.blocks.values() {
-        block.instrs.iter().for_each(|instr| op(program, &instr.op, visit));
-        terminator(&block.terminator, visit);
-    }
+    body.blocks.values().for_each(|one| block(program, one, visit));
 }
 
 /// Everything a body mentions, and the actions of the tables it applies.

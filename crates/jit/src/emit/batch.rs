@@ -10,10 +10,11 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
 use super::Emit;
+use super::known::Known;
 use super::value::Word;
 use crate::layout::word;
 use crate::packet::out;
-use crate::scout::row;
+use crate::scout::{SPECIAL, row};
 use crate::{Step, code};
 
 /// The batch that code runs a unit on, and which packet it is at.
@@ -27,18 +28,18 @@ pub(super) struct Lane {
     row: Value,
     /// How the outgoing packet is made.
     pub out: Variable,
-    /// Where the code goes with a packet that somebody has done with.
-    light: Block,
+    /// Where the code goes from a packet that somebody has done with.
+    next: Block,
 }
 
 impl Emit<'_, '_> {
     /// Generates the loop: a function of the frame, the memory of the batch and eight times the numbers of the first
     /// packet and of the one behind the last, of which the first is smaller. It returns eight times the number of the
     /// packet that it stopped at, or of the one behind the last.
-    pub(crate) fn batch(mut self, number: usize, steps: &[Step]) {
+    pub(crate) fn batch(mut self, number: usize) {
         let entry = self.b.current_block().expect("a function begins with a block");
         let [memory, from, to] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
-        let (head, light) = (self.b.create_block(), self.b.create_block());
+        let (head, next) = (self.b.create_block(), self.b.create_block());
         // From one packet to the next, homes are cleared behind the one that wrote to them.
         self.clear_homes();
         let [row, at] = [(); 2].map(|()| self.b.append_block_param(head, types::I64));
@@ -46,17 +47,25 @@ impl Emit<'_, '_> {
         let first = self.b.ins().iadd(memory, first);
         self.b.ins().jump(head, &[first.into(), from.into()]);
         self.b.switch_to_block(head);
-        let lane = Lane { memory, at, row, out: self.b.declare_var(types::I64), light };
+        let lane = Lane { memory, at, row, out: self.b.declare_var(types::I64), next };
         self.lane = Some(lane);
         self.packet = self.row_load(lane, row::PACKET);
         self.length = self.row_load(lane, row::LENGTH);
         let nothing = self.number(out::EMITTED);
         self.b.def_var(lane.out, nothing);
-        self.steps(number, steps);
-        self.done(lane, steps);
-        self.light(lane, (head, to));
+        self.specialise();
+        self.all_steps(number);
+        self.b.switch_to_block(next);
+        let next_row = self.b.ins().iadd_imm_s(row, self.notes.row as i64 * 8);
+        let next = self.b.ins().iadd_imm_s(at, 8);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, to);
+        let done = self.b.create_block();
+        self.b.ins().brif(more, head, &[next_row.into(), next.into()], done, &[]);
+        self.b.switch_to_block(done);
+        self.b.ins().return_(&[to]);
         let finish = self.finish;
         self.b.switch_to_block(finish);
+        self.known = Known::default();
         self.fill_row(lane);
         self.leave();
         let out = self.b.use_var(lane.out);
@@ -68,32 +77,41 @@ impl Emit<'_, '_> {
     }
 
     /// All steps are done. Whoever has to put the packet together needs all of it.
-    fn done(&mut self, lane: Lane, steps: &[Step]) {
+    pub(super) fn done(&mut self, lane: Lane) {
         let deparses = |step: &Step| matches!(step, Step::Run(body) if self.facts.deparser == Some(*body));
         let finish = self.finish;
-        if !steps.iter().any(deparses) {
+        if !self.steps.iter().any(deparses) {
             self.b.ins().jump(finish, &[]);
             return;
         }
-        let out = self.b.use_var(lane.out);
-        let replaced = self.w_cmp(IntCC::Equal, Word::Value(out), Word::Known(out::REPLACED));
-        self.branch(replaced, finish, lane.light);
+        if !self.known.is_placed {
+            let out = self.b.use_var(lane.out);
+            let replaced = self.w_cmp(IntCC::Equal, Word::Value(out), Word::Known(out::REPLACED));
+            let on = self.b.create_block();
+            self.branch(replaced, finish, on);
+            self.b.switch_to_block(on);
+        }
+        self.light(lane);
     }
 
-    /// Ends the packet's way at this step if a word is not 0.
-    pub(super) fn drop_if(&mut self, lane: Lane, condition: Word) {
+    /// Ends the packet's way at this step if a word is not 0. Returns whether it may be 0.
+    pub(super) fn drop_if(&mut self, lane: Lane, condition: Word) -> bool {
+        if let Word::Known(0) = condition {
+            return true;
+        }
         let (stop, on) = (self.b.create_block(), self.b.create_block());
         self.branch(condition, stop, on);
         self.b.switch_to_block(stop);
-        let ending = self.number(code::STOPPED | (self.step as u64) << 8);
-        self.b.def_var(self.ending, ending);
-        self.b.ins().jump(lane.light, &[]);
+        let known = self.known.clone();
+        self.set_ending(code::STOPPED | (self.step as u64) << 8);
+        self.light(lane);
+        self.known = known;
         self.b.switch_to_block(on);
+        matches!(condition, Word::Value(_))
     }
 
     /// The packet's way has ended, and the next one's begins.
-    fn light(&mut self, lane: Lane, (head, to): (Block, Value)) {
-        self.b.switch_to_block(lane.light);
+    fn light(&mut self, lane: Lane) {
         if self.state.asks {
             let asked = self.frame_load(word::ASKED as u32);
             let (finish, on) = (self.finish, self.b.create_block());
@@ -102,18 +120,17 @@ impl Emit<'_, '_> {
         }
         self.fill_row(lane);
         self.clear_own_homes();
-        let done = self.b.create_block();
-        let row = self.b.ins().iadd_imm_s(lane.row, self.notes.row as i64 * 8);
-        let next = self.b.ins().iadd_imm_s(lane.at, 8);
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, to);
-        self.b.ins().brif(more, head, &[row.into(), next.into()], done, &[]);
-        self.b.switch_to_block(done);
-        self.b.ins().return_(&[to]);
+        self.b.ins().jump(lane.next, &[]);
     }
 
     /// Writes what is kept of every packet.
     fn fill_row(&mut self, lane: Lane) {
-        let (out, ending, error) = (self.b.use_var(lane.out), self.b.use_var(self.ending), self.b.use_var(self.error));
+        let ending = match self.known.is_special {
+            true => self.ending().known().map(|ending| Word::Known(ending | SPECIAL)).unwrap_or_else(|| self.ending()),
+            false => self.ending(),
+        };
+        let error = self.error();
+        let (out, ending, error) = (self.b.use_var(lane.out), self.value(ending), self.value(error));
         for (word, value) in [(row::OUT, out), (row::ENDING, ending), (row::ERROR, error)] {
             self.row_store(lane, word, value);
         }

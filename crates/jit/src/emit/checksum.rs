@@ -68,7 +68,7 @@ impl Emit<'_, '_> {
                 }
                 Data::Payload => {
                     self.cover(&mut joined);
-                    let cursor = Word::Value(self.b.use_var(self.cursor));
+                    let cursor = self.cursor();
                     let begin = match self.layout.byte_cursor {
                         true => cursor,
                         false => {

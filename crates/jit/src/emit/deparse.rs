@@ -8,12 +8,13 @@
 //! bodies that change headers between emissions) each emission appends to a bit string instead.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, StackSlot, Value, types};
 use cranelift_frontend::Variable;
 use ir::{BodyId, HeaderRef, LocId, Op};
 
 use super::Emit;
 use super::value::Word;
+use crate::Step;
 use crate::layout::word;
 use crate::scout::row;
 
@@ -21,7 +22,7 @@ use crate::scout::row;
 #[derive(Clone, Copy)]
 pub(super) struct Runs {
     /// Memory for as many runs as there are emissions, and one.
-    list: Value,
+    list: StackSlot,
     /// How many are in the list.
     count: Variable,
     /// Where the last run begins and ends.
@@ -31,25 +32,35 @@ pub(super) struct Runs {
 
 impl Emit<'_, '_> {
     pub(super) fn begin_emitting(&mut self, id: BodyId) {
-        self.run = None;
-        if self.facts.deparser != Some(id) {
+        if self.facts.deparser != Some(id) || self.fronted.is_some() {
             return;
         }
         self.fronted = self.plain_emissions(id);
         if self.fronted.is_some() {
             return;
         }
-        let body = &self.program.bodies[id];
-        let instrs = body.blocks.values().flat_map(|block| &block.instrs);
-        let emissions = instrs.filter(|instr| matches!(instr.op, Op::Emit(_))).count();
-        let list = self.room((emissions + 1) * 2);
-        let mut word = || self.b.declare_var(cranelift_codegen::ir::types::I64);
-        let runs = Runs { list, count: word(), first: word(), end: word() };
+        let runs = match self.run {
+            Some(runs) => runs,
+            None => self.new_runs(id),
+        };
         let zero = self.number(0);
         self.b.def_var(runs.count, zero);
         self.b.def_var(runs.first, self.packet);
         self.b.def_var(runs.end, self.packet);
         self.run = Some(runs);
+    }
+
+    fn new_runs(&mut self, id: BodyId) -> Runs {
+        let body = &self.program.bodies[id];
+        let instrs = body.blocks.values().flat_map(|block| &block.instrs);
+        let emissions = instrs.filter(|instr| matches!(instr.op, Op::Emit(_))).count();
+        let list = self.stack_slot((emissions + 1) * 2);
+        let mut word = || self.b.declare_var(types::I64);
+        Runs { list, count: word(), first: word(), end: word() }
+    }
+
+    fn list(&mut self, runs: Runs) -> Value {
+        self.b.ins().stack_addr(types::I64, runs.list, 0)
     }
 
     pub(super) fn emit(&mut self, header: &HeaderRef, loc: LocId) {
@@ -105,7 +116,8 @@ impl Emit<'_, '_> {
         let count = self.b.use_var(runs.count);
         let offset = self.w_shl(Word::Value(count), 4);
         let offset = self.value(offset);
-        let at = self.b.ins().iadd(runs.list, offset);
+        let list = self.list(runs);
+        let at = self.b.ins().iadd(list, offset);
         let (first, end) = (self.b.use_var(runs.first), self.b.use_var(runs.end));
         let length = self.b.ins().isub(end, first);
         self.b.ins().store(self.flags.stack, first, at, 0);
@@ -117,13 +129,17 @@ impl Emit<'_, '_> {
         self.b.def_var(runs.count, count);
     }
 
-    pub(super) fn end_emitting(&mut self) {
-        if let Some(headers) = self.fronted.take() {
+    /// The body of a step has ended; the current block is the one that the code goes on in.
+    pub(super) fn end_emitting(&mut self, step: usize) {
+        if !matches!(self.steps[step], Step::Run(body) if self.facts.deparser == Some(body)) || self.scouting.is_some()
+        {
+            return;
+        }
+        if let Some(headers) = self.fronted.clone() {
             return self.put_in_front(&headers);
         }
-        let Some(runs) = self.run.take() else { return };
-        let cursor = self.b.use_var(self.cursor);
-        let payload = self.b.ins().iadd(self.packet, cursor);
+        let Some(runs) = self.run else { return };
+        let payload = self.payload();
         let (end, count) = (self.b.use_var(runs.end), self.b.use_var(runs.count));
         let touches = self.w_cmp(IntCC::Equal, Word::Value(end), Word::Value(payload));
         let alone = self.w_cmp(IntCC::Equal, Word::Value(count), Word::Known(0));
@@ -132,15 +148,23 @@ impl Emit<'_, '_> {
         self.branch(in_place, stays, moves);
         self.b.switch_to_block(stays);
         let first = self.b.use_var(runs.first);
-        self.set_out(first);
+        self.set_out(first, false);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(moves);
         self.break_run(runs);
         let count = self.b.use_var(runs.count);
-        let out = self.assemble(runs.list, count, payload);
-        self.set_out(out);
+        let list = self.list(runs);
+        let out = self.assemble(list, count, payload);
+        self.set_out(out, false);
         self.b.ins().jump(on, &[]);
         self.b.switch_to_block(on);
+    }
+
+    /// Where the payload begins.
+    pub(super) fn payload(&mut self) -> Value {
+        let cursor = self.cursor();
+        let payload = self.w_add(Word::Value(self.packet), cursor);
+        self.value(payload)
     }
 
     /// Puts the runs of a list in front of the payload. Returns how the outgoing packet is made.
@@ -157,8 +181,9 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Says how the outgoing packet is made.
-    pub(super) fn set_out(&mut self, out: Value) {
+    /// Says how the outgoing packet is made, and whether it certainly lies in the buffer.
+    pub(super) fn set_out(&mut self, out: Value, is_placed: bool) {
+        self.known.is_placed = is_placed;
         match self.lane {
             Some(lane) => self.b.def_var(lane.out, out),
             None => self.frame_store(word::OUT as u32, out),

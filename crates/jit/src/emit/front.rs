@@ -9,6 +9,7 @@ use ir::{BodyId, HeaderId, HeaderRef, Op};
 
 use super::Emit;
 use super::header::Which;
+use super::known::Spot;
 use super::value::Word;
 
 /// So many bytes of headers are held at a time.
@@ -70,9 +71,22 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
+    /// The headers that leave and where each of them lies, if all of it is known.
+    fn known_front(&self, headers: &[HeaderId]) -> Option<(Vec<(HeaderId, Spot)>, u64)> {
+        let mut leave = Vec::new();
+        for header in headers {
+            if self.knows_valid(*header)? {
+                leave.push((*header, *self.known.places.get(header)?));
+            }
+        }
+        Some((leave, self.known.cursor?))
+    }
+
     pub(super) fn put_in_front(&mut self, headers: &[HeaderId]) {
-        let cursor = self.b.use_var(self.cursor);
-        let payload = self.b.ins().iadd(self.packet, cursor);
+        if let Some((leave, cursor)) = self.known_front(headers) {
+            return self.put_known_in_front(&leave, cursor);
+        }
+        let payload = self.payload();
         // From the last to the first, each has to end where the next begins.
         let begin = self.b.declare_var(types::I64);
         self.b.def_var(begin, payload);
@@ -90,11 +104,52 @@ impl Emit<'_, '_> {
             self.go_on(on);
         }
         let begin = self.b.use_var(begin);
-        self.set_out(begin);
+        self.set_out(begin, true);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(moves);
         self.move_to_front(headers, payload);
         self.go_on(done);
+    }
+
+    /// Headers leave of which all is known. Those that lie in front of the payload already stay where they are.
+    fn put_known_in_front(&mut self, leave: &[(HeaderId, Spot)], cursor: u64) {
+        let (mut begin, mut moves) = (cursor, leave);
+        while let [before @ .., (header, Spot::Packet(at))] = moves
+            && at + u64::from(self.size(*header)) == begin
+        {
+            (begin, moves) = (*at, before);
+        }
+        let stay = self.w_add(Word::Value(self.packet), Word::Known(begin));
+        let stay = self.value(stay);
+        if moves.is_empty() {
+            return self.set_out(stay, true);
+        }
+        let total: u32 = moves.iter().map(|(header, _)| self.size(*header)).sum();
+        let buffer = self.buffer();
+        let (on, replaces) = (self.b.create_block(), self.b.create_block());
+        let room = self.b.ins().isub(stay, buffer);
+        let has_room = self.w_cmp(IntCC::UnsignedLessThanOrEqual, Word::Known(u64::from(total)), Word::Value(room));
+        self.branch(has_room, on, replaces);
+        let all: Vec<HeaderId> = leave.iter().map(|(header, _)| *header).collect();
+        self.aside(replaces, |emit| {
+            let payload = emit.payload();
+            emit.replace(&all, payload);
+        });
+        self.b.switch_to_block(on);
+        let mut held: Vec<(u32, Value)> = Vec::new();
+        let mut before = 0;
+        for (header, _) in moves {
+            let place = self.place_to_read(Which::One(*header));
+            for (at, ty) in pieces(self.size(*header)) {
+                held.push((before + at, self.b.ins().load(ty, self.flags.packet, place, at as i32)));
+            }
+            before += self.size(*header);
+        }
+        for (at, piece) in held {
+            self.b.ins().store(self.flags.packet, piece, stay, at as i32 - total as i32);
+        }
+        let first = self.b.ins().iadd_imm_s(stay, -i64::from(total));
+        self.set_out(first, true);
     }
 
     fn move_to_front(&mut self, headers: &[HeaderId], payload: Value) {
@@ -109,10 +164,11 @@ impl Emit<'_, '_> {
         }
         let total = self.b.use_var(total);
         let buffer = self.buffer();
-        let (fits, replaces, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let (fits, replaces) = (self.b.create_block(), self.b.create_block());
         let room = self.b.ins().isub(payload, buffer);
         let has_room = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, room);
         self.b.ins().brif(has_room, fits, &[], replaces, &[]);
+        self.aside(replaces, |emit| emit.replace(headers, payload));
         self.b.switch_to_block(fits);
         // A header that is not valid lies in memory as well.
         let mut held: Vec<Vec<(u32, Value)>> = Vec::new();
@@ -135,15 +191,10 @@ impl Emit<'_, '_> {
             self.b.def_var(to, next);
             self.go_on(on);
         }
-        self.set_out(begin);
-        self.b.ins().jump(on, &[]);
-        self.b.set_cold_block(replaces);
-        self.b.switch_to_block(replaces);
-        self.replace(headers, payload);
-        self.go_on(on);
+        self.set_out(begin, true);
     }
 
-    /// There is no room for the headers: they and the payload go elsewhere.
+    /// There is no room for the headers: they and the payload go elsewhere. The rest of the packet's way follows.
     fn replace(&mut self, headers: &[HeaderId], payload: Value) {
         let list = self.room(headers.len() * 2);
         let count = self.b.declare_var(types::I64);
@@ -165,6 +216,9 @@ impl Emit<'_, '_> {
         }
         let count = self.b.use_var(count);
         let out = self.assemble(list, count, payload);
-        self.set_out(out);
+        self.set_out(out, false);
+        let step = self.step;
+        self.steps_from(step + 1);
+        self.at_step(step);
     }
 }

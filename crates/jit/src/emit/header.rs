@@ -5,6 +5,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use ir::{Expr, HeaderId, HeaderRef, StackId};
 
 use super::Emit;
+use super::known::Spot;
 use super::value::{Num, Word};
 use crate::layout::{TypeLayout, Valid};
 
@@ -105,8 +106,33 @@ impl Emit<'_, '_> {
 
     fn place(&mut self, header: HeaderId) -> Value {
         match self.places.get(&header).copied() {
-            Some(variable) => self.b.use_var(variable),
+            Some(variable) => match self.known.places.get(&header).copied() {
+                Some(Spot::Home) => self.home(header),
+                Some(Spot::Packet(at)) => self.in_packet(Word::Known(at)),
+                None => self.b.use_var(variable),
+            },
             None => self.frame_load(self.layout.header(header).place),
+        }
+    }
+
+    /// So many bytes behind the packet's first.
+    fn in_packet(&mut self, at: Word) -> Value {
+        let place = self.w_add(Word::Value(self.packet), at);
+        self.value(place)
+    }
+
+    /// A header lies so many bytes behind the packet's first.
+    pub(super) fn set_place_in_packet(&mut self, which: Which, at: Word) {
+        let place = self.in_packet(at);
+        let spot = if let Word::Known(at) = at { Some(Spot::Packet(at)) } else { None };
+        self.set_place(which, place, spot);
+    }
+
+    /// Whether a header is valid, if that is known.
+    pub(super) fn knows_valid(&self, header: HeaderId) -> Option<bool> {
+        match self.layout.header(header).valid {
+            Valid::Bit { mask, bit } => self.known.bit(mask, bit),
+            Valid::Word(_) => None,
         }
     }
 
@@ -134,12 +160,19 @@ impl Emit<'_, '_> {
         self.choose_value(inside, at, sink)
     }
 
-    pub(super) fn set_place(&mut self, which: Which, place: Value) {
+    /// Says where a header lies, and where that is if it is known.
+    pub(super) fn set_place(&mut self, which: Which, place: Value, spot: Option<Spot>) {
         self.sums_end(which);
         match which {
             Which::Nowhere(_) => {}
             Which::One(header) => match self.places.get(&header).copied() {
-                Some(variable) => self.b.def_var(variable, place),
+                Some(variable) => {
+                    match spot {
+                        Some(spot) => _ = self.known.places.insert(header, spot),
+                        None => _ = self.known.places.remove(&header),
+                    }
+                    self.b.def_var(variable, place);
+                }
                 None => self.frame_store(self.layout.header(header).place, place),
             },
             Which::Element { stack, index, inside } => {
@@ -156,8 +189,11 @@ impl Emit<'_, '_> {
             Which::Nowhere(_) => Word::Known(0),
             Which::One(header) => match self.layout.header(header).valid {
                 Valid::Bit { mask, bit } => {
-                    let mask = self.b.use_var(self.masks[mask as usize]);
-                    let bit = self.w_shr(Word::Value(mask), bit);
+                    if let Some(valid) = self.known.bit(mask, bit) {
+                        return Word::Known(u64::from(valid));
+                    }
+                    let mask = self.mask(mask);
+                    let bit = self.w_shr(mask, bit);
                     self.w_and(bit, Word::Known(1))
                 }
                 Valid::Word(at) => Word::Value(self.frame_load(at)),
@@ -178,8 +214,11 @@ impl Emit<'_, '_> {
         match which {
             Which::One(header) => match self.layout.header(header).valid {
                 Valid::Bit { mask, bit } => {
-                    let mask = self.b.use_var(self.masks[mask as usize]);
-                    self.w_and(Word::Value(mask), Word::Known(1 << bit))
+                    if let Some(valid) = self.known.bit(mask, bit) {
+                        return Word::Known(u64::from(valid));
+                    }
+                    let mask = self.mask(mask);
+                    self.w_and(mask, Word::Known(1 << bit))
                 }
                 Valid::Word(_) => self.valid(which),
             },
@@ -191,21 +230,7 @@ impl Emit<'_, '_> {
         match which {
             Which::Nowhere(_) => {}
             Which::One(header) => match self.layout.header(header).valid {
-                Valid::Bit { mask, bit } => {
-                    let variable = self.masks[mask as usize];
-                    let old = Word::Value(self.b.use_var(variable));
-                    let new = match valid {
-                        Word::Known(0) => self.w_and(old, Word::Known(!(1 << bit))),
-                        Word::Known(_) => self.w_or(old, Word::Known(1 << bit)),
-                        valid => {
-                            let others = self.w_and(old, Word::Known(!(1 << bit)));
-                            let placed = self.w_shl(valid, bit);
-                            self.w_or(others, placed)
-                        }
-                    };
-                    let new = self.value(new);
-                    self.b.def_var(variable, new);
-                }
+                Valid::Bit { mask, bit } => self.set_bit(mask, bit, valid),
                 Valid::Word(at) => {
                     let valid = self.value(valid);
                     self.frame_store(at, valid);
@@ -321,7 +346,7 @@ impl Emit<'_, '_> {
         let bytes = self.w_shr(bits, 3);
         let bytes = self.value(bytes);
         self.call("set_varbit", &[home, fixed_from, fixed, varbit_from, bytes]);
-        self.set_place(to, home);
+        self.set_place(to, home, Some(Spot::Home));
         self.set_varbit_width(to, width);
     }
 

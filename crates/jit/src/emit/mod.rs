@@ -11,6 +11,7 @@ mod effects;
 mod expr;
 mod front;
 mod header;
+mod known;
 mod memory;
 mod parse;
 mod probe;
@@ -19,6 +20,7 @@ mod state;
 mod sums;
 mod table;
 mod value;
+mod versions;
 mod writes;
 
 use std::collections::HashMap;
@@ -27,7 +29,7 @@ use cranelift_codegen::ir::{AliasRegionData, Block, FuncRef, InstBuilder, MemFla
 use cranelift_frontend::{FunctionBuilder, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
-use ir::{HeaderId, Program, SlotId};
+use ir::{HeaderId, Program, SlotId, TableId};
 
 pub(crate) use state::{Facts, State, is_variable};
 
@@ -73,7 +75,17 @@ pub(crate) struct Emit<'a, 'f> {
     cursor: Variable,
     error: Variable,
     ending: Variable,
+    /// What is left of the fuel of the current step, and of each step that counts it.
     fuel: Option<Variable>,
+    fuels: HashMap<usize, Option<Variable>>,
+    /// What is known where code is being generated.
+    known: known::Known,
+    /// The code of each point.
+    versions: versions::Versions,
+    /// The body that is being generated.
+    scope: usize,
+    /// The first word of the record that a table gave last, for tables that programs ask whether they hit.
+    heads: HashMap<TableId, Variable>,
     /// What the deparser has put together: the run of bytes it is in, and how many lie before.
     run: Option<deparse::Runs>,
     /// The headers of the deparser, if they are put together at its end.
@@ -84,7 +96,8 @@ pub(crate) struct Emit<'a, 'f> {
     held: writes::Held,
     /// Where the code goes that stores the state and returns.
     finish: Block,
-    /// The step that is being generated.
+    /// The steps of the unit, and the one that is being generated.
+    steps: &'a [Step],
     step: usize,
     /// What batches keep of their packets; nothing of tables in code for packets that come alone.
     notes: &'a Notes,
@@ -104,6 +117,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         layout: &'a Layout,
         facts: &'a Facts,
         state: &'a State,
+        steps: &'a [Step],
         notes: &'a Notes,
         module: &'a mut JITModule,
         ids: &'a HashMap<&'static str, FuncId>,
@@ -151,11 +165,17 @@ impl<'a, 'f> Emit<'a, 'f> {
             error,
             ending,
             fuel: None,
+            fuels: HashMap::new(),
+            known: known::Known::default(),
+            versions: versions::Versions::new(program, steps, false),
+            scope: 0,
+            heads: HashMap::new(),
             run: None,
             fronted: None,
             sums: Vec::new(),
             held: None,
             finish,
+            steps,
             step: 0,
             notes,
             lane: None,
@@ -165,30 +185,78 @@ impl<'a, 'f> Emit<'a, 'f> {
     }
 
     /// Generates the function that runs the unit on one packet.
-    pub(crate) fn unit(mut self, number: usize, steps: &[Step]) {
+    pub(crate) fn unit(mut self, number: usize) {
         self.packet = self.frame_load(word::PACKET as u32);
         self.length = self.frame_load(word::LENGTH as u32);
-        self.steps(number, steps);
-        self.store_step(steps.len());
+        self.all_steps(number);
         let finish = self.finish;
-        self.b.ins().jump(finish, &[]);
         self.b.switch_to_block(finish);
+        self.known = known::Known::default();
         self.leave();
-        let ending = self.b.use_var(self.ending);
+        let ending = self.ending();
+        let ending = self.value(ending);
         self.b.ins().return_(&[ending]);
         self.seal();
     }
 
     /// Everything between a packet's arrival and the end of the unit.
-    fn steps(&mut self, number: usize, steps: &[Step]) {
+    fn all_steps(&mut self, number: usize) {
         self.probe(crate::Part::Before(number));
         self.enter();
-        self.enter_sums(steps);
-        for (index, step) in steps.iter().enumerate() {
+        self.enter_sums();
+        self.steps_from(0);
+        self.all_points();
+    }
+
+    /// Code may be generated once for each path through the parser.
+    fn specialise(&mut self) {
+        self.known.is_special = true;
+        self.versions = versions::Versions::new(self.program, self.steps, true);
+    }
+
+    /// The steps from one on; the current block is done with.
+    fn steps_from(&mut self, from: usize) {
+        let end = if self.scouting.is_some() { self.notes.steps } else { self.steps.len() };
+        for index in from..end {
             self.step = index;
-            self.one_step(step);
+            let step = &self.steps[index];
+            match step {
+                Step::Run(body) if self.scouting.is_none() => {
+                    self.probe_body(Some(*body));
+                    return self.top_body(index, *body);
+                }
+                Step::Run(body) if self.leads_to_notes(*body) => return self.top_body(index, *body),
+                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Copy(..) | Step::Set(..) => _ = self.one_step(step),
+                _ if self.scouting.is_some() => {}
+                step if self.one_step(step) => {}
+                _ => return,
+            }
         }
         self.probe_rest();
+        if let Some(lane) = self.lane {
+            return self.done(lane);
+        }
+        if self.scouting.is_none() {
+            self.store_step(end);
+        }
+        let finish = self.finish;
+        self.b.ins().jump(finish, &[]);
+    }
+
+    /// What follows the body of a step; the current block is done with.
+    fn behind(&mut self, step: usize) {
+        self.at_step(step);
+        self.end_emitting(step);
+        self.steps_from(step + 1);
+    }
+
+    /// What follows belongs to a step that runs a body.
+    fn at_step(&mut self, step: usize) {
+        self.step = step;
+        self.fuel = self.fuels.get(&step).copied().flatten();
+        if let (Some(probed), Step::Run(body)) = (&mut self.probed, &self.steps[step]) {
+            probed.body = Some(*body);
+        }
     }
 
     fn seal(mut self) {
@@ -197,17 +265,15 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.b.finalize(config);
     }
 
-    fn one_step(&mut self, step: &Step) {
+    /// A step that runs no body. Returns whether any packet goes on behind it.
+    fn one_step(&mut self, step: &Step) -> bool {
         match step {
-            Step::Run(body) => {
-                self.probe_body(Some(*body));
-                self.top_body(*body);
-            }
+            Step::Run(_) => unreachable!("bodies are points of their own"),
             Step::ErrorTo(slot) => {
-                let error = self.b.use_var(self.error);
+                let error = self.error();
                 // There are fewer than 2^32 errors.
                 let width = self.program.slots[*slot].width;
-                let error = value::Num { width: width.clamp(32, 64), words: vec![value::Word::Value(error)] };
+                let error = value::Num { width: width.clamp(32, 64), words: vec![error] };
                 let error = self.resize(&error, width);
                 self.set_slot(*slot, &error);
             }
@@ -222,17 +288,17 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let slot = self.slot(*slot);
                 let number = value::Num::number(*number, slot.width);
                 let equal = self.equal(&slot, &number);
-                match self.lane {
+                return match self.lane {
                     Some(lane) => self.drop_if(lane, equal),
                     None => self.stop_if(equal),
-                }
+                };
             }
             Step::StopUnless(slot, number) => {
                 self.probe_body(None);
                 let slot = self.slot(*slot);
                 let number = value::Num::number(*number, slot.width);
                 let differs = self.unequal(&slot, &number);
-                self.stop_if(differs);
+                return self.stop_if(differs);
             }
             Step::Copy(to, from) => {
                 let value = self.slot(*from);
@@ -248,20 +314,27 @@ impl<'a, 'f> Emit<'a, 'f> {
             Step::StopIfAsked => {
                 self.probe_body(None);
                 let asked = self.b.ins().load(types::I64, self.flags.frame, self.frame, word::ASKED as i32 * 8);
-                self.stop_if(value::Word::Value(asked));
+                return self.stop_if(value::Word::Value(asked));
             }
         }
+        true
     }
 
-    /// Ends the unit at this step if a word is not 0.
-    fn stop_if(&mut self, condition: value::Word) {
+    /// Ends the unit at this step if a word is not 0. Returns whether it may be 0.
+    fn stop_if(&mut self, condition: value::Word) -> bool {
+        match condition {
+            value::Word::Known(0) => return true,
+            value::Word::Known(_) => {
+                self.end_unit(code::STOPPED, 0);
+                return false;
+            }
+            value::Word::Value(_) => {}
+        }
         let (stop, on) = (self.b.create_block(), self.b.create_block());
-        let condition = self.value(condition);
-        self.b.ins().brif(condition, stop, &[], on, &[]);
-        self.b.set_cold_block(stop);
-        self.b.switch_to_block(stop);
-        self.end_unit(code::STOPPED, 0);
+        self.branch(condition, stop, on);
+        self.aside(stop, |emit| emit.end_unit(code::STOPPED, 0));
         self.b.switch_to_block(on);
+        true
     }
 
     /// Ends the unit, with something to blame.
@@ -280,8 +353,7 @@ impl<'a, 'f> Emit<'a, 'f> {
                 ending
             }
         };
-        let ending = self.number(ending);
-        self.b.def_var(self.ending, ending);
+        self.set_ending(ending);
         let finish = self.finish;
         self.b.ins().jump(finish, &[]);
     }

@@ -1,63 +1,61 @@
 //! What only parsers do.
 
+use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::Switch;
 use ir::{Expr, HeaderRef, Match, Place, SelectCase};
 
 use super::Emit;
-use super::body::{MAX_PARTS, Ways};
+use super::body::{MAX_PARTS, To};
 use super::header::Which;
+use super::known::Spot;
 use super::state::error_number;
 use super::value::{Num, Word};
+use crate::code;
 
 impl Emit<'_, '_> {
     /// Raises an error in the current block, which ends.
-    fn raise(&mut self, error: Word, ways: Ways) {
-        let error = self.value(error);
-        self.b.def_var(self.error, error);
-        self.b.ins().jump(ways.reject, &[]);
+    fn raise(&mut self, error: Word) {
+        self.set_error(error);
+        self.body_ends(code::REJECT);
     }
 
     /// Raises an error unless a word is not 0; the code goes on if it is.
-    fn require(&mut self, holds: Word, error: &str, ways: Ways) {
+    fn require(&mut self, holds: Word, error: &str) {
         if let Word::Known(1..) = holds {
             return;
         }
         let (on, failed) = (self.b.create_block(), self.b.create_block());
         self.branch(holds, on, failed);
-        self.b.set_cold_block(failed);
-        self.b.switch_to_block(failed);
-        self.raise(Word::Known(error_number(self.program, error)), ways);
+        self.aside(failed, |emit| emit.raise(Word::Known(error_number(emit.program, error))));
         self.b.switch_to_block(on);
     }
 
     /// Moves the cursor by so many bits if the packet has them, else raises `PacketTooShort`. Returns where it was; in
     /// bytes where the cursor is.
-    fn take(&mut self, bits: Word, ways: Ways) -> Value {
-        let at = self.b.use_var(self.cursor);
+    fn take(&mut self, bits: Word) -> Word {
+        let at = self.cursor();
         let (amount, end) = match self.layout.byte_cursor {
             true => (self.w_shr(bits, 3), Word::Value(self.length)),
             false => (bits, self.w_shl(Word::Value(self.length), 3)),
         };
-        let next = self.w_add(Word::Value(at), amount);
+        let next = self.w_add(at, amount);
         let inside = self.w_cmp(IntCC::UnsignedLessThanOrEqual, next, end);
-        self.require(inside, "PacketTooShort", ways);
-        let next = self.value(next);
-        self.b.def_var(self.cursor, next);
+        self.require(inside, "PacketTooShort");
+        self.set_cursor(next);
         at
     }
 
     /// The order of the checks is the interpreter's.
-    pub(super) fn extract(&mut self, header: &HeaderRef, varbit_width: Option<&Expr>, ways: Ways) {
+    pub(super) fn extract(&mut self, header: &HeaderRef, varbit_width: Option<&Expr>) {
         let which = self.which(header);
         match which {
             Which::Nowhere(_) => {
-                self.raise(Word::Known(error_number(self.program, "StackOutOfBounds")), ways);
+                self.raise(Word::Known(error_number(self.program, "StackOutOfBounds")));
                 let dead = self.b.create_block();
                 return self.b.switch_to_block(dead);
             }
-            Which::Element { inside, .. } => self.require(Word::Value(inside), "StackOutOfBounds", ways),
+            Which::Element { inside, .. } => self.require(Word::Value(inside), "StackOutOfBounds"),
             Which::One(_) => {}
         }
         let (fixed, varbit_max) = (self.ty(which).fixed_bits, self.ty(which).varbit_max);
@@ -69,27 +67,27 @@ impl Emit<'_, '_> {
         if varbit_width.is_some() {
             let odd = self.w_and(bits, Word::Known(7));
             let whole = self.w_cmp(IntCC::Equal, odd, Word::Known(0));
-            self.require(whole, "ParserInvalidArgument", ways);
+            self.require(whole, "ParserInvalidArgument");
         }
         // Whether there is room is checked first, what is taken only after all checks.
-        let before = self.b.use_var(self.cursor);
-        let at = self.take(bits, ways);
+        let before = self.cursor();
+        let at = self.take(bits);
         if let (Some(max), Some(_)) = (varbit_max, varbit_width) {
             let fits = self.w_cmp(IntCC::UnsignedLessThanOrEqual, varbit, Word::Known(u64::from(max)));
-            let after = self.b.use_var(self.cursor);
-            self.b.def_var(self.cursor, before);
-            self.require(fits, "HeaderTooShort", ways);
-            self.b.def_var(self.cursor, after);
+            let after = self.cursor();
+            self.set_cursor(before);
+            self.require(fits, "HeaderTooShort");
+            self.set_cursor(after);
         }
         if self.layout.byte_cursor {
-            let place = self.b.ins().iadd(self.packet, at);
-            self.set_place(which, place);
+            self.set_place_in_packet(which, at);
         } else {
             let home = self.home_to_write(which);
             let sample = self.number(u64::from(self.sample(which).as_u32()));
             let varbit = self.value(varbit);
+            let at = self.value(at);
             self.call("extract", &[self.frame, sample, home, at, varbit]);
-            self.set_place(which, home);
+            self.set_place(which, home, Some(Spot::Home));
         }
         if varbit_max.is_some() {
             self.set_varbit_width(which, varbit);
@@ -97,14 +95,14 @@ impl Emit<'_, '_> {
         self.set_valid(which, Word::Known(1));
     }
 
-    pub(super) fn lookahead(&mut self, dst: &Place, skip: u32, ways: Ways) {
+    pub(super) fn lookahead(&mut self, dst: &Place, skip: u32) {
         let width = self.place_width(dst);
-        let cursor = Word::Value(self.b.use_var(self.cursor));
+        let cursor = self.cursor();
         let at = if self.layout.byte_cursor { self.w_shl(cursor, 3) } else { cursor };
         let end = self.w_add(at, Word::Known(u64::from(skip) + u64::from(width)));
         let length = self.w_shl(Word::Value(self.length), 3);
         let inside = self.w_cmp(IntCC::UnsignedLessThanOrEqual, end, length);
-        self.require(inside, "PacketTooShort", ways);
+        self.require(inside, "PacketTooShort");
         let num = match self.layout.byte_cursor {
             true => {
                 let at = self.value(cursor);
@@ -124,36 +122,36 @@ impl Emit<'_, '_> {
         self.write(dst, &num);
     }
 
-    pub(super) fn advance(&mut self, width: &Expr, ways: Ways) {
+    pub(super) fn advance(&mut self, width: &Expr) {
         let bits = self.expr(width).low();
-        self.take(bits, ways);
+        self.take(bits);
     }
 
-    pub(super) fn verify(&mut self, condition: &Expr, error: &Expr, ways: Ways) {
+    pub(super) fn verify(&mut self, condition: &Expr, error: &Expr) {
         let (on, failed) = (self.b.create_block(), self.b.create_block());
-        self.branch_on(condition, on, failed, MAX_PARTS);
-        self.b.set_cold_block(failed);
-        self.b.switch_to_block(failed);
-        let error = self.expr(error).low();
-        self.raise(error, ways);
+        self.branch_on(condition, To::Block(on), To::Block(failed), MAX_PARTS);
+        self.aside(failed, |emit| {
+            let error = emit.expr(error).low();
+            emit.raise(error);
+        });
         self.b.switch_to_block(on);
     }
 
-    pub(super) fn select(&mut self, keys: &[Expr], cases: &[SelectCase], blocks: &[Block], ways: Ways) {
-        let to = |case: &SelectCase| blocks[case.target.as_u32() as usize];
+    pub(super) fn select(&mut self, keys: &[Expr], cases: &[SelectCase]) {
         let keys: Vec<Num> = keys.iter().map(|key| self.expr(key)).collect();
-        let no_match = self.b.create_block();
         // One key against constants is a switch.
         let mut switch = Switch::new();
         let mut seen = std::collections::HashSet::new();
         let mut rest = cases;
         if let [key] = &keys[..]
             && (1..=64).contains(&key.width)
+            && key.constant().is_none()
         {
             while let [SelectCase { matches, target }, others @ ..] = rest {
                 let [Match::Value(Expr::Const(value))] = &matches[..] else { break };
                 if seen.insert(value.low_u64()) {
-                    switch.set_entry(u128::from(value.low_u64()), blocks[target.as_u32() as usize]);
+                    let to = self.at(self.block_point(*target));
+                    switch.set_entry(u128::from(value.low_u64()), to);
                 }
                 rest = others;
             }
@@ -165,14 +163,19 @@ impl Emit<'_, '_> {
             }
         }
         for case in rest {
-            let next = self.b.create_block();
             let matches = self.case_matches(&case.matches, &keys);
-            self.branch(matches, to(case), next);
-            self.b.switch_to_block(next);
+            let to = self.block_point(case.target);
+            match matches {
+                Word::Known(0) => {}
+                Word::Known(_) => return self.go_to(to),
+                Word::Value(_) => {
+                    let next = self.b.create_block();
+                    self.branch_to(matches, To::Point(to), To::Block(next));
+                    self.b.switch_to_block(next);
+                }
+            }
         }
-        self.b.ins().jump(no_match, &[]);
-        self.b.switch_to_block(no_match);
-        self.raise(Word::Known(error_number(self.program, "NoMatch")), ways);
+        self.raise(Word::Known(error_number(self.program, "NoMatch")));
     }
 
     fn case_matches(&mut self, matches: &[Match], keys: &[Num]) -> Word {

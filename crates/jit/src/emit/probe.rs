@@ -2,10 +2,9 @@
 
 use cranelift_codegen::ir::{AbiParam, InstBuilder, types};
 use cranelift_module::Module;
-use ir::{BodyId, TableId};
+use ir::BodyId;
 
 use super::Emit;
-use super::body::Ways;
 use crate::{Part, Probe};
 
 /// What is probed in a unit.
@@ -13,7 +12,7 @@ use crate::{Part, Probe};
 pub(super) struct Probed {
     probe: Probe,
     /// The body that is being generated, or was last and has not been told of.
-    body: Option<BodyId>,
+    pub(super) body: Option<BodyId>,
 }
 
 impl<'a, 'f> Emit<'a, 'f> {
@@ -38,18 +37,11 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
     }
 
-    /// The ways out of a table whose actions may exit, which ends the table too.
-    pub(super) fn probe_ways(&mut self, ways: Ways) -> Ways {
-        if self.probed.is_some() { Ways { exit: self.b.create_block(), ..ways } } else { ways }
-    }
-
-    /// Generates the way out of a table that [`Self::probe_ways`] has put in front of `ways.exit`. The current block is
-    /// done with.
-    pub(super) fn probe_exit(&mut self, table: TableId, probed: Ways, ways: Ways) {
-        if self.probed.is_some() {
-            self.b.switch_to_block(probed.exit);
+    /// The current scope exits; if it is an action's, that ends its table too.
+    pub(super) fn probe_exit(&mut self) {
+        if let Some(back) = self.versions.scope(self.scope).back {
+            let (table, ..) = self.applied(back);
             self.probe(Part::Table(table));
-            self.b.ins().jump(ways.exit, &[]);
         }
     }
 

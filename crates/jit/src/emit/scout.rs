@@ -8,11 +8,10 @@ use cranelift_frontend::Variable;
 use ir::{BodyKind, HeaderRef, Op, Place, SlotId, TableId};
 
 use super::Emit;
-use super::body::Ways;
 use super::value::{Num, Word};
+use crate::code;
 use crate::scout::{Noted, row};
 use crate::walk::{self, Use};
-use crate::{Step, code};
 
 /// Where a scout writes, and which packet it is at.
 #[derive(Clone)]
@@ -28,7 +27,7 @@ pub(super) struct Scouting {
 impl Emit<'_, '_> {
     /// Generates the scout of a unit that has something to note: a function of the frame, the memory of the batch and
     /// eight times the number of its packets, of which there is one at least.
-    pub(crate) fn scout(mut self, steps: &[Step]) {
+    pub(crate) fn scout(mut self) {
         let entry = self.b.current_block().expect("a function begins with a block");
         let (memory, end) = (self.b.block_params(entry)[1], self.b.block_params(entry)[2]);
         let zero = self.number(0);
@@ -42,17 +41,11 @@ impl Emit<'_, '_> {
         self.packet = self.b.ins().load(types::I64, self.flags.record, row, row::PACKET as i32 * 8);
         self.length = self.b.ins().load(types::I64, self.flags.record, row, row::LENGTH as i32 * 8);
         self.scouting = Some(Scouting { memory, at, bit, reached: reached.clone() });
+        self.specialise();
         self.enter();
-        for (index, step) in steps[..self.notes.steps].iter().enumerate() {
-            self.step = index;
-            match step {
-                Step::Run(body) if self.leads_to_notes(*body) => self.top_body(*body),
-                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Copy(..) | Step::Set(..) => self.one_step(step),
-                _ => {}
-            }
-        }
+        self.steps_from(0);
+        self.all_points();
         let finish = self.finish;
-        self.b.ins().jump(finish, &[]);
         self.b.switch_to_block(finish);
         let next_row = self.b.ins().iadd_imm_s(row, self.notes.row as i64 * 8);
         let next = self.b.ins().iadd_imm_s(at, 8);
@@ -70,7 +63,7 @@ impl Emit<'_, '_> {
     }
 
     /// Parsers say where headers are; of the other bodies only those with noted tables matter.
-    fn leads_to_notes(&self, id: ir::BodyId) -> bool {
+    pub(super) fn leads_to_notes(&self, id: ir::BodyId) -> bool {
         let body = &self.program.bodies[id];
         let mut noted = body.kind == BodyKind::Parser;
         walk::body(self.program, body, &mut |used| {
@@ -94,7 +87,7 @@ impl Emit<'_, '_> {
     }
 
     /// An instruction, or nothing in its place if it could be noticed, or if what it gives is not known yet.
-    pub(super) fn scout_instr(&mut self, op: &Op, ways: Ways) {
+    pub(super) fn scout_instr(&mut self, op: &Op) {
         match op {
             Op::Assign(Place::Slot(slot), value) if self.is_variable(*slot) => {
                 let value = self.expr(value);
@@ -108,19 +101,21 @@ impl Emit<'_, '_> {
                 let which = self.which(header);
                 self.set_valid(which, Word::Known(0));
             }
-            Op::Extract(header, width) => self.extract(header, width.as_ref(), ways),
+            Op::Extract(header, width) => self.extract(header, width.as_ref()),
             Op::Lookahead { dst: dst @ Place::Slot(slot), skip } if self.is_variable(*slot) => {
-                self.lookahead(dst, *skip, ways);
+                self.lookahead(dst, *skip);
             }
-            Op::Advance(width) => self.advance(width, ways),
-            Op::Verify(condition, error) => self.verify(condition, error, ways),
-            Op::Apply { table, hit, action } => {
-                self.note_key(*table);
-                self.guess(*hit, 1);
-                self.guess(*action, 0);
-            }
+            Op::Advance(width) => self.advance(width),
+            Op::Verify(condition, error) => self.verify(condition, error),
             _ => {}
         }
+    }
+
+    /// A table is applied: its key is noted, and what comes of it is guessed.
+    pub(super) fn scout_apply(&mut self, table: TableId, hit: Option<SlotId>, action: Option<SlotId>) {
+        self.note_key(table);
+        self.guess(hit, 1);
+        self.guess(action, 0);
     }
 
     fn note_key(&mut self, id: TableId) {

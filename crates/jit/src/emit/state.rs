@@ -8,6 +8,7 @@ use ir::{BodyId, BodyKind, HeaderId, Kept, Op, Program, SlotId};
 
 use super::Emit;
 use super::header::Which;
+use super::known::Spot;
 use super::value::{Num, Word, words_of};
 use crate::layout::{Layout, Valid, word};
 use crate::walk::{self, Use};
@@ -275,19 +276,22 @@ impl Emit<'_, '_> {
         for index in 0..self.layout.masks.1 {
             let variable = self.b.declare_var(types::I64);
             self.masks.push(variable);
+            if !takes_headers {
+                self.known.set_mask(index, u64::MAX, 0);
+            }
             let value = if takes_headers { self.frame_load(self.layout.masks.0 + index) } else { zero };
             self.b.def_var(variable, value);
         }
         let (cursor, error) = match fresh {
-            true => (zero, self.number(self.facts.no_error)),
+            true => (Word::Known(0), Word::Known(self.facts.no_error)),
             false => {
-                let cursor = self.frame_load(word::CURSOR as u32);
-                let cursor = if self.layout.byte_cursor { self.shift_right(cursor, 3) } else { cursor };
-                (cursor, self.frame_load(word::ERROR as u32))
+                let cursor = Word::Value(self.frame_load(word::CURSOR as u32));
+                let cursor = if self.layout.byte_cursor { self.w_shr(cursor, 3) } else { cursor };
+                (cursor, Word::Value(self.frame_load(word::ERROR as u32)))
             }
         };
-        self.b.def_var(self.cursor, cursor);
-        self.b.def_var(self.error, error);
+        self.set_cursor(cursor);
+        self.set_error(error);
         for slot in &state.slots {
             self.enter_slot(*slot, !self.is_taken(*slot));
         }
@@ -297,11 +301,6 @@ impl Emit<'_, '_> {
         for header in &state.headers {
             self.enter_header(*header, fresh && (self.is_new() || !self.facts.kept_headers.contains(header)));
         }
-    }
-
-    fn shift_right(&mut self, value: cranelift_codegen::ir::Value, bits: u32) -> cranelift_codegen::ir::Value {
-        let word = self.w_shr(Word::Value(value), bits);
-        self.value(word)
     }
 
     fn enter_slot(&mut self, slot: SlotId, is_zero: bool) {
@@ -321,7 +320,17 @@ impl Emit<'_, '_> {
             self.b.def_var(variable, value);
             variables.push(variable);
         }
+        if is_zero {
+            self.know_slot(slot, 0);
+        }
         self.slots.insert(slot, variables);
+    }
+
+    /// Notes a slot's value, if that decides anything.
+    pub(super) fn know_slot(&mut self, slot: SlotId, value: u64) {
+        if self.versions.is_tracked(slot) && self.is_variable(slot) {
+            self.known.slots.insert(slot, value);
+        }
     }
 
     /// Zeros the homes that this packet may have written to.
@@ -335,8 +344,14 @@ impl Emit<'_, '_> {
                 self.zero_bytes(home, bytes);
                 continue;
             }
-            let place = self.place_to_read(Which::One(*header));
-            self.zero_home_if_there(place, home, bytes);
+            match self.known.places.get(header) {
+                Some(Spot::Home) => self.zero_bytes(home, bytes),
+                Some(Spot::Packet(_)) => {}
+                None => {
+                    let place = self.place_to_read(Which::One(*header));
+                    self.zero_home_if_there(place, home, bytes);
+                }
+            }
         }
     }
 
@@ -380,6 +395,9 @@ impl Emit<'_, '_> {
         let place = if is_new { self.home(header) } else { self.frame_load(layout.place) };
         self.b.def_var(variable, place);
         self.places.insert(header, variable);
+        if is_new {
+            self.known.places.insert(header, Spot::Home);
+        }
         if let Some(width) = layout.width {
             let variable = self.b.declare_var(types::I64);
             let value = if is_new { self.number(0) } else { self.frame_load(width) };
@@ -392,14 +410,16 @@ impl Emit<'_, '_> {
     pub(super) fn leave(&mut self) {
         let state = self.state;
         for index in 0..self.layout.masks.1 {
-            let mask = self.b.use_var(self.masks[index as usize]);
+            let mask = self.mask(index);
+            let mask = self.value(mask);
             self.frame_store(self.layout.masks.0 + index, mask);
         }
-        let cursor = self.b.use_var(self.cursor);
-        let cursor = if self.layout.byte_cursor { self.w_shl(Word::Value(cursor), 3) } else { Word::Value(cursor) };
+        let cursor = self.cursor();
+        let cursor = if self.layout.byte_cursor { self.w_shl(cursor, 3) } else { cursor };
         let cursor = self.value(cursor);
         self.frame_store(word::CURSOR as u32, cursor);
-        let error = self.b.use_var(self.error);
+        let error = self.error();
+        let error = self.value(error);
         self.frame_store(word::ERROR as u32, error);
         for slot in &state.seen_slots {
             let at = self.layout.slot(*slot);
@@ -450,6 +470,9 @@ impl Emit<'_, '_> {
     /// The value of a slot.
     pub(super) fn slot(&mut self, slot: SlotId) -> Num {
         let width = self.program.slots[slot].width;
+        if let Some(value) = self.known.slots.get(&slot) {
+            return Num::number(*value, width);
+        }
         match self.slots.get(&slot).cloned() {
             Some(variables) => {
                 let words = variables.into_iter().map(|variable| Word::Value(self.b.use_var(variable)));
@@ -465,6 +488,10 @@ impl Emit<'_, '_> {
 
     pub(super) fn set_slot(&mut self, slot: SlotId, num: &Num) {
         debug_assert_eq!(num.width, self.program.slots[slot].width);
+        match &num.words[..] {
+            [Word::Known(value)] => self.know_slot(slot, *value),
+            _ => _ = self.known.slots.remove(&slot),
+        }
         match self.slots.get(&slot).cloned() {
             Some(variables) => {
                 for (variable, word) in variables.into_iter().zip(&num.words) {

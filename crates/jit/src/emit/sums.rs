@@ -55,8 +55,8 @@ fn covers(program: &Program, data: &[Data]) -> Option<(HeaderId, Vec<u32>)> {
 
 impl Emit<'_, '_> {
     /// Finds the sums that are worth keeping in a unit.
-    pub(super) fn enter_sums(&mut self, steps: &[Step]) {
-        let program = self.program;
+    pub(super) fn enter_sums(&mut self) {
+        let (program, steps) = (self.program, self.steps);
         let mut found: Vec<(HeaderId, Vec<u32>, usize)> = Vec::new();
         for step in steps {
             let Step::Run(body) = step else { continue };
@@ -88,6 +88,7 @@ impl Emit<'_, '_> {
             let (sum, holds) = (self.b.declare_var(word), self.b.declare_var(word));
             self.b.def_var(sum, zero);
             self.b.def_var(holds, zero);
+            self.known.holds.insert(self.sums.len(), false);
             self.sums.push(Sum { header, shifts, fields, sum, holds });
         }
     }
@@ -99,16 +100,25 @@ impl Emit<'_, '_> {
         let Sum { sum, holds, .. } = self.sums[at].clone();
         let result = self.b.declare_var(cranelift_codegen::ir::types::I64);
         let (known, anew, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let held = Word::Value(self.b.use_var(holds));
+        let held = match self.known.holds.get(&at) {
+            Some(holds) => Word::Known(u64::from(*holds)),
+            None => Word::Value(self.b.use_var(holds)),
+        };
         self.branch(held, known, anew);
-        self.b.switch_to_block(known);
-        let kept = Word::Value(self.b.use_var(sum));
-        let folded = self.fold(kept);
-        let doubtful = self.w_cmp(IntCC::Equal, folded, Word::Known(0xffff));
-        let value = self.w_xor(folded, Word::Known(0xffff));
-        let value = self.value(value);
-        self.b.def_var(result, value);
-        self.branch(doubtful, anew, on);
+        if !matches!(held, Word::Known(0)) {
+            self.b.switch_to_block(known);
+            let kept = Word::Value(self.b.use_var(sum));
+            let folded = self.fold(kept);
+            let doubtful = self.w_cmp(IntCC::Equal, folded, Word::Known(0xffff));
+            let value = self.w_xor(folded, Word::Known(0xffff));
+            let value = self.value(value);
+            self.b.def_var(result, value);
+            self.branch(doubtful, anew, on);
+        }
+        if let Word::Known(1) = held {
+            self.b.set_cold_block(anew);
+        }
+        self.known.holds.insert(at, true);
         self.b.switch_to_block(anew);
         let value = whole(self);
         let new_sum = self.w_xor(value, Word::Known(0xffff));
@@ -128,6 +138,9 @@ impl Emit<'_, '_> {
                 continue;
             }
             let Some(shift) = self.sums[at].shifts.get(&field).copied() else { continue };
+            if self.known.holds.get(&at) == Some(&false) {
+                continue;
+            }
             let variable = self.sums[at].sum;
             let old = self.read_field(&HeaderRef::Header(header), field);
             let old = self.in_place(&old, shift);
@@ -164,6 +177,7 @@ impl Emit<'_, '_> {
             if self.sums[at].header == header {
                 let (variable, zero) = (self.sums[at].holds, self.number(0));
                 self.b.def_var(variable, zero);
+                self.known.holds.insert(at, false);
             }
         }
     }

@@ -4,11 +4,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Switch;
 use engine::{Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
-use ir::{ActionId, SlotId, TableId};
+use ir::{ActionId, BlockId, Op, SlotId, TableId};
 
 use super::Emit;
-use super::body::Ways;
 use super::value::{Num, Word, words_of};
+use super::versions::{Back, Point};
 use crate::code;
 
 /// Up to so many comparisons choose an action; more actions are jumped to through a table.
@@ -38,27 +38,41 @@ impl Emit<'_, '_> {
         let record = self.call("apply", &[self.frame, number, key, words]).expect("it has a result");
         let (pending, known) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(record, known, &[], pending, &[]);
-        self.b.set_cold_block(pending);
-        self.b.switch_to_block(pending);
-        self.end_unit(code::PENDING, id.as_u32());
+        self.aside(pending, |emit| emit.end_unit(code::PENDING, id.as_u32()));
         self.b.switch_to_block(known);
         record
     }
 
-    pub(super) fn apply(&mut self, id: TableId, hit: Option<SlotId>, action: Option<SlotId>, ways: Ways) {
+    /// Applies a table, as an instruction of a block of the current scope says, and what follows it. The current block is
+    /// done with.
+    pub(super) fn apply(&mut self, id: TableId, block: BlockId, instr: usize) {
         let table = &self.program.tables[id];
+        let scope = self.scope;
+        let back = |action| Back { scope, block, instr, action };
         self.probe_rest();
-        let inner = self.probe_ways(ways);
         let record = self.record(id);
         let head = Word::Value(self.b.ins().load(types::I64, self.flags.record, record, 0));
         let index = self.w_and(head, Word::Known(RECORD_ACTION));
+        if self.applied(back(0)).1.is_some() {
+            let variable = match self.heads.get(&id) {
+                Some(variable) => *variable,
+                None => self.b.declare_var(types::I64),
+            };
+            self.heads.insert(id, variable);
+            let head = self.value(head);
+            self.b.def_var(variable, head);
+        }
         let done = self.b.create_block();
+        let mut may_run_none = true;
         let mut bodies: Vec<(Block, ActionId)> = Vec::new();
         for action in &table.actions {
             bodies.push((self.b.create_block(), action.action));
         }
         match &bodies[..] {
-            [(only, _)] if table.profile.is_none() => _ = self.b.ins().jump(*only, &[]),
+            [(only, _)] if table.profile.is_none() => {
+                may_run_none = false;
+                self.b.ins().jump(*only, &[]);
+            }
             [(only, _)] => {
                 let none = self.w_cmp(IntCC::Equal, index, Word::Known(RECORD_NO_ACTION));
                 self.branch(none, done, *only);
@@ -71,6 +85,7 @@ impl Emit<'_, '_> {
                     self.branch(this, *block, next);
                     self.b.switch_to_block(next);
                 }
+                may_run_none = false;
                 self.b.ins().jump(*last, &[]);
             }
             all => {
@@ -82,30 +97,53 @@ impl Emit<'_, '_> {
                 switch.emit(&mut self.b, index, done);
             }
         }
-        for (block, action) in bodies {
-            self.b.switch_to_block(block);
+        let known = self.known.clone();
+        for (number, (begin, action)) in bodies.into_iter().enumerate() {
+            self.b.switch_to_block(begin);
+            self.known = known.clone();
+            self.in_scope(scope);
             self.arguments(action, record);
-            let body = self.program.actions[action].body;
-            self.blocks(body, Ways { back: done, ..inner });
+            let inner = self.scope_of_action(self.program.actions[action].body, back(number));
+            self.in_scope(inner);
+            self.go_to(self.block_point(BlockId::from_u32(0)));
         }
-        self.probe_exit(id, inner, ways);
-        self.b.switch_to_block(done);
+        if may_run_none {
+            self.b.switch_to_block(done);
+            self.known = known;
+            self.behind_action(None, back(0));
+        }
+    }
+
+    /// The table that an instruction applies, and the slots that it tells of hit and action.
+    pub(super) fn applied(&self, back: Back) -> (TableId, Option<SlotId>, Option<SlotId>) {
+        let body = self.versions.scope(back.scope).body;
+        match self.program.bodies[body].blocks[back.block].instrs[back.instr].op {
+            Op::Apply { table, hit, action } => (table, hit, action),
+            _ => unreachable!("only tables run actions"),
+        }
+    }
+
+    /// A table has run an action, or none; the code goes on where it was applied.
+    pub(super) fn behind_action(&mut self, ran: Option<usize>, back: Back) {
+        let (id, hit, action) = self.applied(back);
+        self.in_scope(back.scope);
         self.probe(crate::Part::Table(id));
         if let Some(slot) = hit {
+            let head = Word::Value(self.b.use_var(self.heads[&id]));
             let hit = self.w_shr(head, RECORD_HIT.trailing_zeros());
             let hit = self.w_and(hit, Word::Known(1));
             self.set_number(slot, hit);
         }
         if let Some(slot) = action {
             // No action has a number of its own for the program.
-            let none = self.w_cmp(IntCC::Equal, index, Word::Known(RECORD_NO_ACTION));
-            let index = self.w_choose(none, Word::Known(u64::from(u32::MAX)), index);
-            self.set_number(slot, index);
+            let number = ran.map_or(u64::from(u32::MAX), |ran| ran as u64);
+            self.set_number(slot, Word::Known(number));
         }
+        self.go_to(Point::Code { scope: back.scope, block: back.block, instr: back.instr + 1 });
     }
 
     /// Sets a slot to a word, cut to its width.
-    fn set_number(&mut self, slot: SlotId, word: Word) {
+    pub(super) fn set_number(&mut self, slot: SlotId, word: Word) {
         let num = self.resize(&Num { width: 64, words: vec![word] }, self.program.slots[slot].width);
         self.set_slot(slot, &num);
     }

@@ -5,7 +5,7 @@
 
 use bits::Bits;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, Value, types::I64};
+use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types::I64};
 use ir::{BinaryOp, UnaryOp};
 
 use super::Emit;
@@ -16,6 +16,13 @@ use crate::calls::WIDE;
 pub(super) enum Word {
     Known(u64),
     Value(Value),
+}
+
+impl Word {
+    /// The word, if it is known.
+    pub fn known(self) -> Option<u64> {
+        if let Word::Known(word) = self { Some(word) } else { None }
+    }
 }
 
 /// A bit vector.
@@ -547,9 +554,14 @@ impl Emit<'_, '_> {
 
     /// The address of so many words of stack.
     pub(super) fn room(&mut self, words: usize) -> Value {
-        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, words.max(1) as u32 * 8, 3);
-        let slot = self.b.create_sized_stack_slot(slot);
+        let slot = self.stack_slot(words);
         self.b.ins().stack_addr(I64, slot, 0)
+    }
+
+    /// So many words of stack.
+    pub(super) fn stack_slot(&mut self, words: usize) -> StackSlot {
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, words.max(1) as u32 * 8, 3);
+        self.b.create_sized_stack_slot(slot)
     }
 
     /// The address of a value's words on the stack.
