@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http_body::Frame;
@@ -78,7 +78,9 @@ impl HttpService<Request<Body>> for Gate {
             let owed = response.extensions_mut().remove::<Owed>();
             let watched =
                 owed.as_ref().and_then(|owed| owed.patience).zip(seat).map(|(patience, seat)| watch(patience, seat));
-            Ok(response.map(|body| Body::new(Answer { body, _call: call, _owed: owed, _watched: watched })))
+            Ok(response.map(|body| {
+                Body::new(Answer { body, rest: Bytes::new(), _call: call, _owed: owed, _watched: watched })
+            }))
         })
     }
 }
@@ -94,9 +96,14 @@ fn watch(patience: Duration, seat: Arc<Seat>) -> oneshot::Sender<()> {
     watched
 }
 
-/// The body of an answer, and all that goes when it is sent or given up.
+/// Bytes that are handed to HTTP/2 at once. It keeps what it has been given, however long the client takes.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The body of an answer in short pieces, and all that goes when it is sent or given up.
 struct Answer {
     body: Body,
+    /// What is left of the last long piece.
+    rest: Bytes,
     _call: Option<Call>,
     _owed: Option<Owed>,
     _watched: Option<oneshot::Sender<()>>,
@@ -107,10 +114,19 @@ impl http_body::Body for Answer {
     type Error = tonic::Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if self.rest.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx)).transpose()?;
+            match frame.map(Frame::into_data) {
+                Some(Ok(data)) => self.rest = data,
+                Some(Err(other)) => return Poll::Ready(Some(Ok(other))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 }

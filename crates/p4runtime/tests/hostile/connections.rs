@@ -11,6 +11,7 @@ use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use tokio::runtime::Runtime;
 use tonic::Code;
 use tonic::codegen::tokio_stream::pending;
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 
 use crate::rig::{SOON, bare, channel};
 
@@ -60,10 +61,14 @@ fn idle_connections_give_way_and_busy_ones_do_not() {
         .block_on(client.capabilities(v1::CapabilitiesRequest::default()))
         .expect("whoever has a call under way stays");
 
-    let streams: Vec<_> = (0..2).map(|_| channel(&runtime, address)).collect();
-    let open =
-        |one: &tonic::transport::Channel| runtime.block_on(P4RuntimeClient::new(one.clone()).stream_channel(pending()));
-    let streams: Vec<_> = streams.iter().map(|one| open(one).expect("it opens")).collect();
+    // Streams that last until their senders are dropped.
+    let open = || {
+        let (sender, requests) = tokio::sync::mpsc::channel(1);
+        let mut client = P4RuntimeClient::new(channel(&runtime, address));
+        let answers = runtime.block_on(client.stream_channel(ReceiverStream::new(requests))).expect("it opens");
+        (sender, answers)
+    };
+    let streams = [open(), open()];
     assert!(connect(address).is_none(), "all others are busy");
     drop(streams);
     let start = Instant::now();
