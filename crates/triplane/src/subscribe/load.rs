@@ -99,7 +99,7 @@ impl Loaded {
             output.diagnostics(&self.loader.map, &diagnostics);
             return Err(Failure::Input("these rules cannot be compiled".to_owned()));
         }
-        let settings = subscribe::Options { target: options.target, limits: Limits::default() };
+        let settings = subscribe::Options { target: options.target, limits: Limits::default(), ..Default::default() };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             diagnostics.push(refusal.diagnostic(&self.loader.map));
