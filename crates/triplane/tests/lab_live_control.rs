@@ -184,6 +184,13 @@ fn a_process_that_is_killed_leaves_the_others_alone() {
     assert!(!labs.reaches("10.0.0.3"));
     labs.lab(&["link", "up", "s2", "s3"]).ok();
     assert!(labs.reaches("10.0.0.3"));
+    // What a command says holds when it says it, also for the very next packet.
+    for _ in 0..5 {
+        labs.lab(&["link", "down", "s1", "s2"]).ok();
+        assert!(!labs.reaches("10.0.0.3"));
+        labs.lab(&["link", "up", "s1", "s2"]).ok();
+        assert!(labs.reaches("10.0.0.3"));
+    }
     labs.lab(&["down"]).ok();
     assert!(processes.iter().all(|process| !is_there(*process)));
     assert_eq!(labs.left(), Vec::<String>::new());
@@ -207,8 +214,13 @@ fn captures_come_from_processes_too() {
 #[test]
 fn nothing_outlives_a_holder_that_is_killed() {
     let Some(labs) = Labs::new(&["ping"]) else { return };
-    let topology = labs.topology("killed", &["star", "--hosts", "2"], |text| text);
+    let file = labs.0.path("process");
+    let command = format!("[hosts.h1]\ncommands = [\"sleep 600 & echo $! > {file}\"]\n");
+    let change = |text: String| text.replace("[hosts.h1]\n", &command);
+    let topology = labs.topology("killed", &["star", "--hosts", "2"], change);
     labs.lab(&["up", &topology, "--isolate"]).ok();
+    let started = std::fs::read_to_string(&file).expect("the command wrote it").trim().parse().expect("a number");
+    assert!(is_there(started));
     let program = Running::start(&mut labs.command(&["exec", "h2", "sleep", "600"]));
     let switch = labs.status()["switches"][0]["pid"].as_u64().expect("it has a process");
     let text = std::fs::read_to_string(labs.0.path("labs/killed/lab.json")).expect("the lab tells of itself");
@@ -219,6 +231,29 @@ fn nothing_outlives_a_holder_that_is_killed() {
     assert!(down.stdout.contains("had crashed"), "{down:?}");
     assert_eq!(labs.left(), Vec::<String>::new());
     assert_ne!(program.wait().code, Some(0), "what ran on a host was ended");
+    assert!(!is_there(started), "and what the topology asked for");
+}
+
+#[test]
+fn a_lab_that_is_stopped_holds_nobody_up() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let topology = labs.topology("stopped", &["star", "--hosts", "2"], |text| text);
+    labs.lab(&["up", &topology]).ok();
+    let text = std::fs::read_to_string(labs.0.path("labs/stopped/lab.json")).expect("the lab tells of itself");
+    let room: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
+    let pid = room["pid"].as_u64().expect("a number");
+    let signal = |signal: &str| run(Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")])).ok();
+    signal("STOP");
+    for command in [&["status"][..], &["fail", "s1"], &["link", "down", "h1", "s1"], &["pcap", "s1:1", "/dev/null"]] {
+        let refused = labs.lab(command);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("goes on with `kill -CONT {pid}`")), "{refused:?}");
+    }
+    signal("CONT");
+    labs.status();
+    signal("STOP");
+    labs.lab(&["down"]).ok();
+    assert_eq!(labs.left(), Vec::<String>::new());
 }
 
 #[test]

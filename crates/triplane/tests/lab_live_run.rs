@@ -4,8 +4,10 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use support::network::Network;
-use support::{Directory, Done, run, triplane};
+use support::{Directory, Done, PATIENCE, Running, run, triplane};
 
 /// A path of two switches whose middle is slower.
 const PATH: &str = r#"
@@ -135,19 +137,175 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
     assert!(done.stderr.contains("the median latency in ns of `p`") && done.stderr.contains(":12:"), "{done:?}");
     assert_eq!(files.left(), 0);
 
-    let wrong = "duration = \"1s\"\n[[traffic]]\nkind = \"requests\"\nfrom = \"h1\"\nto = \"h2\"\n[[faults]]\nat = \"0s\"\n\
+    let wrong = "duration = \"1s\"\n[[traffic]]\nkind = \"tcp\"\nfrom = \"h1\"\nto = \"h2\"\necn = true\n[[faults]]\nat = \"0s\"\n\
                  skew = \"h1\"\n[[faults]]\nat = \"0s\"\ncrash = \"h2\"\n[[expect]]\nlink = \"s1:2\"\nqueue = 7\n";
     let files = Files::new(PATH, wrong);
     let done = files.lab("run", &[]);
     assert_eq!(done.code, Some(1), "{done:?}");
     for expected in [
-        "`traffic 1`: requests are not sent in real time",
+        "`traffic 1`: marks are not counted in real time",
         "clocks are not skewed in real time",
         "the host `h2` does not crash in real time",
-        "this is not measured in real time",
+        "queues and marks are not measured in real time",
         "4 mistakes found; nothing was run",
     ] {
         assert!(done.stderr.contains(expected), "{expected} is not in {done:?}");
     }
     assert!(!std::path::Path::new(&files.directory.path("labs")).exists(), "nothing was made");
+}
+
+/// Everything that a scenario can send, to a receiver that counts it the same in both worlds.
+#[test]
+fn one_scenario_plays_in_both_worlds() {
+    if !is_possible() {
+        return;
+    }
+    let scenario = r#"
+duration = "3s"
+seed = 77
+[[traffic]]
+name = "calls"
+kind = "requests"
+from = "h1"
+to = "h2"
+request = 200
+response = 3000
+think = "20ms"
+stop = "2500ms"
+[[traffic]]
+name = "pages"
+kind = "flows"
+from = ["h1", "h2"]
+to = ["h1", "h2"]
+sizes = 5_000
+rate = "400kbps"
+stop = "2s"
+[[traffic]]
+name = "file"
+kind = "tcp"
+from = "h2"
+to = "h1"
+bytes = 100_000
+[[traffic]]
+name = "probe"
+kind = "probe"
+from = "h1"
+to = "h1"
+frame = "020000000001 020000000002 88b5 0102 0304"
+interval = "100ms"
+count = 10
+values = { word = { at = 14, bytes = 2 }, ratio = { at = 17, bytes = 1, over = [15, 1] } }
+[[traffic]]
+name = "again"
+kind = "replay"
+from = "h1"
+file = "again.pcap"
+[[expect]]
+traffic = "calls"
+delivered = 0.99
+[[expect]]
+traffic = "pages"
+delivered = 1.0
+[[expect]]
+traffic = "file"
+delivered = 1.0
+[[expect]]
+traffic = "probe"
+value = "word"
+mean = [258, 258]
+[[expect]]
+traffic = "probe"
+value = "ratio"
+last = [2, 2]
+[[expect]]
+link = "s1:1"
+frames = 20
+"#;
+    // Probes come back from a switch that sends every frame of theirs to where it came from.
+    let mirror = "\
+#include <core.p4>\n#include <v1model.p4>\nheader e_t { bit<48> d; bit<48> s; bit<16> t; }\nheader i_t { bit<128> a; bit<32> to; }\n\
+struct H { e_t e; i_t i; }\nstruct M {}\n\
+parser P(packet_in b, out H h, inout M m, inout standard_metadata_t s) {\n\
+  state start { b.extract(h.e); transition select(h.e.t) { 0x0800: ip; default: accept; } }\n\
+  state ip { b.extract(h.i); transition accept; } }\n\
+control V(inout H h, inout M m) { apply {} }\n\
+control I(inout H h, inout M m, inout standard_metadata_t s) { apply {\n\
+  s.egress_spec = s.ingress_port;\n\
+  if (h.e.t == 0x0800) { if (h.i.to == 0x0a000001) s.egress_spec = 1; else s.egress_spec = 2; } } }\n\
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }\n\
+control C(inout H h, inout M m) { apply {} }\n\
+control D(packet_out b, in H h) { apply { b.emit(h.e); b.emit(h.i); } }\n\
+V1Switch(P(), V(), I(), E(), C(), D()) main;\n";
+    let topology = r#"
+[hosts.h1]
+ip = "10.0.0.1/8"
+mac = "02:00:00:00:00:01"
+neighbours = { "10.0.0.2" = "02:00:00:00:00:02" }
+[hosts.h2]
+ip = "10.0.0.2/8"
+mac = "02:00:00:00:00:02"
+neighbours = { "10.0.0.1" = "02:00:00:00:00:01" }
+[switches.s1]
+program = "mirror.p4"
+[[links]]
+ends = ["h1", "s1:1"]
+rate = "100Mbps"
+[[links]]
+ends = ["s1:2", "h2"]
+rate = "100Mbps"
+"#;
+    let files = Files::new(topology, scenario);
+    files.directory.write("mirror.p4", mirror);
+    let mut capture = wire::pcap::Writer::new(Vec::new()).expect("memory can be written");
+    for (at, byte) in [(0, 1), (5_000_000, 2), (9_000_000, 3)] {
+        let frame = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb6][..], &[byte; 50]].concat();
+        capture.write(at, &frame).expect("memory can be written");
+    }
+    files.directory.write("again.pcap", capture.into_inner());
+    let simulated = files.lab("sim", &["--json"]).ok().json();
+    for isolate in [&["--json"][..], &["--json", "--isolate"]] {
+        let live = files.lab("run", isolate).ok().json();
+        assert_eq!(live["seed"], 77, "the scenario's: {live:#}");
+        for (number, counted) in [(2, true), (3, true), (4, false)] {
+            let (live, simulated) = (&live["traffic"][number], &simulated["traffic"][number]);
+            assert_eq!(live["name"], simulated["name"]);
+            assert_eq!(live["sent"], simulated["sent"], "{live:#}");
+            assert_eq!(live["received"], simulated["received"], "{live:#}");
+            assert!(!counted || live["received"].as_u64() > Some(0), "{live:#}");
+        }
+    }
+    assert_eq!(files.left(), 0);
+}
+
+/// Requests go out at their times, whether or not the ones before were answered.
+#[test]
+fn pings_do_not_wait_for_answers() {
+    if !is_possible() {
+        return;
+    }
+    let scenario = "duration = \"2s\"\n[[traffic]]\nname = \"p\"\nkind = \"ping\"\nfrom = \"h1\"\nto = \"h2\"\ncount = 15\n\
+                    interval = \"100ms\"\n[[faults]]\nat = \"0s\"\ncrash = \"s2\"\n";
+    let files = Files::new(PATH, scenario);
+    let results = files.lab("run", &["--json"]).ok().json();
+    assert_eq!(results["traffic"][0]["sent"], 15, "{results:#}");
+    assert_eq!(results["traffic"][0]["received"], 0, "{results:#}");
+}
+
+/// Whoever kills `lab run` leaves no network behind.
+#[test]
+fn a_run_that_is_killed_takes_its_network_with_it() {
+    if !is_possible() {
+        return;
+    }
+    let files = Files::new(PATH, "duration = \"50s\"\n");
+    let words = ["lab", "run", &files.topology, "--scenario", &files.scenario];
+    let mut running = Running::start(triplane(&words).env("TRIPLANE_LAB_DIR", files.directory.path("labs")));
+    running.wait_for("up in");
+    assert_eq!(files.left(), 1);
+    running.signal("KILL");
+    let began = Instant::now();
+    while files.left() > 0 && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(files.left(), 0);
 }

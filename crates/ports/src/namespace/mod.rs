@@ -41,7 +41,7 @@ use std::thread::JoinHandle;
 pub use join::{join, join_user};
 pub use network::{veth, veth_with_queues};
 pub use offloads::{Offload, Offloads};
-pub use ping::Answer;
+pub use ping::{Answer, Echo, Echoes};
 pub use tagging::Tagging;
 
 /// Why a namespace, or something in it, cannot be had.

@@ -41,6 +41,65 @@ impl Namespace {
     }
 }
 
+/// Echo requests to anybody from a namespace's kernel, and what is answered: sending and waiting are apart, so that a
+/// request needs not wait for the last one's answer. It may be shared by threads.
+pub struct Echoes(UdpSocket);
+
+/// The answer to an echo request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// Who answers.
+    pub from: Ipv4Addr,
+    /// The request's identifier.
+    pub identifier: u16,
+    /// The request's sequence number.
+    pub sequence: u16,
+    /// What the request carried.
+    pub data: Vec<u8>,
+}
+
+impl Echoes {
+    /// Opens a socket in the namespace. It hears the answers to everybody's requests there: identifiers tell them apart.
+    ///
+    /// # Errors
+    /// If this process is not the namespace's root.
+    pub fn open(namespace: &Namespace) -> Result<Echoes, NamespaceError> {
+        let opened = namespace.enter(socket)?.map_err(namespace.failed("opening a raw socket".to_owned()))?;
+        Ok(Echoes(opened))
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// If there is no route, or no room in the socket's queue.
+    pub fn request(&self, to: Ipv4Addr, identifier: u16, sequence: u16, data: &[u8]) -> io::Result<()> {
+        let request = icmpv4::Repr::EchoRequest { identifier, sequence };
+        self.0.send_to(&request.packet(data), SocketAddr::from((to, 0))).map(drop)
+    }
+
+    /// Waits for an answer, at most `patience` (which is not zero). `None` if there was none, or something else came.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn answer(&self, patience: Duration) -> io::Result<Option<Echo>> {
+        self.0.set_read_timeout(Some(patience))?;
+        let mut buffer = [0; 2048];
+        match self.0.recv(&mut buffer) {
+            Ok(len) => Ok(echo(&buffer[..len])),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The answer that a packet is, if it is one.
+fn echo(bytes: &[u8]) -> Option<Echo> {
+    let packet = ipv4::Packet::new_checked(bytes).ok()?;
+    let message = icmpv4::Packet::new_checked(packet.payload()).ok()?;
+    let icmpv4::Repr::EchoReply { identifier, sequence } = icmpv4::Repr::parse(&message) else { return None };
+    Some(Echo { from: packet.source(), identifier, sequence, data: message.payload().to_vec() })
+}
+
 /// A raw ICMP socket. It is handled as a UDP socket, whose calls are the same; what it receives begins with the IP
 /// header.
 fn socket() -> io::Result<UdpSocket> {
@@ -125,5 +184,16 @@ mod tests {
         let quote = ipv4::Repr::new(me, host, ipv4::ICMP).packet(&request.packet(b""));
         assert_eq!(from(router, message, &quote), Some(Answer::Complaint { from: router, message }));
         assert_eq!(from(router, message, &quote[..20]), None);
+    }
+
+    #[test]
+    fn answers_to_anybody_are_told_apart() {
+        let (me, host) = ([10, 0, 1, 1].into(), Ipv4Addr::from([10, 0, 2, 2]));
+        let packet = |message: icmpv4::Repr| ipv4::Repr::new(host, me, ipv4::ICMP).packet(&message.packet(b"data"));
+        let reply = packet(icmpv4::Repr::EchoReply { identifier: 7, sequence: 9 });
+        let expected = Echo { from: host, identifier: 7, sequence: 9, data: b"data".to_vec() };
+        assert_eq!(echo(&reply), Some(expected));
+        assert_eq!(echo(&packet(icmpv4::Repr::EchoRequest { identifier: 7, sequence: 9 })), None);
+        assert_eq!(echo(&reply[..20]), None);
     }
 }

@@ -76,7 +76,7 @@ pub enum LabCommand {
 }
 
 /// `triplane lab up`
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Clone)]
 pub struct UpArgs {
     /// What it is to be.
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub struct UpArgs {
 }
 
 /// `triplane lab run`
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Clone)]
 pub struct RunArgs {
     /// What it is to be.
     #[command(flatten)]
@@ -106,9 +106,9 @@ pub struct LiveArgs {
     /// The topology.
     #[command(flatten)]
     pub topology: TopologyArgs,
-    /// Where losses of links and random numbers of programs begin.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// Where losses of links and random numbers of programs begin: 1, or what a scenario says, if it is left out.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Interpret programs instead of compiling them to machine code.
     #[arg(long)]
     pub interpret: bool,
@@ -119,6 +119,13 @@ pub struct LiveArgs {
     /// behind it; device ids count from 0. A topology may ask for it too, switch by switch.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = first_address)]
     pub p4runtime: Option<std::net::SocketAddr>,
+}
+
+impl LiveArgs {
+    /// Where everything random begins.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
 }
 
 /// What `--p4runtime` says.
@@ -140,6 +147,9 @@ pub struct HoldArgs {
     /// What the network is called.
     #[arg(long)]
     pub name: String,
+    /// End when standard input does, which is when whoever started it ends.
+    #[arg(long)]
+    pub tied: bool,
 }
 
 /// `triplane lab solo`

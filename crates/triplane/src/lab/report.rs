@@ -88,7 +88,7 @@ pub fn traffic(traffic: &[FlowResult]) -> String {
 }
 
 /// What probes read.
-fn values(traffic: &[FlowResult]) -> String {
+pub fn values(traffic: &[FlowResult]) -> String {
     let mut rows = vec![["what probes read", "", "values", "least", "mean", "most", "last"].map(str::to_owned)];
     for (flow, value) in traffic.iter().flat_map(|flow| flow.values.iter().map(move |value| (flow, value))) {
         let all = || value.points.iter().map(|(_, value)| *value);

@@ -22,7 +22,7 @@ use crate::output::{Failure, Output};
 use crate::progress::Progress;
 
 /// The frames of the captures that a scenario replays, by name, each with its time in nanoseconds.
-type Replays = BTreeMap<String, Vec<(u64, Vec<u8>)>>;
+pub type Replays = BTreeMap<String, Vec<(u64, Vec<u8>)>>;
 
 /// The most frames of one capture that a scenario replays, and the most bytes of all captures.
 const MAX_REPLAYED: usize = 10_000_000;
@@ -33,7 +33,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let executor = if args.interpret { v1model::Executor::Interpreter } else { v1model::Executor::Auto };
     let network = Arc::new(Network::load(&args.topology, executor, output)?);
     let (scenario, map) = scenario(args.scenario.as_deref(), &network.topology, output)?;
-    let replays = replays(args, &scenario)?;
+    let replays = replays(args.scenario.as_deref(), &scenario)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     match args.seeds {
         Some(count) => many(args, &network, &scenario, &replays, seed, count, output),
@@ -56,9 +56,9 @@ pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Re
     }
 }
 
-/// Reads the captures that a scenario replays.
-fn replays(args: &SimArgs, scenario: &Scenario) -> Result<Replays, Failure> {
-    let folder = args.scenario.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+/// Reads the captures that a scenario replays, which lie beside its file.
+pub fn replays(file: Option<&Path>, scenario: &Scenario) -> Result<Replays, Failure> {
+    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let mut replays = Replays::new();
     let mut bytes = 0;
     for traffic in &scenario.traffic {

@@ -69,14 +69,22 @@ impl Answering {
         self.switches[switch].orders.send(order).map_err(|_| "the switch has ended".to_owned())
     }
 
-    /// Lets a switch crash or start again, and waits until it has.
+    /// Lets a switch crash or start again, and waits until it has. Says whether that changed anything.
     fn fail(&self, at: usize, failed: bool) -> Result<Value, String> {
+        let ask = || {
+            let (sender, answer) = channel();
+            self.tell(at, Order::Status(sender))?;
+            answer.recv_timeout(BEGIN).map_err(|_| "the switch does not answer".to_owned())
+        };
+        let was = ask()?;
+        // A process that does not answer is not gone, and can be ended.
+        if was.failed == failed && was.pid.is_none_or(|_| !failed) {
+            return Ok(json!(false));
+        }
         self.tell(at, Order::Fail(failed))?;
-        let (sender, answer) = channel();
-        self.tell(at, Order::Status(sender))?;
-        let status = answer.recv_timeout(BEGIN).map_err(|_| "the switch does not answer")?;
+        let status = ask()?;
         match (status.failed == failed, status.why) {
-            (true, _) => Ok(Value::Null),
+            (true, _) => Ok(json!(true)),
             (false, why) => Err(why.unwrap_or_else(|| "the switch did not start".to_owned())),
         }
     }
@@ -213,7 +221,8 @@ fn describe(topology: &Topology, at: usize, served: Option<Served>, status: &Sta
         let to = others.get(&port.port).map(|end| topology.end_name(*end));
         json!({
             "port": port.port, "to": to, "up": port.up, "sent": port.sent, "sent_bytes": port.sent_bytes,
-            "dropped": port.dropped, "from_host_dropped": port.from_host_dropped, "failure": port.failure,
+            "dropped": port.dropped, "from_host": port.from_host, "from_host_bytes": port.from_host_bytes,
+            "from_host_dropped": port.from_host_dropped, "failure": port.failure,
         })
     });
     let counters: serde_json::Map<String, Value> =

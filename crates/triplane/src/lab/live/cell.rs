@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -30,10 +30,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long a process may take to begin: it compiles its program.
 const BEGIN: Duration = Duration::from_secs(60);
 
-/// How long a process may take to be gone when its sockets are.
-const ENDING: Duration = Duration::from_millis(200);
-
-/// How long a process may take to answer, or to end by itself.
+/// How long a process may take to answer, to end by itself, or to be gone when its sockets are.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A switch and its process.
@@ -58,6 +55,26 @@ pub struct Cell {
 struct Told {
     up: bool,
     by_ns: u64,
+}
+
+/// Why a process did not do what it was asked.
+enum Unanswered {
+    /// Its sockets are closed.
+    Closed,
+    /// It says nothing: it may be stopped.
+    Silent,
+    /// It says why.
+    Refused(String),
+}
+
+impl Unanswered {
+    fn sentence(&self) -> String {
+        match self {
+            Unanswered::Closed => "cannot be reached".to_owned(),
+            Unanswered::Silent => "does not answer; it may be stopped".to_owned(),
+            Unanswered::Refused(why) => format!("refuses: {why}"),
+        }
+    }
 }
 
 struct Process {
@@ -90,7 +107,8 @@ impl Cell {
             None => Stdio::null(),
         };
         let log = File::create(&self.log).with_context(|| format!("cannot write {}", self.log.display()))?;
-        let mut command = start::process("solo", &self.args.name, Some(&self.name), &self.args.live);
+        let mut command =
+            start::process("solo", &self.args.name, &["--switch".into(), (&self.name).into()], &self.args.live);
         command.stdin(stdin).stdout(OwnedFd::from(its)).stderr(log).process_group(0);
         let mut child = command.spawn().with_context(|| format!("cannot start a process for `{}`", self.name))?;
         self.roster.enter(&self.name, child.id()).inspect_err(|_| {
@@ -171,10 +189,10 @@ impl Cell {
 
     /// Tells the process something that holds for its ports. One that is gone is told when it is there again.
     fn pass_on(&mut self, request: &Request) -> Result<(), String> {
-        let Err(failure) = self.ask(request) else { return Ok(()) };
-        match self.is_ending() {
-            true => Ok(()),
-            false => Err(format!("`{}` does not answer: {}", self.name, failure.sentence().unwrap_or_default())),
+        match self.ask(request) {
+            Ok(_) => Ok(()),
+            Err(Unanswered::Closed) if self.has_ended() => Ok(()),
+            Err(unanswered) => Err(format!("`{}` {}", self.name, unanswered.sentence())),
         }
     }
 
@@ -188,21 +206,22 @@ impl Cell {
 
     /// Tells a new process what the ports were told.
     fn remind(&self) -> Result<(), Failure> {
+        let ask = |request| self.ask(&request).map_err(|unanswered| anyhow!("{}", unanswered.sentence()));
         for (&port, told) in &self.ports {
             if !told.up {
-                self.ask(&Request::Port { port, up: false })?;
+                ask(Request::Port { port, up: false })?;
             }
             if told.by_ns > 0 {
-                self.ask(&Request::Slow { port, by_ns: told.by_ns })?;
+                ask(Request::Slow { port, by_ns: told.by_ns })?;
             }
         }
         Ok(())
     }
 
-    /// Whether there is no process, or none in a moment: sockets close first.
-    fn is_ending(&mut self) -> bool {
+    /// Waits for the end of a process whose sockets are closed, which comes a moment later; false if it does not.
+    fn has_ended(&mut self) -> bool {
         let asked = Instant::now();
-        while self.process.is_some() && asked.elapsed() < ENDING {
+        while self.process.is_some() && asked.elapsed() < PATIENCE {
             self.look();
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -211,17 +230,21 @@ impl Cell {
 
     fn status(&mut self) -> Status {
         let pid = self.process.as_ref().map(|process| process.child.id());
-        let answer = pid.and_then(|_| self.ask(&Request::Status).ok());
-        if let Some(status) = answer.and_then(|answer| serde_json::from_value(answer).ok()) {
-            return Status { pid, ..status };
-        }
-        let pid = pid.filter(|_| !self.is_ending());
+        let why = match self.ask(&Request::Status) {
+            Ok(answer) => match serde_json::from_value(answer) {
+                Ok(status) => return Status { pid, ..status },
+                Err(error) => format!("its answer makes no sense: {error}"),
+            },
+            Err(Unanswered::Closed) if self.has_ended() => String::new(),
+            Err(unanswered) => format!("it {}", unanswered.sentence()),
+        };
+        let ended = self.process.is_none();
+        let (why, pid) = if ended { (self.why.clone(), None) } else { (Some(why), pid) };
         let ports = self.ports.iter().map(|(port, told)| PortStatus { port: *port, up: told.up, ..Default::default() });
-        let why = self.why.clone().or(pid.map(|_| "it does not answer".to_owned()));
         Status { failed: true, why, pid, ports: ports.collect(), counters: Vec::new() }
     }
 
-    fn ask(&self, request: &Request) -> Result<Value, Failure> {
+    fn ask(&self, request: &Request) -> Result<Value, Unanswered> {
         let ask = || -> std::io::Result<String> {
             let mut stream = UnixStream::connect(&self.socket)?;
             stream.set_read_timeout(Some(PATIENCE))?;
@@ -230,7 +253,16 @@ impl Cell {
             BufReader::new(stream).read_line(&mut answer)?;
             Ok(answer)
         };
-        Answer::read(&ask()?)
+        match ask() {
+            Ok(answer) if answer.is_empty() => Err(Unanswered::Closed),
+            Ok(answer) => {
+                Answer::read(&answer).map_err(|failure| Unanswered::Refused(failure.sentence().unwrap_or_default()))
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Err(Unanswered::Silent)
+            }
+            Err(_) => Err(Unanswered::Closed),
+        }
     }
 
     fn kill(&mut self) {

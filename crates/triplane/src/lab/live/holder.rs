@@ -1,12 +1,13 @@
 //! The process that holds a network: it makes it, runs its switches or the processes that do, and answers questions until
 //! it is told to end.
 
+use std::io::Read;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use ports::namespace::Namespace;
@@ -29,6 +30,9 @@ pub const READY: &str = "ready";
 
 /// What stands before something that whoever started the network should know.
 pub const NOTE: &str = "note: ";
+
+/// How often the holder looks whether the network's directory is there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Holds a network until it is told to end, by a request or a signal.
 pub fn hold(args: &HoldArgs, output: &Output) -> Result<(), Failure> {
@@ -62,8 +66,21 @@ fn enter(
     // While there is one thread: root takes a network namespace, anyone else a user namespace as well.
     let own = Namespace::new_own().or_else(|_| Namespace::new_user()).map_err(anyhow::Error::from)?;
     own.disable_ipv6().map_err(anyhow::Error::from)?;
+    if args.tied {
+        end_with_input(Arc::clone(&ended)).context("cannot watch who started this")?;
+    }
     let holder = Holder { args, network, own, ended, roster: Arc::new(roster) };
     holder.stand(listeners, output)
+}
+
+/// Has the network end when standard input does: whoever has its other end is gone then, also if he was killed.
+fn end_with_input(ended: Arc<AtomicBool>) -> std::io::Result<()> {
+    let wait = move || {
+        // Nothing is ever said.
+        let _ = std::io::stdin().lock().read(&mut [0]);
+        ended.store(true, Ordering::Relaxed);
+    };
+    std::thread::Builder::new().name("starter".to_owned()).spawn(wait).map(drop)
 }
 
 struct Holder<'a> {
@@ -115,7 +132,7 @@ impl Holder<'_> {
     fn threads(&self, listeners: Vec<Option<TcpListener>>, start: Instant) -> Result<Crew, Failure> {
         let mut crew = Crew::default();
         for (at, listener) in listeners.into_iter().enumerate() {
-            let (network, seed) = (Arc::clone(&self.network), self.args.live.seed);
+            let (network, seed) = (Arc::clone(&self.network), self.args.live.seed());
             let served = network.endpoints[at];
             let door = listener
                 .zip(served)
@@ -137,7 +154,7 @@ impl Holder<'_> {
             let name = &topology.switches[at].name;
             let files = (Room::switch_socket(&self.args.name, at), Room::log(&self.args.name, name));
             let ports = topology.ports(at).into_iter().map(|(port, _)| port);
-            let args = Arc::new(HoldArgs { live: self.args.live.clone(), name: self.args.name.clone() });
+            let args = Arc::new(HoldArgs { live: self.args.live.clone(), name: self.args.name.clone(), tied: false });
             let mut cell = Cell::new(name, args, Arc::clone(&self.roster), files, listener, ports);
             cell.begin()?;
             cells.push(cell);
@@ -158,10 +175,11 @@ impl Holder<'_> {
         let topology = &self.network.topology;
         let ended = || self.ended.load(Ordering::Relaxed);
         let listener = socket::listen(&Room::socket(&self.args.name))?;
+        let token = self.roster.token();
         let descriptors = hosts.iter().map(|host| (host.name.clone(), host.namespace.raw_descriptor())).collect();
         for (standing, host) in hosts.iter().zip(&topology.hosts) {
             let log = Room::log(&self.args.name, &host.name);
-            let failed = standing.run_commands(host, &log, &ended);
+            let failed = standing.run_commands(host, &log, &token, &ended);
             for line in failed {
                 output.print(&format!("{NOTE}{}\n", line.replace('\n', " ")))?;
             }
@@ -170,6 +188,15 @@ impl Holder<'_> {
         self.roster.open(descriptors)?;
         output.print(&format!("{READY}\n"))?;
         let answering = Answering { network: Arc::clone(&self.network), switches: crew.switches.clone(), start };
+        let mut looked = Instant::now();
+        let ended = || {
+            if looked.elapsed() < LOOK {
+                return ended();
+            }
+            looked = Instant::now();
+            // Nobody can reach a network whose directory is gone.
+            ended() || !self.roster.is_listed()
+        };
         socket::serve(&listener, ended, |request, stream| answering.answer(request, stream))
     }
 

@@ -12,6 +12,8 @@ use anyhow::Context;
 use lab::Host;
 use ports::namespace::{Namespace, NamespaceError};
 
+use super::residents::VARIABLE;
+
 /// Of what a command says, so much is told, in bytes.
 const MAX_SAID: u64 = 2048;
 
@@ -53,15 +55,15 @@ impl Standing {
 
     /// Runs the host's commands. Those that only say what the topology says too are left out. Returns what failed. When
     /// `ended` says so, what runs is ended and what is left is left out. What they say goes to `log`, which what they
-    /// leave running may keep open.
-    pub fn run_commands(&self, host: &Host, log: &Path, ended: &dyn Fn() -> bool) -> Vec<String> {
+    /// leave running may keep open; by the `token` in its environment that is found when the network is gone.
+    pub fn run_commands(&self, host: &Host, log: &Path, token: &str, ended: &dyn Fn() -> bool) -> Vec<String> {
         let known = |command: &&String| {
             let words: Vec<&str> = command.split_whitespace().collect();
             matches!(words[..], ["route", "add", "default", "gw", ..] | ["arp", "-i", _, "-s", ..])
         };
         let mut failed = Vec::new();
         for command in host.commands.iter().filter(|command| !known(command)).take_while(|_| !ended()) {
-            match self.run(command, log, ended) {
+            match self.run(command, log, token, ended) {
                 Ok(None) => {}
                 Ok(Some(said)) => failed.push(format!("{}: `{command}` failed: {said}", self.name)),
                 Err(error) => failed.push(format!("{}: `{command}` failed: {error}", self.name)),
@@ -71,10 +73,17 @@ impl Standing {
     }
 
     /// Runs a command to its end, or to the moment in which it is not wanted any more. What it said, if it failed.
-    fn run(&self, command: &str, log: &Path, ended: &dyn Fn() -> bool) -> Result<Option<String>, anyhow::Error> {
+    fn run(
+        &self,
+        command: &str,
+        log: &Path,
+        token: &str,
+        ended: &dyn Fn() -> bool,
+    ) -> Result<Option<String>, anyhow::Error> {
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut shell = self.namespace.command("/bin/sh")?;
-        shell.args(["-c", command]).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        shell.args(["-c", command]).env(VARIABLE, token).env("TRIPLANE_HOST", &self.name);
+        shell.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let mut child = shell.spawn().context("cannot start /bin/sh")?;
         let status = loop {
             if let Some(status) = child.try_wait()? {

@@ -11,6 +11,7 @@
 //! switch and where they come from a host, by the same code that simulated links have.
 
 mod answering;
+mod asking;
 mod cell;
 mod controlled;
 mod holder;
@@ -32,12 +33,12 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use anyhow::Context;
-use serde_json::Value;
 
 use super::args::{DownArgs, LinkArgs, LinkState, NameArgs, NodeArgs, PcapArgs};
 use super::report;
 use crate::output::{Failure, Output};
-use protocol::{Answer, Request};
+use asking::ask;
+use protocol::Request;
 use room::Room;
 
 pub use holder::hold;
@@ -99,8 +100,13 @@ pub fn status(args: &NameArgs, json: bool, output: &Output) -> Result<(), Failur
 /// `triplane lab fail` and `triplane lab heal`.
 pub fn fail(args: &NodeArgs, failed: bool, output: &Output) -> Result<(), Failure> {
     let room = Room::choose(args.lab.lab.as_deref())?;
-    ask(&room, &Request::Fail { switch: args.switch.clone(), failed })?;
-    let what = if failed { "has crashed: its state is lost" } else { "starts again, as new" };
+    let changed = ask(&room, &Request::Fail { switch: args.switch.clone(), failed })? == true;
+    let what = match (failed, changed) {
+        (true, true) => "has crashed: its state is lost",
+        (true, false) => "had crashed already",
+        (false, true) => "starts again, as new",
+        (false, false) => "runs already",
+    };
     output.print(&format!("{} {what}\n", args.switch))
 }
 
@@ -119,11 +125,7 @@ pub fn pcap(args: &PcapArgs, output: &Output) -> Result<(), Failure> {
     if to_stdout && std::io::stdout().is_terminal() {
         return Err(Failure::Usage("a capture is not for terminals: pipe it, or name a file".to_owned()));
     }
-    let stream = room.connect(&Request::Capture { port: args.port.clone() })?;
-    let mut reader = std::io::BufReader::new(stream);
-    let mut answer = String::new();
-    std::io::BufRead::read_line(&mut reader, &mut answer).context("the lab does not answer")?;
-    Answer::read(&answer)?;
+    let (_, mut reader) = asking::converse(&room, &Request::Capture { port: args.port.clone() })?;
     let mut sink: Box<dyn Write> = match to_stdout {
         true => Box::new(std::io::stdout().lock()),
         false => {
@@ -141,13 +143,4 @@ pub fn pcap(args: &PcapArgs, output: &Output) -> Result<(), Failure> {
         sink.write_all(&buffer[..read])?;
         sink.flush()?;
     }
-}
-
-/// Asks the holder something.
-fn ask(room: &Room, request: &Request) -> Result<Value, Failure> {
-    let stream = room.connect(request)?;
-    let mut answer = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut answer)
-        .context("the lab does not answer")?;
-    Answer::read(&answer)
 }

@@ -59,8 +59,13 @@ impl Process {
         began(self.pid) == Some(self.began)
     }
 
+    /// Whether it is there and does nothing, since somebody stopped it (SIGSTOP) or looks into it with a debugger.
+    fn is_stopped(self) -> bool {
+        matches!(stat(self.pid), Some(('T' | 't', began)) if began == self.began)
+    }
+
     /// Whether it ends within a moment.
-    fn is_gone_soon(self) -> bool {
+    pub fn is_gone_soon(self) -> bool {
         let began = Instant::now();
         while self.is_there() && began.elapsed() < LAST_MOMENTS {
             std::thread::sleep(Duration::from_millis(5));
@@ -93,16 +98,18 @@ fn private(directory: &Path) -> Result<(), Failure> {
 
 /// When a process began; `None` if there is none of this number.
 fn began(pid: u32) -> Option<u64> {
+    // One that has ended and waits to be reaped has no namespaces any more.
+    stat(pid).filter(|(state, _)| !matches!(state, 'Z' | 'X')).map(|(_, began)| began)
+}
+
+/// The state of a process and when it began (proc(5), fields 3 and 22 of stat).
+fn stat(pid: u32) -> Option<(char, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may have spaces and parentheses; fields count from behind it.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    // One that has ended and waits to be reaped has no namespaces any more.
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
 }
 
 /// What a network that is being made, or stands, tells of itself.
@@ -119,6 +126,17 @@ impl Roster {
         self.change(|room| {
             room.switches.insert(switch.to_owned(), Process::of(pid));
         })
+    }
+
+    /// Whether the directory still tells of this network: someone may have removed it, and have started another one.
+    pub fn is_listed(&self) -> bool {
+        let room = self.0.lock().expect("nobody panics with it");
+        Room::read(&room.name).is_some_and(|listed| listed.holder == room.holder)
+    }
+
+    /// What tells the network's programs from others ([`Room::token`]).
+    pub fn token(&self) -> String {
+        self.0.lock().expect("nobody panics with it").token()
     }
 
     fn change(&self, change: impl FnOnce(&mut Room)) -> Result<(), Failure> {
@@ -229,8 +247,12 @@ impl Room {
         Ok(())
     }
 
-    /// Removes what tells of a network.
+    /// Removes what tells of the network that this process holds.
     pub fn close(name: &str) {
+        let own = Process::of(std::process::id());
+        if Self::read(name).is_some_and(|room| room.holder != own) {
+            return;
+        }
         // A directory that cannot be removed is found to be stale by the next one of the name.
         let _ = std::fs::remove_dir_all(Self::path(name));
     }
@@ -307,14 +329,37 @@ impl Room {
         }
     }
 
+    /// Fails if nobody will answer: the holder is gone, or stopped.
+    pub fn expect_answer(&self) -> Result<(), Failure> {
+        let Room { name, holder, .. } = self;
+        if !holder.is_there() {
+            return Err(self.is_gone());
+        }
+        match holder.is_stopped() {
+            true => Err(anyhow!(
+                "the lab `{name}` is stopped: its process {pid} goes on with `kill -CONT {pid}`, or end the lab with: \
+                 triplane lab down {name}",
+                pid = holder.pid
+            )
+            .into()),
+            false => Ok(()),
+        }
+    }
+
+    fn is_gone(&self) -> Failure {
+        Failure::Usage(format!("there is no lab `{}`: its process was ended", self.name))
+    }
+
     /// Says something to the holder; the answer comes by the stream.
     pub fn connect(&self, request: &Request) -> Result<UnixStream, Failure> {
+        // So many may wait to be heard by one that is stopped that connecting waits too.
+        self.expect_answer()?;
         let path = Self::socket(&self.name);
         let mut stream = match UnixStream::connect(&path) {
             Ok(stream) => stream,
             // A process that was killed closes its sockets some time before it is gone.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused && self.holder.is_gone_soon() => {
-                return Err(Failure::Usage(format!("there is no lab `{}`: its process was ended", self.name)));
+                return Err(self.is_gone());
             }
             Err(error) => Err(error).with_context(|| format!("cannot reach the lab `{}`", self.name))?,
         };
@@ -324,6 +369,10 @@ impl Room {
 
     /// Ends the network, by asking its process, and by ending that if it does not answer.
     pub fn end(&self) -> Result<(), Failure> {
+        if self.holder.is_stopped() {
+            // It would not hear of it.
+            self.holder.signal("-KILL")?;
+        }
         match self.connect(&Request::Down) {
             Ok(stream) => {
                 let mut answer = String::new();
@@ -333,7 +382,7 @@ impl Room {
                     Answer::read(&answer)?;
                 }
             }
-            // It is still being made, and does not listen yet.
+            // It is still being made and does not listen yet, or has ended.
             Err(_) => self.holder.signal("-TERM")?,
         }
         let asked = Instant::now();
@@ -341,6 +390,7 @@ impl Room {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.holder.signal("-KILL")?;
+        self.holder.is_gone_soon();
         // Whatever it could not end itself.
         Self::sweep(&self.name).map(drop)
     }

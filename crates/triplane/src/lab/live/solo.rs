@@ -46,7 +46,7 @@ pub fn solo(args: &SoloArgs, output: &Output) -> Result<(), Failure> {
     let switches = &network.topology.switches;
     let at = switches.iter().position(|switch| switch.name == args.switch);
     let at = at.ok_or_else(|| Failure::Usage(format!("there is no switch `{}`", args.switch)))?;
-    let seed = live.seed;
+    let seed = live.seed();
     let door = match network.endpoints[at] {
         Some(served) => {
             let listener = std::io::stdin().as_fd().try_clone_to_owned().context("there is no socket to serve")?;

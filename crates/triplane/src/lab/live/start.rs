@@ -18,20 +18,19 @@ pub fn own() -> Command {
     command
 }
 
-/// A command that runs `triplane lab` with one of its hidden subcommands, for a network or one switch of it.
-pub fn process(subcommand: &str, name: &str, switch: Option<&str>, args: &LiveArgs) -> Command {
+/// A command that runs `triplane lab` with one of its hidden subcommands and these words of its own, for a network.
+pub fn process(subcommand: &str, name: &str, more: &[OsString], args: &LiveArgs) -> Command {
     let mut command = own();
-    command.args(["lab", subcommand, "--name", name]);
-    if let Some(switch) = switch {
-        command.args(["--switch", switch]);
-    }
-    command.args(words(args));
+    command.args(["lab", subcommand, "--name", name]).args(more).args(words(args));
     command
 }
 
 fn words(args: &LiveArgs) -> Vec<OsString> {
     let LiveArgs { topology, seed, interpret, isolate, p4runtime } = args;
-    let mut words: Vec<OsString> = vec!["--seed".into(), seed.to_string().into()];
+    let mut words: Vec<OsString> = Vec::new();
+    if let Some(seed) = seed {
+        words.extend(["--seed".into(), seed.to_string().into()]);
+    }
     if let Some(program) = &topology.program {
         words.extend(["--program".into(), program.into()]);
     }

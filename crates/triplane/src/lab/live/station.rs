@@ -71,7 +71,11 @@ pub struct PortStatus {
     pub sent_bytes: u64,
     /// Frames that it did not carry to the other end.
     pub dropped: u64,
-    /// Frames of the host at the other end that it did not carry here.
+    /// Frames that it took from the host at the other end, if there is one.
+    pub from_host: Option<u64>,
+    /// Their bytes.
+    pub from_host_bytes: Option<u64>,
+    /// Frames of that host that it did not carry here.
     pub from_host_dropped: Option<u64>,
     pub failure: Option<String>,
 }
@@ -330,6 +334,8 @@ impl Station {
             sent: place.out.cable.stats.carried,
             sent_bytes: place.out.cable.stats.carried_bytes,
             dropped: place.out.cable.stats.dropped(),
+            from_host: place.back.as_ref().map(|lane| lane.cable.stats.carried),
+            from_host_bytes: place.back.as_ref().map(|lane| lane.cable.stats.carried_bytes),
             from_host_dropped: place.back.as_ref().map(|lane| lane.cable.stats.dropped()),
             failure: place.failure.as_ref().map(ToString::to_string),
         });

@@ -1,8 +1,9 @@
 //! Starting a network: everything is checked, the holder is started, and then it is waited for.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -29,7 +30,7 @@ const UNDO: Duration = Duration::from_secs(10);
 /// `triplane lab up`: checks everything, starts the holder, and waits until the network stands.
 pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
     let network = check(args, output)?;
-    let (name, took) = start(args, output)?;
+    let Started { name, took, .. } = start(args, Life::Own, output)?;
     output.print(&format!("lab {name}: {} up in {:.2} s\n", network.describe(), took.as_secs_f64()))?;
     for (switch, served) in network.topology.switches.iter().zip(&network.endpoints) {
         if let Some(served) = served {
@@ -49,8 +50,27 @@ pub fn check(args: &UpArgs, output: &Output) -> Result<Network, Failure> {
     Network::load_for(&args.live.topology, &wanted, output)
 }
 
-/// Starts a network that was checked. Returns its name and how long it took.
-pub fn start(args: &UpArgs, output: &Output) -> Result<(String, Duration), Failure> {
+/// How long a network stays up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// Until somebody ends it.
+    Own,
+    /// No longer than this process.
+    Ours,
+}
+
+/// A network that stands.
+pub struct Started {
+    /// What it is called.
+    pub name: String,
+    /// How long the start took.
+    pub took: Duration,
+    /// One whose life is ours ends when this is dropped.
+    pub life: Option<ChildStdin>,
+}
+
+/// Starts a network that was checked.
+pub fn start(args: &UpArgs, life: Life, output: &Output) -> Result<Started, Failure> {
     let live = &args.live;
     let name = room::name(&live.topology.topology, args.name.as_deref())?;
     if let Some(room) = Room::find(&name)? {
@@ -61,14 +81,18 @@ pub fn start(args: &UpArgs, output: &Output) -> Result<(String, Duration), Failu
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
     }
-    let mut command = process("hold", &name, None, live);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let (tied, stdin): (&[OsString], Stdio) = match life {
+        Life::Own => (&[], Stdio::null()),
+        Life::Ours => (&["--tied".into()], Stdio::piped()),
+    };
+    let mut command = process("hold", &name, tied, live);
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().context("cannot start the process that holds the network")?;
     let said = last_line(&mut child, &stop, output);
     if said.as_deref() != Some(holder::READY) {
         return Err(undone(child, said.is_none(), output));
     }
-    Ok((name, began.elapsed()))
+    Ok(Started { name, took: began.elapsed(), life: child.stdin.take() })
 }
 
 /// The last line that the holder says while it starts; empty if it ends without a word. Its notes are passed on. `None`

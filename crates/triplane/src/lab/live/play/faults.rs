@@ -1,19 +1,17 @@
 //! What goes wrong, when it is time.
 
-use std::io::{BufRead, BufReader};
-
-use anyhow::Context;
 use lab::scenario::Planned;
 use lab::sim::Fault;
 use lab::{Node, Topology};
 
-use super::super::protocol::{Answer, Request};
+use super::super::asking::ask;
+use super::super::protocol::Request;
 use super::super::room::Room;
-use super::Clock;
+use super::clock::Clock;
 use crate::output::Failure;
 
-/// Tells the network of each fault at its time; returns behind the last.
-pub fn play(schedule: &[Planned], topology: &Topology, room: &Room, clock: Clock) -> Result<(), Failure> {
+/// Tells the network of each fault at its time; returns behind the last, or at the end of the scenario.
+pub fn play(schedule: &[Planned], topology: &Topology, room: &Room, clock: &Clock) -> Result<(), Failure> {
     for planned in schedule {
         let name = topology.name(planned.node).to_owned();
         let request = match (planned.fault, planned.node) {
@@ -25,11 +23,10 @@ pub fn play(schedule: &[Planned], topology: &Topology, room: &Room, clock: Clock
             // The switch at the other end of a host's link is told, and does what it does to both directions.
             _ => continue,
         };
-        clock.wait_until(planned.at.as_ns());
-        let stream = room.connect(&request)?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).context("the lab does not answer")?;
-        Answer::read(&answer)?;
+        if !clock.wait_until(planned.at.as_ns()) {
+            break;
+        }
+        ask(room, &request)?;
     }
     Ok(())
 }

@@ -12,20 +12,12 @@ pub fn check(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnos
         diagnostics.push(Diagnostic::error("not-live", span, message).help(help));
     };
     for traffic in &scenario.traffic {
-        let kind = match traffic.kind {
-            TrafficKind::Udp { .. } | TrafficKind::Tcp { .. } | TrafficKind::Ping { .. } => None,
-            TrafficKind::Flows { .. } => Some("flows"),
-            TrafficKind::Requests { .. } => Some("requests"),
-            TrafficKind::Probe { .. } => Some("probes"),
-            TrafficKind::Replay(_) => Some("replays"),
-        };
-        if let Some(kind) = kind {
-            let help = "`lab run` sends udp, tcp and ping; simulate it with `lab sim`";
-            refuse(traffic.span, format!("`{}`: {kind} are not sent", traffic.name), help);
+        if traffic.ecn.is_some() {
+            let help = "leave `ecn` and `control = \"dctcp\"` out, or simulate it with `lab sim`";
+            refuse(traffic.span, format!("`{}`: marks are not counted", traffic.name), help);
         }
-        if traffic.ecn.is_some() || traffic.address.is_some() {
-            let help = "leave `ecn` and `behind` out, or simulate it with `lab sim`";
-            refuse(traffic.span, format!("`{}` asks for what is not sent", traffic.name), help);
+        if matches!(traffic.kind, TrafficKind::Probe { .. } | TrafficKind::Replay(_)) {
+            continue;
         }
         let hosts = traffic.pairs.iter().flat_map(|(_, to)| to);
         for host in hosts.filter(|host| topology.hosts[**host].address.is_none()) {
@@ -57,15 +49,17 @@ pub fn check(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnos
             _ => {}
         }
     }
+    for write in &scenario.writes {
+        let help = "have a controller do it (`triplane lab up --p4runtime`), or simulate it with `lab sim`";
+        refuse(write.span, "entries are not changed".to_owned(), help);
+    }
     for expected in &scenario.expect {
-        let measured = matches!(
+        let unmeasured = matches!(
             expected.what,
-            Quantity::Delivered(_) | Quantity::Rate(_) | Quantity::LatencyP50(_) | Quantity::LatencyP99(_)
+            Quantity::Marked(_) | Quantity::Queue(_) | Quantity::MeanQueue(_) | Quantity::Drops(_)
         );
-        if !measured {
-            let help =
-                "`lab run` measures delivered, rate, latency_p50 and latency_p99; simulate the rest with `lab sim`";
-            refuse(expected.span, "this is not measured".to_owned(), help);
+        if unmeasured {
+            refuse(expected.span, "queues and marks are not measured".to_owned(), "simulate it with `lab sim`");
         }
     }
 }

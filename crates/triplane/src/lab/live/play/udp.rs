@@ -1,90 +1,62 @@
-//! Datagrams from one host to another, at the times that a simulation would send them.
+//! Datagrams from one host to another, at the times at which a simulation sends them.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use lab::Random;
-use lab::scenario::Timing;
-use lab::sim::traffic::Measured;
-use ports::namespace::Namespace;
+use lab::sim::traffic::Departures;
 use switch::Time;
 
-use super::{Clock, Thread};
-use crate::output::Failure;
+use super::clock::Clock;
+use super::tally::Tally;
 
 /// Bytes of Ethernet, IPv4 and UDP headers around a payload.
 const HEADERS: usize = 42;
 
-/// Bytes at the beginning of a payload: when it was sent, in nanoseconds of the scenario.
-const STAMP: usize = 8;
+/// Bytes at the beginning of a payload, as in a simulation: the flow, the number of the datagram, when it was sent in
+/// nanoseconds of the scenario.
+const STAMP: usize = 20;
 
 /// How often a receiver looks whether the scenario is over.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What is sent and when.
 pub struct Sends {
+    /// What the receiver knows the sender by.
+    pub flow: u32,
+    /// Where to.
+    pub to: SocketAddr,
     /// Bytes of a frame.
     pub size: u32,
-    /// Bits of frames a second.
-    pub rate_bps: u64,
-    /// Evenly, at random, or in bursts.
-    pub timing: Timing,
-    /// When it begins, in nanoseconds of the scenario.
-    pub start: u64,
-    /// When it ends.
-    pub stop: u64,
+    /// At which times.
+    pub departures: Departures,
+    /// No more from then on.
+    pub stop: Time,
     /// Where times at random come from.
     pub random: Random,
 }
 
-/// Begins a sender and a receiver.
-pub fn begin(
-    sender: &Arc<Namespace>,
-    receiver: &Arc<Namespace>,
-    address: Ipv4Addr,
-    sends: Sends,
-    clock: Clock,
-) -> Result<Vec<Thread>, Failure> {
-    let failed = anyhow::Error::from;
-    let sink = receiver.enter(|| UdpSocket::bind((address, 0))).map_err(failed)??;
-    let to = sink.local_addr()?;
-    let source = sender.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).map_err(failed)??;
-    let receiving = receiver.spawn(move || receive(&sink, clock)).map_err(failed)?;
-    let sending = sender.spawn(move || Ok(send(&source, to, sends, clock))).map_err(failed)?;
-    Ok(vec![sending, receiving])
-}
-
-fn send(socket: &UdpSocket, to: SocketAddr, mut sends: Sends, clock: Clock) -> Measured {
-    let mut measured = Measured::default();
+/// Sends until it is time to stop.
+pub fn send(socket: &UdpSocket, mut sends: Sends, clock: &Clock) -> Tally {
+    let mut tally = Tally::default();
+    let measured = tally.flow(sends.flow);
     let mut payload = vec![0; (sends.size as usize).saturating_sub(HEADERS).max(STAMP)];
-    let interval = f64::from(sends.size) * 8e9 / sends.rate_bps.max(1) as f64;
-    let even = (interval.round() as u64).max(1);
-    let stop = sends.stop.min(clock.end.as_nanos() as u64);
-    let (mut next, mut burst_ends) = (sends.start, 0);
-    while next < stop {
-        clock.wait_until(next);
-        payload[..STAMP].copy_from_slice(&clock.now().to_be_bytes());
+    payload[..4].copy_from_slice(&sends.flow.to_be_bytes());
+    while sends.departures.due() < sends.stop && clock.wait_until(sends.departures.due().as_ns()) {
+        payload[4..12].copy_from_slice(&measured.sent.to_be_bytes());
+        payload[12..STAMP].copy_from_slice(&clock.now().as_ns().to_be_bytes());
         // One that the host's own queue does not take is lost, as it would be behind it.
-        let _ = socket.send_to(&payload, to);
+        let _ = socket.send_to(&payload, sends.to);
         measured.sent += 1;
-        next += match sends.timing {
-            Timing::Constant => even,
-            Timing::Poisson => sends.random.exponential_ns(interval),
-            Timing::OnOff { .. } if next + even < burst_ends => even,
-            Timing::OnOff { on, off } => {
-                let silent = even + sends.random.exponential_ns(off.as_ns() as f64);
-                burst_ends = next + silent + sends.random.exponential_ns(on.as_ns() as f64).max(1);
-                silent
-            }
-        };
+        sends.departures.advance(&mut sends.random);
     }
-    measured
+    tally
 }
 
-fn receive(socket: &UdpSocket, clock: Clock) -> std::io::Result<Measured> {
-    let mut measured = Measured::default();
+/// Receives from all senders until the scenario is over.
+pub fn receive(socket: &UdpSocket, clock: &Clock) -> std::io::Result<Tally> {
+    let mut tally = Tally::default();
     let mut buffer = vec![0; 65_536];
     socket.set_read_timeout(Some(LOOK))?;
     while !clock.is_over() {
@@ -94,14 +66,13 @@ fn receive(socket: &UdpSocket, clock: Clock) -> std::io::Result<Measured> {
             Err(error) => return Err(error),
         };
         let now = clock.now();
-        if clock.is_over() {
-            break;
-        }
+        let Some(stamp) = buffer[..length].first_chunk::<STAMP>().filter(|_| !clock.is_over()) else { continue };
+        let flow = u32::from_be_bytes(stamp[..4].try_into().expect("four bytes"));
+        let sent = u64::from_be_bytes(stamp[12..].try_into().expect("eight bytes"));
+        let measured = tally.flow(flow);
         measured.received += 1;
-        measured.arrived(Time::from_ns(now), length as u64);
-        if let Some(stamp) = buffer[..length].first_chunk::<STAMP>() {
-            measured.took(now.saturating_sub(u64::from_be_bytes(*stamp)));
-        }
+        measured.arrived(now, length as u64);
+        measured.took(now.since_ns(Time::from_ns(sent)));
     }
-    Ok(measured)
+    Ok(tally)
 }
