@@ -42,6 +42,14 @@ impl Loader {
         let bytes = read_bytes(&args.program, MAX_PROGRAM_BYTES.max(compiled::MAX_FILE_BYTES))?;
         let (text, compiled) = match compiled::is_compiled(&bytes) {
             true => (String::new(), Some(Box::new(read_compiled(args, &bytes)?))),
+            false if args.program.extension().is_some_and(|extension| extension == "tpl") => {
+                let what =
+                    if bytes.is_empty() { "is empty" } else { "is no compiled program, although its name says so" };
+                let path = args.program.display();
+                return Err(Failure::Input(format!(
+                    "{path} {what}; build it again from its P4 source: `triplane build`"
+                )));
+            }
             false => (read_source(&args.program, &bytes)?, None),
         };
         let define = |text: &String| match text.split_once('=') {
@@ -229,11 +237,7 @@ impl Loader {
 
     /// `3 errors`, if there are any.
     pub fn summary(&self) -> Option<String> {
-        match self.diagnostics.error_count() {
-            0 => None,
-            1 => Some("1 mistake found; nothing was run".to_owned()),
-            count => Some(format!("{count} mistakes found; nothing was run")),
-        }
+        Some(self.diagnostics.error_count()).filter(|count| *count > 0).map(mistakes)
     }
 }
 
@@ -294,6 +298,21 @@ fn too_long(path: &Path, limit: u64) -> Failure {
 }
 
 /// The content of a file of at most `limit` bytes.
+/// How a command ends that found mistakes, which have been printed.
+pub fn mistakes(count: usize) -> String {
+    let found = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
+    found + " found; nothing was run"
+}
+
+/// The text of a file; what has no end of its own (a pipe, a device) is refused, since nobody would know who waits.
+pub fn read_regular(path: &Path, limit: u64) -> Result<String, Failure> {
+    let about = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if !about.is_file() && !about.is_dir() {
+        return Err(anyhow!("{} is no regular file; write what it gives to one", path.display()).into());
+    }
+    read(path, limit)
+}
+
 fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
     if path.is_dir() {

@@ -126,6 +126,67 @@ fn inside_a_namespace() {
         }
         assert!(batches.lock().unwrap().len() > 20, "there was something to lose");
     }
+    let state = directory.path("state-saved");
+    runtime.block_on(a_saved_pipeline_is_committed_after_kills(&directory, &state, &program));
+}
+
+/// A pipeline is saved and written to, the switch is killed, and COMMIT makes it the one that packets run; so it stays.
+async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state: &str, program: &String) {
+    use v1::set_forwarding_pipeline_config_request::Action;
+    let other =
+        directory.write("other.p4", PROGRAM.replace("table t {", "table other {").replace("t.apply", "other.apply"));
+    let (built, described) = (directory.path("other.tpl"), directory.path("other.txtpb"));
+    run(&mut triplane(&["build", &other, "-o", &built, "--p4info-out", &described])).ok();
+    let p4info: P4Info = p4runtime_proto::from_text(&std::fs::read_to_string(described).unwrap()).expect("a P4Info");
+    let (table, action) = ids(&p4info);
+    let config = v1::ForwardingPipelineConfig {
+        p4info: Some(p4info),
+        p4_device_config: std::fs::read(built).expect("it was built"),
+        cookie: Some(v1::forwarding_pipeline_config::Cookie { cookie: 7 }),
+    };
+    let set = async |mut client: P4RuntimeClient<Channel>, action: Action| {
+        let request = v1::SetForwardingPipelineConfigRequest {
+            device_id: 1,
+            election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+            action: action.into(),
+            config: Some(config.clone()).filter(|_| action != Action::Commit),
+            ..Default::default()
+        };
+        client.set_forwarding_pipeline_config(request).await.map_err(|status| status.code())
+    };
+    let cookie = async |mut client: P4RuntimeClient<Channel>| {
+        let request = v1::GetForwardingPipelineConfigRequest { device_id: 1, response_type: 1 };
+        let config = client.get_forwarding_pipeline_config(request).await.expect("it is told").into_inner().config;
+        config.and_then(|config| config.cookie).map(|cookie| cookie.cookie)
+    };
+    let mut batches = Batches::new();
+    // One switch after the other: the first saves, the second commits, the third has it.
+    for turn in 0..3 {
+        let switch = start(state, (turn == 0).then_some(program));
+        let client = connect().await;
+        let (_stream, ..) = become_primary(client.clone()).await;
+        if turn == 0 {
+            set(client.clone(), Action::VerifyAndSave).await.expect("it can be saved");
+        }
+        assert_eq!(cookie(client.clone()).await, Some(7), "turn {turn}");
+        check(read(client.clone()).await, &mut batches, 0);
+        match turn {
+            0 => {
+                let shared = Arc::new(Mutex::new(Batches::new()));
+                let writer = tokio::spawn(write(client.clone(), table, action, 0, Random(1), shared.clone()));
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                switch.signal("KILL");
+                writer.await.expect("a writer ends when the switch is gone");
+                batches = std::mem::take(&mut shared.lock().unwrap());
+                assert!(batches.len() > 3, "there was something to lose");
+            }
+            1 => {
+                set(client.clone(), Action::Commit).await.expect("it is still there to commit");
+                switch.signal("KILL");
+            }
+            _ => assert_eq!(set(client.clone(), Action::Commit).await.err(), Some(tonic::Code::NotFound)),
+        }
+    }
 }
 
 fn start(state: &str, program: Option<&String>) -> Running {
@@ -157,10 +218,15 @@ async fn become_primary(mut client: P4RuntimeClient<Channel>) -> (impl Sized, u3
     stream.message().await.expect("an answer comes");
     let request = v1::GetForwardingPipelineConfigRequest { device_id: 1, response_type: 0 };
     let config = client.get_forwarding_pipeline_config(request).await.expect("it is told").into_inner().config;
-    let P4Info { tables, actions, .. } = config.and_then(|config| config.p4info).expect("there is a pipeline");
+    let (table, action) = ids(&config.and_then(|config| config.p4info).expect("there is a pipeline"));
+    ((sender, stream), table, action)
+}
+
+/// The table and its action.
+fn ids(P4Info { tables, actions, .. }: &P4Info) -> (u32, u32) {
     let table = tables[0].preamble.as_ref().expect("it has a name").id;
     let to = actions.iter().filter_map(|action| action.preamble.as_ref()).find(|it| it.name.ends_with("to"));
-    ((sender, stream), table, to.expect("it is in the program").id)
+    (table, to.expect("it is in the program").id)
 }
 
 /// Inserts and deletes batches until the switch is gone.

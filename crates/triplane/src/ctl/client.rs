@@ -1,7 +1,7 @@
 //! A connection to a P4Runtime server, and how calls fail.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use p4runtime_proto::config::P4Info;
@@ -24,6 +24,12 @@ use crate::output::Failure;
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A primary that is one for so long is none of those that write one thing and go.
+const STAYS: Duration = Duration::from_secs(2);
+/// How long others that write one thing may be faster.
+const QUEUE: Duration = Duration::from_secs(15);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
 /// The largest message that is taken, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
@@ -79,8 +85,17 @@ impl Client {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
         let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|error| {
+            let causes = causes(&format!("no P4Runtime server answers on {address}"), &error);
+            // What answers a greeting of TLS with something else does not speak it.
+            if is_tls
+                && ["corrupt message", "InvalidContentType", "invalid content type"]
+                    .iter()
+                    .any(|it| causes.contains(it))
+            {
+                return anyhow!("the server on {address} does not use TLS; leave out --tls-ca and what goes with it");
+            }
             let hint = if is_tls { "" } else { "; `triplane run PROG.p4 ... --p4runtime` starts a server" };
-            anyhow!("{}{hint}", causes(&format!("no P4Runtime server answers on {address}"), &error))
+            anyhow!("{causes}{hint}")
         })?;
         let stub = P4RuntimeClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -136,16 +151,16 @@ impl Client {
     /// a controller that comes back with its id is not locked out by someone who looked after the switch meanwhile.
     ///
     /// # Errors
-    /// If another controller is primary.
+    /// If another controller is primary; without an id of its own, if it stays that.
     pub fn primary(&self) -> Result<(Session, u128), Failure> {
+        match self.election_id {
+            Some(id) => self.claim(id),
+            None => self.take_turn(),
+        }
+    }
+
+    fn claim(&self, wanted: u128) -> Result<(Session, u128), Failure> {
         let mut session = self.stream()?;
-        let wanted = match self.election_id {
-            Some(id) => id,
-            None => match self.arbitrate(&mut session, None)? {
-                (Code::AlreadyExists, highest) => return Err(taken(highest)),
-                (_, highest) => highest.unwrap_or(1),
-            },
-        };
         match self.arbitrate(&mut session, Some(wanted))? {
             (Code::Ok, _) => Ok((session, wanted)),
             (Code::NotFound, Some(highest)) => Err(Failure::Input(format!(
@@ -153,6 +168,36 @@ impl Client {
                  --election-id {highest} or a higher one would be"
             ))),
             (_, highest) => Err(taken(highest)),
+        }
+    }
+
+    /// Becomes the primary when nobody is. Others like this one are primary for a moment only, and all want the same
+    /// election id: which of them gets it the server decides, and those that do not try again.
+    fn take_turn(&self) -> Result<(Session, u128), Failure> {
+        let begin = Instant::now();
+        loop {
+            let mut session = self.stream()?;
+            let mut standing = self.arbitrate(&mut session, None)?;
+            while standing.0 == Code::AlreadyExists {
+                // A timer has to be made where the runtime is.
+                let told = async { tokio::time::timeout(STAYS, session.responses.message()).await };
+                standing = match self.wait(told) {
+                    Ok(Ok(Some(v1::StreamMessageResponse { update: Some(Response::Arbitration(update)) }))) => {
+                        self::standing(&update)
+                    }
+                    Ok(Ok(Some(_))) => standing,
+                    Ok(Ok(None) | Err(_)) => break,
+                    Err(_) => return Err(taken(standing.1)),
+                };
+            }
+            let wanted = standing.1.unwrap_or(1);
+            let claimed = self.arbitrate(&mut session, Some(wanted));
+            match claimed {
+                Ok((Code::Ok, highest)) if highest == Some(wanted) => return Ok((session, wanted)),
+                _ if begin.elapsed() < QUEUE => std::thread::sleep(PAUSE),
+                Ok((_, highest)) => return Err(taken(highest)),
+                Err(failure) => return Err(failure),
+            }
         }
     }
 
@@ -228,9 +273,11 @@ fn failure(status: &tonic::Status) -> Failure {
     // What the transport has to say is no answer of the server's.
     let is_transport = std::error::Error::source(status).is_some();
     match status.code() {
-        _ if is_transport => {
-            anyhow!("the connection is no good for P4Runtime ({text}); a server that uses TLS wants --tls-ca").into()
-        }
+        _ if is_transport => anyhow!(
+            "what answers there speaks no P4Runtime without TLS; if the server uses TLS, give --tls-ca, the authority \
+                 that signed its certificate ({text})"
+        )
+        .into(),
         Code::Unavailable | Code::Cancelled => anyhow!("the server went away: {text}").into(),
         _ => Failure::Input(text),
     }

@@ -44,8 +44,7 @@ impl Live<'_> {
                     }
                     Kind::DirectMeterEntry(v1::DirectMeterEntry { table_entry: Some(entry), config, .. }) => {
                         let table = tables.iter().find(|(table, _)| names::id(&table.preamble) == entry.table_id);
-                        let key = table.map(|(table, _)| show::entry(&self.info, table, &entry)).unwrap_or_default();
-                        (key.split(" -> ").next().unwrap_or_default().to_owned(), config)
+                        (table.map(|(table, _)| show::key(table, &entry)).unwrap_or_default(), config)
                     }
                     _ => return Ok(()),
                 };

@@ -8,7 +8,7 @@ use p4runtime_proto::v1::{self, p4_data::Data};
 use serde_json::json;
 use source::{Diagnostic, Diagnostics, Span};
 
-use super::text::Word;
+use super::text::Setting;
 use super::{Live, names, show, value};
 use crate::output::Failure;
 
@@ -16,10 +16,12 @@ use crate::output::Failure;
 pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P4Data) -> String {
     let spec = of.and_then(|of| of.type_spec.as_ref());
     match (&data.data, spec) {
-        (Some(Data::Bitstring(bytes)), spec) => match width(spec) {
-            Some(width) => value::show(name, width, bytes),
-            None => p4runtime::bytestring::hex(bytes),
+        (Some(Data::Bitstring(bytes)), Some(TypeSpec::Bitstring(bits))) => match &bits.type_spec {
+            Some(BitsType::Bit(bit)) => value::show(name, bit.bitwidth, bytes),
+            Some(BitsType::Int(int)) => value::show_signed(int.bitwidth, bytes),
+            Some(BitsType::Varbit(_)) | None => p4runtime::bytestring::hex(bytes),
         },
+        (Some(Data::Bitstring(bytes)), _) => p4runtime::bytestring::hex(bytes),
         (Some(Data::Bool(value)), _) => value.to_string(),
         (Some(Data::Enum(name) | Data::Error(name)), _) => name.clone(),
         (Some(Data::Struct(members) | Data::Tuple(members)), spec) => {
@@ -40,23 +42,12 @@ pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P
     }
 }
 
-fn width(spec: Option<&TypeSpec>) -> Option<i32> {
-    match spec {
-        Some(TypeSpec::Bitstring(bits)) => match bits.type_spec.as_ref()? {
-            BitsType::Bit(bit) => Some(bit.bitwidth),
-            BitsType::Int(int) => Some(int.bitwidth),
-            BitsType::Varbit(_) => None,
-        },
-        _ => None,
-    }
-}
-
 /// A value of any type from what someone wrote: a value, or one for each member of a struct, by name or in order.
 /// Mistakes are told.
 pub fn parse(
     info: &P4Info,
     of: Option<&P4DataTypeSpec>,
-    written: &[(Option<Word>, Word)],
+    written: &[Setting],
     end: Span,
     diagnostics: &mut Diagnostics,
 ) -> Option<v1::P4Data> {
@@ -186,8 +177,7 @@ impl Live<'_> {
             let wanted = v1::DirectCounterEntry { table_entry: Some(of), ..Default::default() };
             self.client.read(vec![Kind::DirectCounterEntry(wanted)], |entity| {
                 if let Kind::DirectCounterEntry(v1::DirectCounterEntry { table_entry: Some(entry), data }) = entity {
-                    let key = show::entry(&self.info, table, &entry);
-                    add(name, key.split(" -> ").next().unwrap_or_default().to_owned(), data);
+                    add(name, show::key(table, &entry), data);
                 }
                 Ok(())
             })?;

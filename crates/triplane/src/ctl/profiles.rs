@@ -9,6 +9,7 @@ use source::{Diagnostic, Diagnostics, Span};
 
 use super::entry::{self, Change};
 use super::replication::{number, port_bytes};
+use super::show::Written;
 use super::text::{self, Held, Listing};
 use super::{Live, names, show};
 use crate::output::Failure;
@@ -84,9 +85,10 @@ impl Live<'_> {
                     }
                 }
             })?;
-        let line = format!("{name} {}", self.held(&entity));
+        let held = self.held(&entity);
+        let described = Written { what: format!("{name} {}", held.what), ..held };
         let json = self.held_json(name, &entity).unwrap_or_default();
-        self.write(change, entity, &line, json)
+        self.write(change, entity, &described, json)
     }
 
     /// A table whose entries use a profile: it has the actions of the members.
@@ -96,20 +98,20 @@ impl Live<'_> {
     }
 
     /// As it is written: `member 1 -> forward(port=1)`, `group 7 -> 1, 2 weight 3`.
-    fn held(&self, entity: &Kind) -> String {
-        match entity {
-            Kind::ActionProfileMember(member) => match &member.action {
-                Some(action) => format!("member {} -> {}", member.member_id, show::written(&self.info, action)),
-                None => format!("member {}", member.member_id),
-            },
+    fn held(&self, entity: &Kind) -> Written {
+        let (what, value) = match entity {
+            Kind::ActionProfileMember(member) => {
+                let action = member.action.as_ref().map(|action| show::written(&self.info, action));
+                (format!("member {}", member.member_id), action.unwrap_or_default())
+            }
             Kind::ActionProfileGroup(group) => {
                 let mut parts: Vec<String> = group.members.iter().map(shown_member).collect();
                 parts.extend((group.max_size != 0).then(|| format!("max_size={}", group.max_size)));
-                let arrow = if parts.is_empty() { "" } else { " -> " };
-                format!("group {}{arrow}{}", group.group_id, parts.join(", "))
+                (format!("group {}", group.group_id), parts.join(", "))
             }
-            _ => String::new(),
-        }
+            _ => Default::default(),
+        };
+        Written { what, value }
     }
 
     fn held_json(&self, name: &str, entity: &Kind) -> Option<Value> {

@@ -9,7 +9,7 @@ use source::Diagnostic;
 
 use super::Live;
 use super::entry::Change;
-use super::show::port;
+use super::show::{Written, port};
 use super::text::{self, Listing, Note, Word};
 use crate::output::Failure;
 
@@ -74,8 +74,8 @@ impl Live<'_> {
                 }
             }
         })?;
-        let (line, json) = (shown(&bound), to_json(&bound));
-        self.write(change, entity(bound), &line, json)
+        let (described, json) = (shown(&bound), to_json(&bound));
+        self.write(change, entity(bound), &described, json)
     }
 }
 
@@ -158,7 +158,7 @@ fn port_of(replica: &v1::Replica) -> String {
 }
 
 /// As it is written: `multicast 1 -> 1, 2 instance 7`.
-fn shown(kind: &Replication) -> String {
+fn shown(kind: &Replication) -> Written {
     let (word, id, replicas) = match kind {
         Replication::CloneSessionEntry(it) => (Session::Clone, it.session_id, &it.replicas),
         Replication::MulticastGroupEntry(it) => (Session::Multicast, it.multicast_group_id, &it.replicas),
@@ -178,8 +178,7 @@ fn shown(kind: &Replication) -> String {
         parts.extend((it.class_of_service != 0).then(|| format!("class={}", it.class_of_service)));
         parts.extend((it.packet_length_bytes != 0).then(|| format!("truncate={}", it.packet_length_bytes)));
     }
-    let arrow = if parts.is_empty() { "" } else { " -> " };
-    format!("{} {id}{arrow}{}", word.word(), parts.join(", "))
+    Written { what: format!("{} {id}", word.word()), value: parts.join(", ") }
 }
 
 fn to_json(kind: &Replication) -> Value {

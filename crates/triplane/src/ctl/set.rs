@@ -8,7 +8,8 @@ use source::{Diagnostic, Diagnostics};
 
 use super::args::SetArgs;
 use super::entry::{self, Change};
-use super::text::{self, Word};
+use super::show::Written;
+use super::text::{self, Setting, Word};
 use super::{Live, meters, names, objects, show};
 use crate::output::Failure;
 
@@ -48,8 +49,7 @@ impl Live<'_> {
                 let (index, line) = cell(&args.value)?;
                 let name = names::name(&counter.preamble);
                 let data = self.read_line(&line, "no counts", |file, _, diagnostics| {
-                    let written = text::parse_alternatives(file, &line, diagnostics)?;
-                    counts(written.into_iter().flatten(), diagnostics)
+                    counts(text::parse_settings(file, &line, diagnostics)?, diagnostics)
                 })?;
                 let counter_id = names::id(&counter.preamble);
                 let described = described(name, index.as_ref(), &shown_counts(&data));
@@ -62,8 +62,7 @@ impl Live<'_> {
                 let (index, line) = cell(&args.value)?;
                 let name = names::name(&meter.preamble);
                 let config = self.read_line(&line, "no rates", |file, _, diagnostics| {
-                    let written = text::parse_alternatives(file, &line, diagnostics)?;
-                    rates(written.into_iter().flatten(), diagnostics)
+                    rates(text::parse_settings(file, &line, diagnostics)?, diagnostics)
                 })?;
                 let shown = config.as_ref().map_or("none".to_owned(), meters::shown);
                 let described = described(name, index.as_ref(), &shown);
@@ -80,8 +79,7 @@ impl Live<'_> {
         let name = names::name(&register.preamble);
         let spec = register.type_spec.as_ref();
         let data = self.read_line(&line, &format!("no value of `{name}`"), |file, end, diagnostics| {
-            let written = text::parse_alternatives(file, &line, diagnostics)?;
-            let written: Vec<_> = written.into_iter().flatten().collect();
+            let written = text::parse_settings(file, &line, diagnostics)?;
             objects::parse(&self.info, spec, &written, end, diagnostics)
         })?;
         let shown = objects::data(&self.info, name, spec, &data);
@@ -98,12 +96,11 @@ impl Live<'_> {
         let name = names::name(&table.preamble);
         let (entry, kind) =
             self.read_line(line, &format!("no entry of `{name}` with counts or rates"), |file, end, diagnostics| {
-                let written = text::parse_alternatives(file, line, diagnostics)?;
-                let word = |(name, value): &(Option<Word>, Word)| name.as_ref().unwrap_or(value).text.clone();
-                let is_field =
-                    |of: &(Option<Word>, Word)| table.match_fields.iter().any(|field| field.name == word(of));
+                let written = text::parse_settings(file, line, diagnostics)?;
+                let word = |(name, value): &Setting| name.as_ref().unwrap_or(value).text.clone();
+                let is_field = |of: &Setting| table.match_fields.iter().any(|field| field.name == word(of));
                 let (mut key, mut rest) = (Vec::new(), Vec::new());
-                for setting in written.into_iter().flatten() {
+                for setting in written {
                     let is_value = [&COUNTS[..], &RATES].concat().contains(&&*word(&setting)) && !is_field(&setting);
                     match (is_value, setting) {
                         (true, setting) => rest.push(setting),
@@ -124,13 +121,12 @@ impl Live<'_> {
                     return None;
                 }
                 let kind = match counts_first {
-                    true => Ok(counts(rest.into_iter(), diagnostics)?),
-                    false => Err(rates(rest.into_iter(), diagnostics)?),
+                    true => Ok(counts(rest, diagnostics)?),
+                    false => Err(rates(rest, diagnostics)?),
                 };
                 Some((entry, kind))
             })?;
-        let key = show::entry(&self.info, table, &entry);
-        let key = key.split(" -> ").next().unwrap_or_default();
+        let key = show::key(table, &entry);
         let (entity, shown) = match kind {
             Ok(data) => {
                 let entry = v1::DirectCounterEntry { table_entry: Some(entry), data: Some(data) };
@@ -142,7 +138,7 @@ impl Live<'_> {
             }
         };
         let json = json!({ "table": name, "of": key, "value": shown });
-        self.write(Change::Modify, entity, &format!("{name}[{key}]  {shown}"), json)
+        self.write(Change::Modify, entity, &set_to(&format!("{name}[{key}]"), &shown), json)
     }
 }
 
@@ -151,8 +147,13 @@ fn shown_counts(data: &CounterData) -> String {
 }
 
 /// `flows[3]  12`
-fn described(name: &str, index: Option<&v1::Index>, value: &str) -> String {
-    format!("{name}[{}]  {value}", index.map_or("all".to_owned(), |index| index.index.to_string()))
+fn described(name: &str, index: Option<&v1::Index>, value: &str) -> Written {
+    set_to(&format!("{name}[{}]", index.map_or("all".to_owned(), |index| index.index.to_string())), value)
+}
+
+/// What is there from the start, and its new value.
+pub fn set_to(what: &str, value: &str) -> Written {
+    Written { what: format!("{what}  {value}"), value: String::new() }
 }
 
 /// The cell that comes first, `None` for all of them, and the words behind.
@@ -188,7 +189,7 @@ fn unknown(word: &Word, help: &str, diagnostics: &mut Diagnostics) {
     diagnostics.push(Diagnostic::error("entry-name", word.span, what).help(help));
 }
 
-fn counts(written: impl Iterator<Item = (Option<Word>, Word)>, diagnostics: &mut Diagnostics) -> Option<CounterData> {
+fn counts(written: Vec<Setting>, diagnostics: &mut Diagnostics) -> Option<CounterData> {
     let mut data = CounterData::default();
     for (name, value) in written {
         match name.as_ref().map(|name| &*name.text) {
@@ -201,10 +202,7 @@ fn counts(written: impl Iterator<Item = (Option<Word>, Word)>, diagnostics: &mut
 }
 
 /// `Some(None)` for no rates.
-fn rates(
-    written: impl Iterator<Item = (Option<Word>, Word)>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Option<MeterConfig>> {
+fn rates(written: Vec<Setting>, diagnostics: &mut Diagnostics) -> Option<Option<MeterConfig>> {
     let mut config = Some(MeterConfig::default());
     for (name, value) in written {
         match (name.as_ref().map(|name| &*name.text), &mut config) {

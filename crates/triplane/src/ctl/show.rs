@@ -1,6 +1,6 @@
 //! Entries as people write them, and as JSON.
 
-use std::fmt::Write;
+use std::fmt::{Display, Formatter, Write};
 
 use p4runtime_proto::config::{MatchField, P4Info, Table};
 use p4runtime_proto::v1::field_match::FieldMatchType;
@@ -9,8 +9,29 @@ use serde_json::{Map, Value, json};
 
 use super::{names, value};
 
+/// Something that is written, as people write it: `WHAT -> VALUE`, or `WHAT` alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// What it is: a key, a number.
+    pub what: String,
+    /// What it is to be; may be empty.
+    pub value: String,
+}
+
+impl Display for Written {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let arrow = if self.value.is_empty() { "" } else { " -> " };
+        write!(f, "{}{arrow}{}", self.what, self.value)
+    }
+}
+
 /// `hdr.ipv4.dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)`
-pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> String {
+pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Written {
+    Written { what: key(table, entry), value: action(info, entry.action.as_ref()) }
+}
+
+/// `hdr.ipv4.dst=10.0.0.0/8, priority=3`: which entry it is.
+pub fn key(table: &Table, entry: &v1::TableEntry) -> String {
     let mut words: Vec<String> = matches(&table.match_fields, &entry.r#match)
         .into_iter()
         .map(|(name, value)| format!("{name}={value}"))
@@ -26,7 +47,7 @@ pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> String {
     if entry.idle_timeout_ns != 0 {
         words.push(format!("timeout={}", entry.idle_timeout_ns as f64 / 1e9));
     }
-    format!("{} -> {}", words.join(", "), action(info, entry.action.as_ref()))
+    words.join(", ")
 }
 
 /// The same as JSON.

@@ -11,6 +11,7 @@ use source::{Diagnostics, FileId, SourceMap, Span};
 use super::args::EntryArgs;
 use super::entry::{self, Change};
 use super::replication::Session;
+use super::show::Written;
 use super::{Live, names, show, text};
 use crate::output::Failure;
 
@@ -127,11 +128,12 @@ impl Live<'_> {
         })?;
         let is_given_back = entry.is_default_action && entry.action.is_none();
         let described = match is_given_back {
-            true => "default, as the program has it".to_owned(),
+            true => Written { what: "default, as the program has it".to_owned(), value: String::new() },
             false => show::entry(&self.info, table, &entry),
         };
+        let described = Written { what: format!("{name} {}", described.what), ..described };
         let json = show::entry_json(&self.info, table, &entry);
-        self.write(change, Kind::TableEntry(entry), &format!("{name} {described}"), json)
+        self.write(change, Kind::TableEntry(entry), &described, json)
     }
 
     /// Reads what someone wrote; mistakes have been printed when this fails. `read` is told where a line ends, and `what` is
@@ -154,7 +156,7 @@ impl Live<'_> {
     }
 
     /// Writes one update as the primary, and says so.
-    pub fn write(&self, change: Change, entity: Kind, described: &str, json: Value) -> Result<(), Failure> {
+    pub fn write(&self, change: Change, entity: Kind, described: &Written, json: Value) -> Result<(), Failure> {
         let (_session, election_id) = self.client.primary()?;
         let (kind, done) = match change {
             Change::Insert => (Type::Insert, "inserted"),
@@ -165,8 +167,10 @@ impl Live<'_> {
         if self.json {
             return self.print_json(&json!({ "done": done, "entry": json }));
         }
-        let described = if change == Change::Delete { described.split(" -> ").next().unwrap_or("") } else { described };
-        self.output.print(&format!("{done}: {described}\n"))
+        self.output.print(&match change {
+            Change::Delete => format!("{done}: {}\n", described.what),
+            _ => format!("{done}: {described}\n"),
+        })
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Call {
     /// The action.
     pub name: Word,
     /// The parameter, if it is named, and the argument.
-    pub arguments: Vec<(Option<Word>, Word)>,
+    pub arguments: Vec<Setting>,
 }
 
 /// What is said of something, and how much: `weight 3`.
@@ -87,8 +87,17 @@ pub fn parse_held(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Op
     read(file, text, FORM, diagnostics, Parser::held)
 }
 
+/// A value, with its name if that is given.
+pub type Setting = (Option<Word>, Word);
+
+/// Cuts up values, `NAME=VALUE NAME=VALUE ...`, or bare ones; mistakes are told.
+pub fn parse_settings(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Setting>> {
+    const FORM: &str = "it is NAME=VALUE NAME=VALUE ..., or a value alone";
+    read(file, text, FORM, diagnostics, Parser::settings)
+}
+
 /// A member of a value set: the keys, with their names if they are given.
-pub type Alternative = Vec<(Option<Word>, Word)>;
+pub type Alternative = Vec<Setting>;
 
 /// Cuts up the members of a value set, `KEY=VALUE, ... | KEY=VALUE, ...`, or bare values; mistakes are told.
 pub fn parse_alternatives(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Alternative>> {
@@ -310,27 +319,36 @@ impl Parser {
             if self.take('|') {
                 all.push(Vec::new());
             } else if !self.take(',') {
-                let first = self.word("a value")?;
-                let setting = match self.take('=') {
-                    true => (Some(first), self.word("a value")?),
-                    false => (None, first),
-                };
+                let setting = self.setting("a value")?;
                 all.last_mut().expect("there is one from the start").push(setting);
             }
         }
         Ok(all)
     }
 
+    fn settings(&mut self) -> Result<Vec<Setting>, Box<Diagnostic>> {
+        let mut all = Vec::new();
+        while self.at < self.tokens.len() {
+            if !self.take(',') {
+                all.push(self.setting("a value")?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn setting(&mut self, what: &str) -> Result<Setting, Box<Diagnostic>> {
+        let first = self.word(what)?;
+        Ok(match self.take('=') {
+            true => (Some(first), self.word("a value")?),
+            false => (None, first),
+        })
+    }
+
     fn call(&mut self, name: Word) -> Result<Call, Box<Diagnostic>> {
         let mut arguments = Vec::new();
         if self.take('(') {
             while !self.take(')') {
-                let first = self.word("an argument or `)`")?;
-                let argument = match self.take('=') {
-                    true => (Some(first), self.word("a value")?),
-                    false => (None, first),
-                };
-                arguments.push(argument);
+                arguments.push(self.setting("an argument or `)`")?);
                 if !self.take(',') && !self.is_next(0, ')') {
                     return Err(self.unexpected("`,` or `)`"));
                 }

@@ -10,7 +10,14 @@ pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
     match u32::try_from(width) {
         Ok(0) | Err(_) if text.is_empty() => Err("the text is empty".to_owned()),
         Ok(0) | Err(_) => Ok(text.as_bytes().to_vec()),
-        Ok(width) => entries::parse_value(text, width).map(|bits| bytestring::print(&bits)),
+        Ok(width) => {
+            let bits = entries::parse_value(text, width)?;
+            // P4Info does not say which fields are signed.
+            match text.trim_start().starts_with('-') {
+                true => Err(format!("{text} is negative, and this is a number from 0; the same bits are {bits:#x}")),
+                false => Ok(bytestring::print(&bits)),
+            }
+        }
     }
 }
 
@@ -35,6 +42,15 @@ pub fn show(name: &str, width: i32, bytes: &[u8]) -> String {
             Ok(text) => format!("{text:?}"),
             Err(_) => bytestring::hex(bytes),
         },
+    }
+}
+
+/// A byte string of a signed value as people read it.
+pub fn show_signed(width: i32, bytes: &[u8]) -> String {
+    let width = u32::try_from(width).unwrap_or(0);
+    match bytestring::parse_signed(bytes, width) {
+        Ok(bits) => bits.to_signed_big().to_string(),
+        Err(_) => bytestring::hex(bytes),
     }
 }
 

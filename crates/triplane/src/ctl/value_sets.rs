@@ -7,7 +7,8 @@ use serde_json::json;
 use source::{Diagnostic, Diagnostics};
 
 use super::entry::{self, Change};
-use super::text::{self, Word};
+use super::set::set_to;
+use super::text::{self, Setting};
 use super::{Live, names, show};
 use crate::output::Failure;
 
@@ -56,12 +57,12 @@ impl Live<'_> {
         let entry = ValueSetEntry { value_set_id: names::id(&set.preamble), members };
         let described = if shown.is_empty() { "none".to_owned() } else { shown.join(" | ") };
         let json = json!({ "value_set": name, "members": shown });
-        self.write(Change::Modify, Kind::ValueSetEntry(entry), &format!("{name}  {described}"), json)
+        self.write(Change::Modify, Kind::ValueSetEntry(entry), &set_to(name, &described), json)
     }
 }
 
 /// A member: its fields by name, or in order.
-fn bind(set: &ValueSet, written: &[(Option<Word>, Word)], diagnostics: &mut Diagnostics) -> ValueSetMember {
+fn bind(set: &ValueSet, written: &[Setting], diagnostics: &mut Diagnostics) -> ValueSetMember {
     let fields: Vec<_> = set.r#match.iter().map(|field| (field, &*field.name)).collect();
     let mut member = ValueSetMember::default();
     let mut given = Vec::new();

@@ -145,9 +145,8 @@ impl Live<'_> {
             Told::IdleTimeoutNotification(idle) => {
                 let entry = |entry: &v1::TableEntry| {
                     let table = info.tables.iter().find(|table| names::id(&table.preamble) == entry.table_id)?;
-                    let line = format!("idle {}: {}", names::name(&table.preamble), show::entry(info, table, entry));
-                    let key = line.split(" -> ").next().unwrap_or_default().to_owned();
-                    Some((key, json!({ "kind": "idle", "entry": show::entry_json(info, table, entry) })))
+                    let line = format!("idle {}: {}", names::name(&table.preamble), show::key(table, entry));
+                    Some((line, json!({ "kind": "idle", "entry": show::entry_json(info, table, entry) })))
                 };
                 idle.table_entry.iter().filter_map(entry).collect()
             }

@@ -92,8 +92,14 @@ fn cells_are_set() {
     assert_eq!(router.says(&["registers", "remembered"]), "I.remembered[2]  31\n");
     router.says(&["set", "remembered", "all", "7"]);
     assert_eq!(router.says(&["registers", "remembered"]).lines().count(), 4);
-    router.says(&["set", "signed", "1", "-5"]);
-    assert!(router.says(&["registers", "signed", "1"]).contains("[1]  "));
+    // Signed values are read and shown as such, and other ones are not negative.
+    assert_eq!(router.says(&["set", "signed", "1", "-5"]), "modified: I.signed[1]  -5\n");
+    assert_eq!(router.says(&["registers", "signed", "1"]), "I.signed[1]  -5\n");
+    assert_eq!(router.says(&["set", "signed", "1", "2047"]), "modified: I.signed[1]  2047\n");
+    router.refused(&["set", "signed", "1", "-2049"], &["the lowest value is -2048"]);
+    router.refused(&["set", "remembered", "1", "-1"], &["-1 is negative", "the same bits are 0xffff"]);
+    router.refused(&["insert", "exact_t", "a=-1 -> drop()"], &["-1 is negative", "the same bits are 0xffff"]);
+    router.refused(&["set", "remembered", "1", "2 | 3"], &["expected a value here"]);
     router.refused(&["set", "remembered", "9", "1"], &["OUT_OF_RANGE"]);
     router.refused(&["set", "remembered", "1", "65536"], &["65536", "no value of `I.remembered`"]);
     router.refused(&["set", "remembered", "1", "2", "3"], &["a cell has one value"]);

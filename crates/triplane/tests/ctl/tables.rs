@@ -1,5 +1,7 @@
 //! Tables and their entries, and who may change them.
 
+use std::process::Stdio;
+
 use crate::support::{Running, run, triplane};
 use crate::{ROUTER, Router};
 
@@ -85,4 +87,23 @@ fn counters_and_sessions_are_listed() {
     assert_eq!(json.as_array().map(Vec::len), Some(512));
     assert_eq!(json[511]["of"], "511");
     assert!(router.ctl(&["sessions"]).ok().stderr.contains("no clone sessions"));
+}
+
+#[test]
+fn several_that_write_at_once_take_turns() {
+    const WRITERS: usize = 8;
+    let router = Router::start(ROUTER);
+    let address = router.address().to_string();
+    let write = |number: usize| {
+        let line = format!("hdr.ipv4.dst=10.0.{number}.0/24 -> no_route()");
+        let words = ["ctl", "--addr", &address, "insert", "ipv4_lpm", &line];
+        triplane(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+    };
+    let all: Vec<_> = (0..WRITERS).map(|number| write(number).expect("it starts")).collect();
+    for one in all {
+        let done = one.wait_with_output().expect("it ends");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    let entries = router.says(&["entries", "ipv4_lpm"]);
+    assert_eq!(entries.matches("hdr.ipv4.dst=10.0.").count(), WRITERS, "{entries}");
 }

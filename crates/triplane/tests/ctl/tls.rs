@@ -82,7 +82,7 @@ fn servers_and_clients_are_who_the_authority_says() {
     // Its certificate is for another name, of another authority, or not asked for.
     refused(authority.tables(&router, &[("--tls-ca", "ca.pem")], &[]), 3, &["certificate"]);
     refused(authority.tables(&router, &[("--tls-ca", "other.pem")], NAMED), 3, &["certificate"]);
-    refused(authority.tables(&router, &[], &[]), 3, &["a server that uses TLS wants --tls-ca"]);
+    refused(authority.tables(&router, &[], &[]), 3, &["if the server uses TLS, give --tls-ca"]);
     refused(authority.tables(&router, &[], NAMED), 2, &["TLS needs --tls-ca"]);
     refused(
         authority.tables(&router, &[("--tls-ca", "ca.pem"), ("--tls-cert", "person.pem")], NAMED),
@@ -90,6 +90,11 @@ fn servers_and_clients_are_who_the_authority_says() {
         &["need each other"],
     );
     refused(authority.tables(&router, &[("--tls-ca", "ca.key")], NAMED), 1, &["ca.key has no certificate in PEM form"]);
+
+    // It does not use TLS.
+    let plain = Router::start(ROUTER);
+    let said = format!("the server on {} does not use TLS; leave out --tls-ca", plain.address());
+    refused(authority.tables(&plain, &[("--tls-ca", "ca.pem")], NAMED), 3, &[&said]);
 
     // The server asks who comes.
     let router = authority.serve(true);
