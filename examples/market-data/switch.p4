@@ -408,12 +408,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -479,12 +491,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -550,12 +574,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -621,12 +657,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -692,12 +740,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -763,12 +823,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -834,12 +906,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -905,12 +989,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -976,12 +1072,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -1047,12 +1155,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -1118,12 +1238,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
@@ -1189,12 +1321,24 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.subscription.state = 0;
                 target = 0;
                 validity.apply();
-                if (!kind_exact.apply().hit) { kind_rest.apply(); }
-                if (!side_exact.apply().hit) { side_rest.apply(); }
-                if (!stock_exact.apply().hit) { stock_rest.apply(); }
-                if (!shares_range.apply().hit) { shares_rest.apply(); }
-                if (!price_range.apply().hit) { price_rest.apply(); }
-                leaf.apply();
+                if (meta.subscription.state[31:24] == 2) {
+                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 3) {
+                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 4) {
+                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 5) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 6) {
+                    if (!price_range.apply().hit) { price_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 255) {
+                    leaf.apply();
+                }
                 if (target != 0 && run != 0 && target != run) {
                     full = 1;
                 }
