@@ -1,4 +1,4 @@
-//! The labs of `examples/`: what their scenarios expect comes, and what their READMEs say of packets shows in captures.
+//! The labs of `examples/`: what their scenarios expect comes.
 
 mod support;
 

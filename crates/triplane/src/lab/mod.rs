@@ -17,6 +17,7 @@ mod report;
 mod series;
 mod simulate;
 mod tables;
+mod writes;
 
 use lab::Shape;
 use lab::generate::{Kind, generate};

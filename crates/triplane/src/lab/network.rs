@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use lab::{Entries, Node, Program, Topology};
 use p4runtime::Pipeline;
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
@@ -15,6 +14,7 @@ use v1model::{CPU_PORT, Config, Executor, Switch};
 use super::args::TopologyArgs;
 use super::element::Simulated;
 use super::endpoints::{self, Served};
+use super::writes::Writes;
 use crate::load::{self, Loader};
 use crate::output::{Failure, Output};
 
@@ -68,7 +68,7 @@ impl Network {
 
     /// The same for a network that may be live.
     pub fn load_for(args: &TopologyArgs, wanted: &Wanted<'_>, output: &Output) -> Result<Network, Failure> {
-        let text = load::read(&args.topology, lab::read::MAX_BYTES as u64)?;
+        let text = load::read_regular(&args.topology, lab::read::MAX_BYTES as u64)?;
         let mut map = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
         let file = map.add(&args.topology.display().to_string(), text.as_str());
@@ -90,17 +90,19 @@ impl Network {
         let wrong = reader.wrong + reader.diagnostics.error_count();
         match (topology, switches) {
             (Some(topology), Some(switches)) if wrong == 0 => Ok(Network { topology, endpoints, switches }),
-            _ => Err(Failure::Input(match wrong {
-                1 => "1 mistake found; nothing was run".to_owned(),
-                count => format!("{count} mistakes found; nothing was run"),
-            })),
+            _ => Err(Failure::Input(load::mistakes(wrong))),
         }
     }
 
     /// What makes the switches.
-    pub fn elements(self: &Arc<Self>, seed: u64) -> lab::sim::MakeElement {
-        let network = Arc::clone(self);
-        Arc::new(move |at| Box::new(Simulated(network.switch(at, seed))))
+    pub fn elements(self: &Arc<Self>, seed: u64, writes: &Arc<Writes>) -> lab::sim::MakeElement {
+        let (network, writes) = (Arc::clone(self), Arc::clone(writes));
+        Arc::new(move |at| Box::new(Simulated { switch: network.switch(at, seed), writes: Arc::clone(&writes) }))
+    }
+
+    /// The program of a switch.
+    pub fn program(&self, at: usize) -> &ir::Program {
+        &self.switches[&at].program
     }
 
     /// A switch as it is when it starts.
@@ -210,7 +212,7 @@ impl Reader<'_> {
                 Entries::ShortestPaths => Some(("shortest-paths".to_owned(), computed[at].to_string())),
                 Entries::File(name, span) => {
                     let path = self.place(name);
-                    match load::read(&path, entries::MAX_FILE_BYTES) {
+                    match load::read_regular(&path, entries::MAX_FILE_BYTES) {
                         Ok(text) => Some((path.display().to_string(), text)),
                         Err(failure) => {
                             self.refused(*span, &failure);
@@ -290,7 +292,7 @@ impl Reader<'_> {
         let message = match failure {
             Failure::Environment(error) => format!("{error:#}"),
             Failure::Input(text) | Failure::Usage(text) => text.clone(),
-            Failure::Closed => anyhow!("it is closed").to_string(),
+            Failure::Closed => unreachable!("only what is printed is closed by its reader"),
         };
         self.finding(span, message, "");
     }

@@ -101,7 +101,10 @@ pub fn values(traffic: &[FlowResult]) -> String {
         ];
         let [least, mean, most, last] = numbers.map(|number| match number.is_nan() {
             true => String::new(),
-            false if number.abs() >= 1000.0 => grouped(number.round() as u64),
+            false if number.abs() >= 1000.0 => {
+                let sign = if number < 0.0 { "-" } else { "" };
+                format!("{sign}{}", grouped(number.abs().round() as u64))
+            }
             false => three_digits(number),
         });
         let count = grouped(value.points.len() as u64);
@@ -282,6 +285,9 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
             })
         })
         .collect();
+    let refused = results.refused.iter();
+    let refused = refused.map(|(at, number, why)| json!({ "at_ns": at.as_ns(), "write": number, "why": why }));
+    let refused: Vec<Value> = refused.collect();
     let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();
     json!({
         "seed": seed, "run": format!("{:016x}", results.digest), "end_ns": results.end.as_ns(),
@@ -292,6 +298,6 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
             "switch_hops": results.totals.switch_hops, "delivered": results.totals.delivered,
             "sent": results.totals.sent, "dropped": results.totals.dropped, "events": results.totals.events,
         },
-        "unmet": unmet,
+        "refused_writes": refused, "unmet": unmet,
     })
 }

@@ -16,6 +16,7 @@ use wire::pcap;
 
 use super::args::SimArgs;
 use super::network::Network;
+use super::writes::{self, Writes};
 use super::{plot, report, series, tables};
 use crate::load;
 use crate::output::{Failure, Output};
@@ -32,12 +33,14 @@ const MAX_REPLAYED_BYTES: usize = 1 << 30;
 pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let executor = if args.interpret { v1model::Executor::Interpreter } else { v1model::Executor::Auto };
     let network = Arc::new(Network::load(&args.topology, executor, output)?);
-    let (scenario, map) = scenario(args.scenario.as_deref(), &network.topology, output)?;
+    let (scenario, mut map) = scenario(args.scenario.as_deref(), &network.topology, output)?;
+    let writes = Writes::load(&network, &scenario, args.scenario.as_deref(), &mut map, output)?;
     let replays = replays(args.scenario.as_deref(), &scenario)?;
     let seed = args.seed.unwrap_or(scenario.seed);
+    let played = Played { network, scenario, writes: Arc::new(writes), replays };
     match args.seeds {
-        Some(count) => many(args, &network, &scenario, &replays, seed, count, output),
-        None => one(args, &network, &scenario, &map, &replays, seed, output),
+        Some(count) => many(args, &played, seed, count, output),
+        None => one(args, &played, &map, seed, output),
     }
 }
 
@@ -45,14 +48,14 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
 pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Result<(Scenario, SourceMap), Failure> {
     let mut map = SourceMap::new();
     let Some(path) = path else { return Ok((Scenario::all_ping(topology.hosts.len()), map)) };
-    let text = load::read(path, lab::read::MAX_BYTES as u64)?;
+    let text = load::read_regular(path, lab::read::MAX_BYTES as u64)?;
     let file = map.add(&path.display().to_string(), text.as_str());
     let mut diagnostics = Diagnostics::new();
     let scenario = lab::scenario::read(file, &text, topology, &mut diagnostics);
     output.diagnostics(&map, &diagnostics);
     match scenario {
         Some(scenario) => Ok((scenario, map)),
-        None => Err(Failure::Input(format!("{} mistakes found; nothing was run", diagnostics.error_count()))),
+        None => Err(Failure::Input(load::mistakes(diagnostics.error_count()))),
     }
 }
 
@@ -82,17 +85,33 @@ pub fn replays(file: Option<&Path>, scenario: &Scenario) -> Result<Replays, Fail
     Ok(replays)
 }
 
+/// A scenario and everything that it names.
+struct Played {
+    network: Arc<Network>,
+    scenario: Scenario,
+    writes: Arc<Writes>,
+    replays: Replays,
+}
+
+impl Played {
+    fn prepare(&self, seed: u64) -> Run {
+        let Played { network, scenario, writes, replays } = self;
+        prepare(&network.topology, scenario, seed, replays, network.elements(seed, writes))
+    }
+}
+
+/// What a simulation that was flooded ends with.
+fn flooded(at: switch::Time) -> String {
+    let most = lab::sim::MOST_HELD >> 30;
+    format!(
+        "more than {most} GiB of frames were on the way at {at}, and the simulation ended: does a loop multiply them?"
+    )
+}
+
 /// One seed: everything about it is told.
-fn one(
-    args: &SimArgs,
-    network: &Arc<Network>,
-    scenario: &Scenario,
-    map: &SourceMap,
-    replays: &Replays,
-    seed: u64,
-    output: &Output,
-) -> Result<(), Failure> {
-    let mut run = prepare(&network.topology, scenario, seed, replays, network.elements(seed));
+fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Output) -> Result<(), Failure> {
+    let Played { network, scenario, .. } = played;
+    let mut run = played.prepare(seed);
     let captures = captures(args, scenario, &mut run, output)?;
     let began = Instant::now();
     let mut progress = Progress::new();
@@ -116,6 +135,12 @@ fn one(
     } else {
         output.print(&report::text(network, &results, seed, took))?;
     }
+    for message in writes::refused(&network.topology, scenario, &results.refused) {
+        output.note(&message);
+    }
+    if let Some(at) = results.flooded {
+        return Err(Failure::Input(flooded(at)));
+    }
     if results.unmet.is_empty() {
         return Ok(());
     }
@@ -137,15 +162,8 @@ fn simulated(share: f64) -> String {
 }
 
 /// Many seeds: those that miss something are told, with what replays them.
-fn many(
-    args: &SimArgs,
-    network: &Arc<Network>,
-    scenario: &Scenario,
-    replays: &Replays,
-    first: u64,
-    count: u64,
-    output: &Output,
-) -> Result<(), Failure> {
+fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output) -> Result<(), Failure> {
+    let Played { network, scenario, .. } = played;
     let next = std::sync::atomic::AtomicU64::new(0);
     let failed: Mutex<BTreeMap<u64, Vec<String>>> = Mutex::default();
     let progress = Mutex::new(Progress::new());
@@ -156,11 +174,12 @@ fn many(
                 return;
             }
             let seed = first.wrapping_add(number);
-            let mut run = prepare(&network.topology, scenario, seed, replays, network.elements(seed));
+            let mut run = played.prepare(seed);
             run.run(1, &mut |_| {});
-            let Results { unmet, .. } = run.results(&network.topology, scenario);
-            if !unmet.is_empty() {
-                let messages = unmet.into_iter().map(|unmet| unmet.message).collect();
+            let Results { unmet, flooded: ended, .. } = run.results(&network.topology, scenario);
+            let messages = unmet.into_iter().map(|unmet| unmet.message);
+            let messages: Vec<String> = messages.chain(ended.map(flooded)).collect();
+            if !messages.is_empty() {
                 failed.lock().expect("nobody panics with it").insert(seed, messages);
             }
             progress.lock().expect("nobody panics with it").say(|| simulated(number as f64 / count as f64));

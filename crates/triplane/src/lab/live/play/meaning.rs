@@ -29,6 +29,10 @@ pub fn check(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnos
             );
         }
     }
+    for write in &scenario.writes {
+        let help = "use a controller or `triplane ctl` (`lab up --p4runtime`), or simulate it with `lab sim`";
+        refuse(write.span, "entries are not written".to_owned(), help);
+    }
     for planned in &scenario.faults {
         let host = match planned.node {
             Node::Host(at) => Some(topology.hosts[at].name.as_str()),

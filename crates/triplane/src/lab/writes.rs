@@ -1,0 +1,102 @@
+//! Entries that change while a network is simulated, as a controller would change them.
+
+use std::path::Path;
+
+use entries::Entries;
+use lab::Topology;
+use lab::scenario::{Scenario, Write};
+use source::{Diagnostic, Diagnostics, SourceMap};
+use v1model::Switch;
+
+use super::network::Network;
+use crate::load;
+use crate::output::{Failure, Output};
+
+/// The changes of a scenario, by their places in it.
+#[derive(Default)]
+pub struct Writes(Vec<Change>);
+
+struct Change {
+    delete: Entries,
+    insert: Entries,
+}
+
+impl Writes {
+    /// Reads the files that a scenario names, which lie beside its own, holds them against the programs, and tries every
+    /// change on switches that are as they begin. Findings have been printed when this returns.
+    pub fn load(
+        network: &Network,
+        scenario: &Scenario,
+        file: Option<&Path>,
+        map: &mut SourceMap,
+        output: &Output,
+    ) -> Result<Writes, Failure> {
+        let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+        let mut diagnostics = Diagnostics::new();
+        let mut changes = Vec::new();
+        for write in &scenario.writes {
+            let mut read = |name: &Option<String>| -> Result<Entries, Failure> {
+                let Some(name) = name else { return Ok(Entries::default()) };
+                let path = folder.join(name);
+                let text = load::read_regular(&path, entries::MAX_FILE_BYTES)?;
+                let file = map.add(&path.display().to_string(), text.as_str());
+                let found = entries::parse(map, file, network.program(write.switch), &mut diagnostics);
+                Ok(found.unwrap_or_default())
+            };
+            let (delete, insert) = (read(&write.delete)?, read(&write.entries)?);
+            let others = Entries { tables: Vec::new(), ..delete.clone() };
+            if others != Entries::default() {
+                let message = "only entries of tables are deleted, and this file has more";
+                diagnostics.push(Diagnostic::error("writes", write.span, message));
+            }
+            changes.push(Change { delete, insert });
+        }
+        let writes = Writes(changes);
+        if !diagnostics.has_errors() {
+            writes.rehearse(network, scenario, &mut diagnostics);
+        }
+        output.diagnostics(map, &diagnostics);
+        match diagnostics.error_count() {
+            0 => Ok(writes),
+            count => Err(Failure::Input(load::mistakes(count))),
+        }
+    }
+
+    /// Makes all changes in the order of time on switches that nothing else happens to.
+    fn rehearse(&self, network: &Network, scenario: &Scenario, diagnostics: &mut Diagnostics) {
+        let mut order: Vec<(usize, &Write)> = scenario.writes.iter().enumerate().collect();
+        order.sort_by_key(|(_, write)| (write.switch, write.at));
+        for writes in order.chunk_by(|(_, one), (_, other)| one.switch == other.switch) {
+            let mut switch = network.switch(writes[0].1.switch, scenario.seed);
+            for (number, write) in writes {
+                if let Err(why) = self.apply(*number, &mut switch) {
+                    diagnostics.push(Diagnostic::error("writes", write.span, why));
+                }
+            }
+        }
+    }
+
+    /// Makes one change. `Err` says what the switch refused; the rest is made.
+    pub fn apply(&self, number: usize, switch: &mut Switch) -> Result<(), String> {
+        let Change { delete, insert } = &self.0[number];
+        let mut refused = Vec::new();
+        for entry in &delete.tables {
+            if let Err(error) = switch.objects_mut().delete(entry.table, &entry.keys, entry.priority) {
+                refused.push(format!("`{}` deletes nothing: {error}", switch.program().tables[entry.table].name));
+            }
+        }
+        let mut diagnostics = Diagnostics::new();
+        crate::apply::apply(switch, insert, &mut diagnostics);
+        refused.extend(diagnostics.iter().map(|finding| finding.message.clone()));
+        if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
+    }
+}
+
+/// The changes that switches refused, as people read them.
+pub fn refused(topology: &Topology, scenario: &Scenario, refused: &[(switch::Time, usize, String)]) -> Vec<String> {
+    let one = |(at, number, why): &(switch::Time, usize, String)| {
+        let name = &topology.switches[scenario.writes[*number].switch].name;
+        format!("at {at} `{name}` refused a write: {why}")
+    };
+    refused.iter().map(one).collect()
+}
