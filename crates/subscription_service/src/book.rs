@@ -1,0 +1,319 @@
+//! The rules by their ids, their tables, and what a change of them takes at the switch. Knows no files and no switch.
+
+use std::collections::{BTreeMap, HashMap};
+
+use source::{Diagnostics, FileId, SourceMap};
+use subscribe::{Layout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, Writes};
+use subscribe_p4::entries::{Installer, Steps};
+
+/// A format, the program that matches rules over it, and how they were made.
+#[derive(Debug)]
+pub struct Program {
+    /// The format.
+    pub format: subscribe_p4::Format,
+    /// What rules may speak of.
+    pub rules: subscribe_p4::Rules,
+    /// The order of the tables.
+    pub layout: Layout,
+    /// How the program was written.
+    pub options: subscribe_p4::Options,
+    /// Its text.
+    pub text: String,
+    /// What it is to controllers.
+    pub info: p4runtime_proto::config::P4Info,
+    /// The port at which the controller gets packets.
+    pub cpu_port: u32,
+}
+
+/// Where a rule comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    File,
+    Added,
+}
+
+/// A rule as it is held.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    rule: RuleId,
+    pub origin: Origin,
+    pub text: Box<str>,
+}
+
+/// A rule to be held.
+#[derive(Clone, Debug)]
+pub(crate) struct New {
+    /// The id that it had before, if it had one.
+    pub id: Option<u64>,
+    rule: Rule,
+    text: Box<str>,
+}
+
+impl New {
+    /// The byte of the file behind the rule.
+    pub fn end(&self) -> usize {
+        self.rule.span.end as usize
+    }
+}
+
+/// Rules that were read, and what they were read from.
+pub(crate) struct Read {
+    pub rules: Vec<New>,
+    pub map: SourceMap,
+    pub diagnostics: Diagnostics,
+    /// The number of the map's first file among all that were ever read.
+    base: u32,
+}
+
+/// A change that was made.
+pub(crate) struct Changed {
+    /// Of the rules that were added, in order.
+    pub ids: Vec<u64>,
+    pub steps: Steps,
+    undo: Undo,
+}
+
+/// What a change took away and brought.
+struct Undo {
+    added: Vec<u64>,
+    removed: Vec<(u64, Held, Rule)>,
+}
+
+/// The rules that are there.
+pub(crate) struct Book<'a> {
+    program: &'a Program,
+    subscriptions: Subscriptions,
+    installer: Installer<'a>,
+    held: BTreeMap<u64, Held>,
+    next_id: u64,
+    files: u32,
+    writes: Writes,
+    max_rules: usize,
+    in_file: usize,
+}
+
+fn subscriptions(program: &Program, writes: Writes) -> Subscriptions {
+    let options = subscribe::Options { target: program.options.target, limits: Limits::default(), writes };
+    Subscriptions::new(program.rules.format.clone(), program.layout.clone(), options)
+}
+
+fn installer(program: &Program, writes: Writes) -> Installer<'_> {
+    let Program { format, rules, layout, options, cpu_port, .. } = program;
+    let installer = Installer::new(format, rules, layout, options, *cpu_port);
+    if writes == Writes::InTurn { installer.in_turn() } else { installer }
+}
+
+impl<'a> Book<'a> {
+    /// No rules.
+    pub fn new(program: &'a Program, max_rules: usize) -> Book<'a> {
+        let writes = Writes::Together;
+        Book {
+            program,
+            subscriptions: subscriptions(program, writes),
+            installer: installer(program, writes),
+            held: BTreeMap::new(),
+            next_id: 1,
+            files: 0,
+            writes,
+            max_rules,
+            in_file: 0,
+        }
+    }
+
+    pub fn rules(&self) -> impl Iterator<Item = (u64, &Held)> {
+        self.held.iter().map(|(id, held)| (*id, held))
+    }
+
+    /// How many of them stand in the file.
+    pub fn in_file(&self) -> usize {
+        self.in_file
+    }
+
+    fn hold(&mut self, id: u64, held: Held) {
+        self.in_file += usize::from(held.origin == Origin::File);
+        self.held.insert(id, held);
+    }
+
+    fn let_go(&mut self, id: u64) -> Option<Held> {
+        let held = self.held.remove(&id)?;
+        self.in_file -= usize::from(held.origin == Origin::File);
+        Some(held)
+    }
+
+    pub fn get(&self, id: u64) -> Option<&Held> {
+        self.held.get(&id)
+    }
+
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The id that the next rule gets.
+    pub fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// The next rule without an id gets this one or a higher one.
+    pub fn number_from(&mut self, id: u64) {
+        self.next_id = self.next_id.max(id);
+    }
+
+    /// Reads rules.
+    pub fn read(&mut self, name: &str, text: String, loader: &mut dyn Loader) -> Read {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let format = &self.program.rules.format;
+        let rules = subscribe::parse(&mut map, name, text, format, loader, &mut diagnostics);
+        let base = self.files;
+        let files = (0..).take_while(|file| map.contains(FileId(*file))).count() as u32;
+        self.files = self.files.wrapping_add(files);
+        let new = |mut rule: Rule| {
+            let text = map.text(rule.span).into();
+            // So that a rule of before is never taken for one of these.
+            rule.span.file = FileId(rule.span.file.0.wrapping_add(base));
+            New { id: None, rule, text }
+        };
+        Read { rules: rules.into_iter().map(new).collect(), map, diagnostics, base }
+    }
+
+    /// Takes rules away and brings others, all or nothing. `read` is what `add` was read from. The error is for people.
+    pub fn change(&mut self, remove: &[u64], add: Vec<New>, origin: Origin, read: &Read) -> Result<Changed, String> {
+        let most = self.max_rules;
+        if self.held.len() - remove.len() + add.len() > most {
+            return Err(format!("there would be more than {most} rules, which is the limit of this service"));
+        }
+        let removed = self.take(remove);
+        match self.turn(&removed, add, origin) {
+            Ok(changed) => Ok(changed(removed)),
+            Err(refusal) => {
+                removed.into_iter().for_each(|(id, held, _)| self.hold(id, held));
+                Err(told(refusal, read))
+            }
+        }
+    }
+
+    fn take(&mut self, ids: &[u64]) -> Vec<(u64, Held, Rule)> {
+        let mut of = |id: &u64| {
+            let held = self.let_go(*id)?;
+            let rule = self.subscriptions.rule(held.rule).cloned()?;
+            Some((*id, held, rule))
+        };
+        ids.iter().filter_map(&mut of).collect()
+    }
+
+    /// Compiles a change; what comes of it still wants to know what was removed.
+    fn turn(
+        &mut self,
+        removed: &[(u64, Held, Rule)],
+        add: Vec<New>,
+        origin: Origin,
+    ) -> Result<impl FnOnce(Vec<(u64, Held, Rule)>) -> Changed + use<>, Refusal> {
+        let gone: Vec<RuleId> = removed.iter().map(|(_, held, _)| held.rule).collect();
+        let mut next = self.next_id;
+        let mut ids = Vec::with_capacity(add.len());
+        let (mut rules, mut texts) = (Vec::with_capacity(add.len()), Vec::with_capacity(add.len()));
+        for New { id, mut rule, text } in add {
+            let id = id.unwrap_or(next);
+            next = next.max(id + 1);
+            // What is wrong with other rules later is told by this name.
+            rule.name.get_or_insert_with(|| format!("#{id}").into());
+            ids.push(id);
+            rules.push(rule);
+            texts.push(text);
+        }
+        let applied = self.subscriptions.change(&gone, rules)?;
+        self.next_id = next;
+        for ((id, text), rule) in ids.iter().zip(texts).zip(applied.added) {
+            self.hold(*id, Held { rule, origin, text });
+        }
+        let steps = match self.installer.steps(&applied.change) {
+            Ok(steps) => steps,
+            Err(_) => {
+                let back = Undo { added: ids, removed: removed.to_vec() };
+                self.undo_change(back);
+                return Err(Refusal::Groups(self.program.options.target.max_group));
+            }
+        };
+        Ok(move |removed| Changed { ids: ids.clone(), steps, undo: Undo { added: ids, removed } })
+    }
+
+    /// Makes a change as if it had not been. What the switch has is to be held against [`Book::everything`] then.
+    pub fn undo(&mut self, changed: Changed) {
+        self.undo_change(changed.undo);
+    }
+
+    fn undo_change(&mut self, Undo { added, removed }: Undo) {
+        let gone: Vec<RuleId> = added.iter().filter_map(|id| Some(self.let_go(*id)?.rule)).collect();
+        let (back, rules): (Vec<(u64, Held)>, Vec<Rule>) =
+            removed.into_iter().map(|(id, held, rule)| ((id, held), rule)).unzip();
+        let applied = self.subscriptions.change(&gone, rules).expect("what was before can be again");
+        for ((id, held), rule) in back.into_iter().zip(applied.added) {
+            self.hold(id, Held { rule, ..held });
+        }
+        self.everything();
+    }
+
+    /// All that the switch is to have, in the order in which an empty one is told. Later changes are from there.
+    pub fn everything(&mut self) -> Steps {
+        self.installer = installer(self.program, self.writes);
+        let steps = self.installer.install_steps(&self.subscriptions.tables());
+        steps.expect("the rules could be installed before")
+    }
+
+    /// Compiles for another way of writing, if it is another.
+    pub fn write(&mut self, writes: Writes) {
+        if writes == self.writes {
+            return;
+        }
+        self.writes = writes;
+        let ids: HashMap<RuleId, u64> = self.held.iter().map(|(id, held)| (held.rule, *id)).collect();
+        let (known, rules): (Vec<u64>, Vec<Rule>) =
+            self.subscriptions.rules().map(|(rule, what)| (ids[&rule], what.clone())).unzip();
+        self.subscriptions = subscriptions(self.program, writes);
+        let applied = self.subscriptions.change(&[], rules).expect("they were compiled before");
+        for (id, rule) in known.iter().zip(applied.added) {
+            if let Some(held) = self.held.get_mut(id) {
+                held.rule = rule;
+            }
+        }
+        self.everything();
+    }
+
+    /// What takes the file's rules to others: ids that go, and rules that come. A rule whose text is the same stays.
+    pub fn reload(&self, new: &[New]) -> (Vec<u64>, Vec<New>) {
+        let mut known: HashMap<&str, Vec<u64>> = HashMap::new();
+        for (id, held) in self.rules().filter(|(_, held)| held.origin == Origin::File) {
+            known.entry(&held.text).or_default().push(id);
+        }
+        // The first of several gets the first id.
+        known.values_mut().for_each(|ids| ids.reverse());
+        let is_new = |new: &&New| known.get_mut(&*new.text).and_then(Vec::pop).is_none();
+        let come = new.iter().filter(is_new).cloned().collect();
+        let mut go: Vec<u64> = known.into_values().flatten().collect();
+        go.sort_unstable();
+        (go, come)
+    }
+}
+
+/// Why rules cannot become tables, for people; places are those of the rules that were just read.
+fn told(mut refusal: Refusal, read: &Read) -> String {
+    let place = |rule: &mut Rule| {
+        let file = rule.span.file.0.wrapping_sub(read.base);
+        // What is not of these has no place to be shown.
+        rule.span.file = FileId(if read.map.contains(FileId(file)) { file } else { u32::MAX });
+        rule.span.file.0 != u32::MAX
+    };
+    match &mut refusal {
+        Refusal::Conflict { rules, .. } => rules.sort_by_cached_key(|rule| !place(&mut rule.clone())),
+        Refusal::Slots { rule, .. } => drop(place(rule)),
+        _ => {}
+    }
+    let mut with = String::new();
+    if let Refusal::Conflict { rules, .. } = &mut refusal {
+        for rule in rules {
+            if !place(rule) {
+                with = format!("\nthe other is rule `{}`", rule.name.as_deref().unwrap_or_default());
+            }
+        }
+    }
+    refusal.diagnostic(&read.map).render(&read.map, false) + &with
+}

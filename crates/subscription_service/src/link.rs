@@ -1,0 +1,266 @@
+//! A switch's P4Runtime server: the stream on which a primary is made, and the calls.
+
+use std::time::Duration;
+
+use p4runtime_proto::google;
+use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::get_forwarding_pipeline_config_request::ResponseType;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use p4runtime_proto::v1::set_forwarding_pipeline_config_request::Action as Install;
+use p4runtime_proto::v1::stream_message_request::Update as Request;
+use p4runtime_proto::v1::stream_message_response::Update as Response;
+use p4runtime_proto::v1::write_request::Atomicity;
+use p4runtime_proto::v1::{self, ForwardingPipelineConfig};
+use prost::Message;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use crate::content::Content;
+
+/// How long a switch may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to be reached.
+const REACH: Duration = Duration::from_secs(5);
+/// The largest message that is taken or sent, in bytes.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// Why a call did nothing that can be relied on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The switch said no.
+    Refused(String),
+    /// Another controller has taken over.
+    NotPrimary,
+    /// The call is not for this switch.
+    Unimplemented,
+    /// It cannot be reached, or did not answer: what it did is unknown.
+    Gone(String),
+}
+
+/// Where a controller stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Primary,
+    /// Another one is, with this election id.
+    Other(u128),
+    /// Nobody is; the highest election id so far.
+    Nobody(u128),
+}
+
+/// What a stream brings.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    Standing(Standing),
+    /// It has ended: why.
+    Ended(String),
+}
+
+/// A connection.
+pub(crate) struct Link {
+    handle: Handle,
+    stub: P4RuntimeClient<Channel>,
+    device_id: u64,
+    requests: mpsc::Sender<v1::StreamMessageRequest>,
+    /// Who this wants to be.
+    pub election_id: u128,
+}
+
+impl Link {
+    /// Connects, and asks to be primary with `election_id`, or else only who is. What the stream brings is told from a task.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn open(
+        handle: &Handle,
+        endpoint: &Endpoint,
+        device_id: u64,
+        election_id: Option<u128>,
+        tell: impl Fn(Told) + Send + 'static,
+    ) -> Result<Link, String> {
+        let opened = async {
+            let channel = tokio::time::timeout(REACH, endpoint.connect()).await;
+            let channel = channel.map_err(|_| "no answer".to_owned())?.map_err(|error| causes(&error))?;
+            let mut stub = P4RuntimeClient::new(channel)
+                .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                .max_encoding_message_size(MAX_MESSAGE_BYTES);
+            let (requests, receiver) = mpsc::channel(16);
+            // Servers may answer only when they have heard something.
+            let first = arbitration(device_id, election_id);
+            requests.send(first).await.map_err(|_| "the stream ended".to_owned())?;
+            let stream = tokio::time::timeout(REACH, stub.stream_channel(ReceiverStream::new(receiver))).await;
+            let stream = stream.map_err(|_| "no answer".to_owned())?.map_err(|status| words(&status))?;
+            Ok::<_, String>((stub, requests, stream.into_inner()))
+        };
+        let (stub, requests, mut stream) = handle.block_on(opened)?;
+        handle.spawn(async move {
+            loop {
+                match stream.message().await {
+                    Ok(Some(response)) => {
+                        // Packets and digests are for others.
+                        if let Some(Response::Arbitration(update)) = response.update {
+                            tell(Told::Standing(standing(&update)));
+                        }
+                    }
+                    Ok(None) => break tell(Told::Ended("the switch ended the stream".to_owned())),
+                    Err(status) => break tell(Told::Ended(words(&status))),
+                }
+            }
+        });
+        let handle = handle.clone();
+        Ok(Link { handle, stub, device_id, requests, election_id: election_id.unwrap_or(1) })
+    }
+
+    /// Asks to be primary.
+    pub fn claim(&mut self, election_id: u128) {
+        self.election_id = election_id;
+        // A full queue is a stream that goes nowhere, which its end tells.
+        let _ = self.requests.try_send(arbitration(self.device_id, Some(election_id)));
+    }
+
+    fn call<T>(&self, future: impl Future<Output = Result<T, Status>>) -> Result<T, Trouble> {
+        let bounded = async { tokio::time::timeout(PATIENCE, future).await };
+        match self.handle.block_on(bounded) {
+            Ok(result) => result.map_err(|status| trouble(&status)),
+            Err(_) => Err(Trouble::Gone("no answer".to_owned())),
+        }
+    }
+
+    fn election(&self) -> Option<v1::Uint128> {
+        Some(v1::Uint128 { high: (self.election_id >> 64) as u64, low: self.election_id as u64 })
+    }
+
+    /// What the switch runs, if it runs something.
+    pub fn config(&self) -> Result<Option<ForwardingPipelineConfig>, Trouble> {
+        let response_type = ResponseType::P4infoAndCookie.into();
+        let request = v1::GetForwardingPipelineConfigRequest { device_id: self.device_id, response_type };
+        let answer = async {
+            match self.stub.clone().get_forwarding_pipeline_config(request).await {
+                Err(status) if status.code() == Code::FailedPrecondition => Ok(None),
+                other => other.map(|answer| answer.into_inner().config),
+            }
+        };
+        self.call(answer)
+    }
+
+    /// Makes it run something else; what it held is gone then.
+    pub fn install(&self, config: ForwardingPipelineConfig) -> Result<(), Trouble> {
+        let request = v1::SetForwardingPipelineConfigRequest {
+            device_id: self.device_id,
+            election_id: self.election(),
+            action: Install::VerifyAndCommit.into(),
+            config: Some(config),
+            ..Default::default()
+        };
+        self.call(self.stub.clone().set_forwarding_pipeline_config(request)).map(drop)
+    }
+
+    /// Whether it makes a batch visible as a whole.
+    pub fn is_atomic(&self) -> Result<bool, Trouble> {
+        match self.write(Vec::new(), Atomicity::DataplaneAtomic) {
+            Ok(()) => Ok(true),
+            Err(Trouble::Unimplemented | Trouble::Refused(_)) => Ok(false),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Writes.
+    pub fn write(&self, updates: Vec<v1::Update>, atomicity: Atomicity) -> Result<(), Trouble> {
+        let request = v1::WriteRequest {
+            device_id: self.device_id,
+            election_id: self.election(),
+            updates,
+            atomicity: atomicity.into(),
+            ..Default::default()
+        };
+        self.call(self.stub.clone().write(request)).map(drop)
+    }
+
+    /// What these tables hold, and the groups and sessions.
+    pub fn content(&self, tables: &[u32]) -> Result<Content, Trouble> {
+        let table = |table_id: &u32| Kind::TableEntry(v1::TableEntry { table_id: *table_id, ..Default::default() });
+        let of = |of| Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(of) });
+        use v1::packet_replication_engine_entry::Type::{CloneSessionEntry, MulticastGroupEntry};
+        let replication = [MulticastGroupEntry(Default::default()), CloneSessionEntry(Default::default())].map(of);
+        let mut content = Content::default();
+        for kind in tables.iter().map(table).chain(replication) {
+            let is_optional = !matches!(kind, Kind::TableEntry(_));
+            match self.read(kind, &mut content) {
+                // Not every switch reads these.
+                Err(Trouble::Unimplemented) if is_optional => {}
+                other => other?,
+            }
+        }
+        Ok(content)
+    }
+
+    fn read(&self, kind: Kind, content: &mut Content) -> Result<(), Trouble> {
+        let entities = vec![v1::Entity { entity: Some(kind) }];
+        let request = v1::ReadRequest { device_id: self.device_id, entities, ..Default::default() };
+        let mut stub = self.stub.clone();
+        self.call(async {
+            let mut answers = stub.read(request).await?.into_inner();
+            while let Some(answer) = answers.message().await? {
+                answer.entities.into_iter().filter(|entity| !is_default(entity)).for_each(|entity| content.put(entity));
+            }
+            Ok(())
+        })
+    }
+}
+
+fn is_default(entity: &v1::Entity) -> bool {
+    matches!(&entity.entity, Some(Kind::TableEntry(entry)) if entry.is_default_action)
+}
+
+fn arbitration(device_id: u64, id: Option<u128>) -> v1::StreamMessageRequest {
+    let election_id = id.map(|id| v1::Uint128 { high: (id >> 64) as u64, low: id as u64 });
+    let update = v1::MasterArbitrationUpdate { device_id, election_id, ..Default::default() };
+    v1::StreamMessageRequest { update: Some(Request::Arbitration(update)) }
+}
+
+fn standing(update: &v1::MasterArbitrationUpdate) -> Standing {
+    let id = update.election_id.as_ref().map_or(0, |id| u128::from(id.high) << 64 | u128::from(id.low));
+    match Code::from_i32(update.status.as_ref().map_or(0, |status| status.code)) {
+        Code::Ok => Standing::Primary,
+        Code::NotFound => Standing::Nobody(id),
+        _ => Standing::Other(id),
+    }
+}
+
+fn trouble(status: &Status) -> Trouble {
+    let is_transport = std::error::Error::source(status).is_some();
+    match status.code() {
+        _ if is_transport => Trouble::Gone(words(status)),
+        Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => Trouble::Gone(words(status)),
+        Code::PermissionDenied => Trouble::NotPrimary,
+        Code::Unimplemented => Trouble::Unimplemented,
+        _ => Trouble::Refused(words(status)),
+    }
+}
+
+/// What a switch said, without what a terminal should not be told: the first updates that failed, if it names them.
+fn words(status: &Status) -> String {
+    const MOST: usize = 3;
+    let details = google::rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
+    let errors = details.iter().filter_map(|any| v1::Error::decode(&*any.value).ok());
+    let is_cause = |error: &v1::Error| ![0, Code::Aborted as i32].contains(&error.canonical_code);
+    let told: Vec<String> = errors.filter(is_cause).map(|error| error.message).take(MOST).collect();
+    let text = if told.is_empty() { status.message().to_owned() } else { told.join("; ") };
+    let text: String = text.chars().filter(|letter| !letter.is_control() || *letter == '\n').collect();
+    if text.is_empty() { status.code().description().to_owned() } else { text }
+}
+
+/// An error with its causes, each told once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        let told = error.to_string();
+        if !text.contains(&told) {
+            text = format!("{text}: {told}");
+        }
+        cause = error.source();
+    }
+    text
+}
