@@ -199,7 +199,9 @@ impl Reader<'_> {
             let cpu_port = switch.cpu_port.or(served.then_some(CPU_PORT)).map(PortId);
             let config = Config { ports, cpu_port, executor, ..Config::default() };
             let pipeline = loaded.pipeline.clone();
-            let mut made = match Switch::new(Arc::clone(&loaded.program), config.clone()) {
+            // Whoever runs it makes it again; to be tried it needs no machine code.
+            let tried = Config { executor: Executor::Interpreter, ..config.clone() };
+            let mut made = match Switch::new(Arc::clone(&loaded.program), tried) {
                 Ok(made) => made,
                 Err(error) => {
                     self.finding(span, format!("`{}` cannot run this program: {error}", switch.name), "");

@@ -131,6 +131,7 @@ impl Holder<'_> {
     /// Runs every switch in a thread of this process.
     fn threads(&self, listeners: Vec<Option<TcpListener>>, start: Instant) -> Result<Crew, Failure> {
         let mut crew = Crew::default();
+        let (begun, all) = channel();
         for (at, listener) in listeners.into_iter().enumerate() {
             let (network, seed) = (Arc::clone(&self.network), self.args.live.seed());
             let served = network.endpoints[at];
@@ -140,8 +141,20 @@ impl Holder<'_> {
             let places = wires::places(&network.topology, at, seed)?;
             let (sender, orders) = channel();
             let name = network.topology.switches[at].name.clone();
-            let station = Station::new(Box::new(move || network.switch(at, seed)), door, places, orders, start);
-            crew.add(&name, sender, None, move || station.run())?;
+            // Programs are compiled side by side.
+            let begun = begun.clone();
+            crew.add(&name, sender, None, move || {
+                let make = Box::new(move || network.switch(at, seed));
+                let station = Station::new(make, door, places, orders, start);
+                // The holder may have ended already.
+                let _ = begun.send(());
+                station.run();
+            })?;
+        }
+        drop(begun);
+        for _ in &crew.switches {
+            self.go_on()?;
+            all.recv().map_err(|_| anyhow!("a switch did not begin; this is a bug"))?;
         }
         Ok(crew)
     }
