@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use switch::Time;
 
 use super::results::{self, Results};
-use super::{Scenario, Timing, Traffic, TrafficKind};
+use super::{Scenario, Traffic, TrafficKind};
 use crate::sim::traffic::{
     Pattern, Ping, ProbeSender, ProbeSink, Replay, RequestClient, RequestServer, TcpFlows, TcpSender, TcpSink,
     UdpSender, UdpSink, WINDOW,
@@ -164,7 +164,7 @@ impl Hosts {
             match &traffic.kind {
                 TrafficKind::Udp { size, rate_bps, timing } => {
                     let Some(&(_, address)) = reached.first() else { continue };
-                    let pattern = pattern(*timing, *size, *rate_bps);
+                    let pattern = Pattern::of(*timing, *size, *rate_bps);
                     let sender = UdpSender::new(flow, (address, port), (*size).into(), pattern, start, stop);
                     let sender = self.app(*from, Box::new(sender));
                     let sinks = self.sinks(&reached, port, || Box::new(UdpSink::new(port)));
@@ -227,16 +227,4 @@ impl Hosts {
 /// The EtherType of a probe, which has a whole Ethernet header.
 pub fn ethertype(frame: &[u8]) -> u16 {
     u16::from_be_bytes([frame[12], frame[13]])
-}
-
-fn pattern(timing: Timing, size: u32, rate_bps: u64) -> Pattern {
-    let interval = f64::from(size) * 8e9 / rate_bps.max(1) as f64;
-    let interval_ns = (interval.round() as u64).max(1);
-    match timing {
-        Timing::Constant => Pattern::Constant { interval_ns },
-        Timing::Poisson => Pattern::Poisson { mean_ns: interval },
-        Timing::OnOff { on, off } => {
-            Pattern::OnOff { interval_ns, mean_on_ns: on.as_ns() as f64, mean_off_ns: off.as_ns() as f64 }
-        }
-    }
 }
