@@ -1,6 +1,7 @@
 //! Random batches against the switch: what the server says was written is what the switch has, and a batch that is not
 //! done leaves nothing behind. The [`World`] holds that after every call.
 
+use p4runtime_proto::v1;
 use p4runtime_proto::v1::write_request::Atomicity;
 
 use super::testing::{World, script};
@@ -68,6 +69,66 @@ fn what_was_kept_after_every_batch_makes_the_same_state_again() {
         }
     }
     assert!(waiting > 20 && compared - waiting > 20, "{waiting} {compared}");
+}
+
+/// What breaks something behind the server's back, with its name.
+type Breakage = (&'static str, fn(&mut World));
+
+/// Of each kind of mistake that a server could make, one; tests that hold it against a model are worth as much as that.
+#[test]
+fn the_model_notices_mistakes() {
+    let breakages: [Breakage; 6] = [
+        ("a value set that the switch has and nobody wrote", |world| {
+            let (id, set) = world.switch.program().value_sets.iter().next().expect("there is one");
+            let width = set.fields[0].1;
+            let member = vec![ir::KeyValue::Exact(bits::Bits::new(77, width))];
+            world.switch.objects_mut().insert_value_set_member(id, member).expect("it fits");
+        }),
+        ("a clone session of another class", |world| {
+            let mut session = world.switch.mirror_sessions().get(9).expect("it is there").clone();
+            session.class_of_service += 1;
+            assert!(world.switch.set_mirror_session(9, Some(session)));
+        }),
+        ("a session that the server forgets", |world| {
+            let state = world.server.committed.as_mut().expect("there is one");
+            state.mirror.apply(crate::mirror::Change::DropClone(9));
+        }),
+        ("both forget it although nobody deleted it", |world| {
+            let state = world.server.committed.as_mut().expect("there is one");
+            state.mirror.apply(crate::mirror::Change::DropClone(9));
+            world.switch.set_mirror_session(9, None);
+        }),
+        ("a commit where a pipeline was to be saved", |world| {
+            world.save();
+            world.apply_config(super::ConfigPlan::CommitSaved).expect("there is one");
+        }),
+        ("a write to the pipeline that runs while another is saved", |world| {
+            world.save();
+            let state = world.server.committed.as_mut().expect("there is one");
+            state.mirror.apply(crate::mirror::Change::DropClone(9));
+            world.switch.set_mirror_session(9, None);
+        }),
+    ];
+    for (what, breaks) in breakages {
+        let mut world = World::new(1);
+        let port_kind = Some(v1::replica::PortKind::Port(vec![1]));
+        let session = v1::CloneSessionEntry {
+            session_id: 9,
+            replicas: vec![v1::Replica { port_kind, ..Default::default() }],
+            class_of_service: 2,
+            ..Default::default()
+        };
+        let session = v1::packet_replication_engine_entry::Type::CloneSessionEntry(session);
+        let entity = v1::PacketReplicationEngineEntry { r#type: Some(session) };
+        let entity = v1::entity::Entity::PacketReplicationEngineEntry(entity);
+        let entity = Some(v1::Entity { entity: Some(entity) });
+        let insert = v1::Update { r#type: v1::update::Type::Insert.into(), entity };
+        world.write(Atomicity::ContinueOnError, vec![insert]).expect("it can be written");
+        world.hold(&what);
+        breaks(&mut world);
+        let noticed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.hold(&what)));
+        assert!(noticed.is_err(), "{what}");
+    }
 }
 
 #[test]

@@ -302,7 +302,7 @@ impl World {
         Ledger::of(all, server.state().expect("it has one").mirror.initial.clone())
     }
 
-    fn apply_config(&mut self, plan: ConfigPlan) -> Result<(), Refusal> {
+    pub(super) fn apply_config(&mut self, plan: ConfigPlan) -> Result<(), Refusal> {
         let (config, action) = match plan {
             ConfigPlan::CommitSaved => {
                 let (pipeline, mirror, switch) = self.server.take_saved().expect("the plan says so");
@@ -341,7 +341,7 @@ impl World {
     // ── What must be true ──
 
     /// The switch has what the server says, and reads give what the ledger has.
-    fn hold(&self, request: &impl std::fmt::Debug) {
+    pub(super) fn hold(&self, request: &impl std::fmt::Debug) {
         let Written { kept, had } = self.written();
         assert_eq!(kept, had, "the switch has what the server says: {request:#?}");
         if let Some(difference) = self.read_everything().difference(&self.ledger) {
