@@ -6,7 +6,11 @@
 //! that has an empty slot ends the search, since a key goes on to the next group only when its own is full.
 //!
 //! An entry takes `8 * words + 9` bytes, divided by a load that is between 7/12 and 7/8 while a table grows.
+//!
+//! Where keys are one word and close to each other, an array beside the table has their handles ([`Dense`]). Whether
+//! that is so is looked at whenever the table grows.
 
+use crate::dense::Dense;
 use crate::hash::{hash_words, scale};
 use crate::prefetch::prefetch;
 use crate::{BATCH, MISS, PackedLookup, for_words};
@@ -29,6 +33,7 @@ pub struct Exact {
     tags: Vec<[u8; GROUP]>,
     /// For each slot the key's words and the handle.
     slots: Vec<u64>,
+    dense: Option<Dense>,
 }
 
 /// A bit for each of the 16 tags that is `tag`.
@@ -64,7 +69,7 @@ impl Exact {
         let groups = (entries * 8).div_ceil(GROUP * 7).max(1);
         assert!(u32::try_from(groups).is_ok(), "a table has fewer than 2^36 slots");
         let slots = vec![0; groups * GROUP * (words + 1)];
-        Exact { words, len: 0, used: 0, tags: vec![[EMPTY; GROUP]; groups], slots }
+        Exact { words, len: 0, used: 0, tags: vec![[EMPTY; GROUP]; groups], slots, dense: None }
     }
 
     /// The number of entries.
@@ -79,7 +84,7 @@ impl Exact {
 
     /// The bytes that the table takes.
     pub fn memory_bytes(&self) -> usize {
-        self.tags.capacity() * GROUP + self.slots.capacity() * 8
+        self.tags.capacity() * GROUP + self.slots.capacity() * 8 + self.dense.as_ref().map_or(0, Dense::bytes)
     }
 
     #[inline(always)]
@@ -147,6 +152,12 @@ impl Exact {
     // A function of its own for each number of words keeps registers off the stack.
     #[inline(never)]
     pub(crate) fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+        if N == 1
+            && let Some(dense) = &self.dense
+        {
+            let handle = dense.get(key[0]);
+            return (handle != MISS).then_some(handle);
+        }
         let slot = self.locate::<N>(key, self.hash::<N>(key))?;
         Some(self.slot::<N>(slot)[self.count::<N>()] as u32)
     }
@@ -154,6 +165,13 @@ impl Exact {
     /// First the tags of all are asked for, then the slots they point to, then the keys are compared.
     fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
         let words = self.count::<N>();
+        if N == 1
+            && let Some(dense) = &self.dense
+        {
+            keys[..found.len()].iter().for_each(|key| dense.prefetch(*key));
+            found.iter_mut().zip(keys).for_each(|(found, key)| *found = dense.get(*key));
+            return;
+        }
         if self.slots.len() < NEAR_WORDS {
             for (at, found) in found.iter_mut().enumerate() {
                 *found = self.lookup_in::<N>(&keys[at * words..][..words]).unwrap_or(MISS);
@@ -188,12 +206,22 @@ impl Exact {
         let hash = self.hash::<0>(key);
         if let Some(slot) = self.locate::<0>(key, hash) {
             let stored = &mut self.slots[slot * (self.words + 1) + self.words];
-            return Some(std::mem::replace(stored, u64::from(handle)) as u32);
+            let old = std::mem::replace(stored, u64::from(handle)) as u32;
+            self.dense.iter_mut().for_each(|dense| dense.set(key[0], handle));
+            return Some(old);
         }
         if (self.used + 1) * 8 > self.tags.len() * GROUP * 7 {
             self.grow();
         }
         self.place(key, hash, handle);
+        if self.words == 1 && self.len == 1 {
+            self.dense = Dense::new(std::iter::once((key[0], handle)));
+        } else if let Some(dense) = &mut self.dense {
+            match dense.reach(key[0], self.len) {
+                true => dense.set(key[0], handle),
+                false => self.dense = None,
+            }
+        }
         None
     }
 
@@ -226,6 +254,15 @@ impl Exact {
             new.place(key, hash, handle);
         });
         *self = new;
+        self.dense = self.close_keys();
+    }
+
+    /// The array beside the table, if keys are such.
+    fn close_keys(&self) -> Option<Dense> {
+        let stride = self.words + 1;
+        let slots = self.tags.iter().flatten().zip(self.slots.chunks_exact(stride));
+        let keys = slots.filter(|(tag, _)| **tag < GONE).map(|(_, slot)| (slot[0], slot[stride - 1] as u32));
+        if self.words == 1 { Dense::new(keys) } else { None }
     }
 
     /// Takes an entry away and returns its handle.
@@ -237,6 +274,7 @@ impl Exact {
         tags[slot % GROUP] = if was_never_full { EMPTY } else { GONE };
         self.used -= usize::from(was_never_full);
         self.len -= 1;
+        self.dense.iter_mut().for_each(|dense| dense.set(key[0], MISS));
         Some(self.slot::<0>(slot)[self.words] as u32)
     }
 

@@ -30,6 +30,7 @@
 //! | structure                 | memory touched                                                | bytes an entry              |
 //! |---------------------------|---------------------------------------------------------------|-----------------------------|
 //! | [`Exact`]                 | a line of tags (1 byte an entry), the entry                   | 22 to 28 for one word, 8 more a word at a load of 1 |
+//! | [`Exact`], numbers close to each other | one word                                         | 4 to 12 more                |
 //! | [`Lpm`], small            | a node of 24 bytes for each 6 bits, the result                | about 100                   |
 //! | [`Lpm`], large, to 32 bits| one or two words                                              | 80 MB an index, and the trie |
 //! | [`Intervals`]             | the group, two cache lines for each 4 bits of its entries     | 115 to 165, and 210 a group |
@@ -57,6 +58,7 @@
 
 mod arena;
 pub mod classbench;
+mod dense;
 mod exact;
 mod hash;
 mod intervals;

@@ -79,3 +79,31 @@ fn a_million_entries_take_the_memory_that_is_said() {
     assert!(found.iter().zip(0..).all(|(found, key)| *found == if key < 1_000_000 { key } else { MISS }));
     assert_eq!(table.lookup(&[999_999, 0]), None);
 }
+
+#[test]
+fn keys_close_to_each_other_are_found_however_they_come_and_go() {
+    let mut dice = Dice::new(7);
+    // Numbers that go down, drift up, lie apart by a power of two, and lie close to each other but for a few.
+    let keys: [&dyn Fn(u64, &mut Dice) -> u64; 4] =
+        [&|at, _| 1_000_000 - at, &|at, dice| at / 4 + dice.below(300), &|at, _| (at % 700) << 32, &|at, dice| {
+            if dice.percent(1) { dice.word() } else { u64::MAX - at % 2000 }
+        }];
+    for key in keys {
+        let (mut table, mut map) = (Exact::new(1), BTreeMap::new());
+        for at in 0..8000 {
+            let some = vec![key(at, &mut dice)];
+            assert_eq!(table.insert(&some, at as u32), map.insert(some, at as u32));
+            if map.len() > 1000 {
+                let gone = map.keys().nth(dice.below(1000) as usize).cloned().expect("there are more");
+                assert_eq!(table.remove(&gone), map.remove(&gone));
+                assert_eq!(table.remove(&gone), None);
+            }
+            if at % 100 == 0 {
+                let near = |dice: &mut Dice| vec![key(at, dice).wrapping_add(dice.below(5)).wrapping_sub(2)];
+                let mut asked: Vec<_> = (0..40).map(|_| near(&mut dice)).collect();
+                asked.extend(map.keys().take(30).cloned());
+                compare(&table, &map, &asked);
+            }
+        }
+    }
+}
