@@ -1,6 +1,6 @@
 //! What rules may speak of: fields, headers, counters and actions of one program.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A field of a [`Format`], by its place in [`Format::fields`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -153,6 +153,8 @@ pub struct Format {
     header_names: HashMap<String, Named<HeaderId>>,
     /// The largest port that `fwd` takes. 511 unless changed: v1model's ports have 9 bits.
     pub max_port: u32,
+    /// Names that `fwd` takes. If there are any, it takes no numbers: rules of a network deliver to hosts.
+    pub port_names: BTreeMap<String, u32>,
     /// How many different aggregates (`avg(price by stock)`) rules may use at a time, each with a state of its own in
     /// the program. 8 unless changed.
     pub slots: u16,
@@ -226,6 +228,7 @@ impl Default for Format {
             subjects: HashMap::new(),
             header_names: HashMap::new(),
             max_port: 511,
+            port_names: BTreeMap::new(),
             slots: 8,
             slot_width: 64,
             window: Window::Micros(1_000_000),

@@ -78,20 +78,8 @@ impl<'a> Parser<'a> {
         self.expect("(", "the ports come in parentheses: `fwd(1, 2)`")?;
         let mut ports = Vec::new();
         loop {
-            let max = self.format.max_port;
             self.count(self.next.span)?;
-            match self.next.token {
-                Token::Constant(Constant::Number(port)) if port <= u128::from(max) => ports.push(port as u32),
-                Token::Constant(Constant::Number(port)) => {
-                    let message = format!("there is no port {port}");
-                    let error = Diagnostic::error("rule-type", self.next.span, message);
-                    return self.fail(error.help(format!("the ports are 0 to {max}")));
-                }
-                _ => {
-                    let error = self.unexpected("a port").help("ports are numbers: `fwd(1, 2)`");
-                    return self.fail(error);
-                }
-            }
+            ports.push(self.port()?);
             self.take();
             if !self.accept(",") {
                 break;
@@ -101,6 +89,34 @@ impl<'a> Parser<'a> {
         ports.sort_unstable();
         ports.dedup();
         Ok(Action::Forward(ports))
+    }
+
+    /// The port that the next token is.
+    fn port(&mut self) -> Parsed<u32> {
+        let (format, max) = (self.format, self.format.max_port);
+        let names = || format.port_names.keys().map(String::as_str);
+        let error = match self.next.token {
+            Token::Constant(Constant::Number(port)) if format.port_names.is_empty() => match u32::try_from(port) {
+                Ok(port) if port <= max => return Ok(port),
+                _ => Diagnostic::error("rule-type", self.next.span, format!("there is no port {port}"))
+                    .help(format!("the ports are 0 to {max}")),
+            },
+            Token::Word(word) if !format.port_names.is_empty() => match format.port_names.get(word) {
+                Some(port) => return Ok(*port),
+                None => {
+                    let error = Diagnostic::error("rule-type", self.next.span, format!("there is no host `{word}`"));
+                    match source::names::nearest(word, names()) {
+                        Some(near) => error.label(format!("did you mean `{near}`?")),
+                        None => error.help(format!("the hosts are {}", source::names::listed(names()))),
+                    }
+                }
+            },
+            _ if format.port_names.is_empty() => self.unexpected("a port").help("ports are numbers: `fwd(1, 2)`"),
+            _ => self
+                .unexpected("a host")
+                .help(format!("rules of a network deliver to hosts: {}", source::names::listed(names()))),
+        };
+        self.fail(error)
     }
 
     fn arguments(&mut self, id: crate::format::ActionId) -> Parsed<Vec<u128>> {

@@ -13,8 +13,9 @@
 //! element    = value | value ".." value | value "/" LENGTH
 //! subject    = FIELD | COUNTER | function "(" [ FIELD ] [ "by" FIELD { "," FIELD } ] [ "over" window ] ")"
 //! window     = NUMBER ( "us" | "ms" | "s" | "min" | "packets" )
-//! action     = "fwd" "(" PORT { "," PORT } ")" | "drop" | "to_controller" | ACTION "(" [ value { "," value } ] ")"
+//! action     = "fwd" "(" port { "," port } ")" | "drop" | "to_controller" | ACTION "(" [ value { "," value } ] ")"
 //!            | COUNTER "<-" operand | COUNTER ( "+=" | "-=" ) operand
+//! port       = NUMBER | NAME                            (names if the format has them)
 //! ```
 //!
 //! `&&`, `∧`; `||`, `∨`; `!`, `¬`; `≤`, `≥`, `≠`, `∈`; `:=`, `←` are other spellings. `by` and `over` may also stand behind

@@ -31,7 +31,9 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
                 }
             };
             let near = |text: &mut Text, far: &dyn Fn(&mut Text)| match options.split_horizon {
-                true => text.choice("split_horizon.apply().hit", |text| text.line("mark_to_drop(standard_metadata);"), far),
+                true => {
+                    text.choice("split_horizon.apply().hit", |text| text.line("mark_to_drop(standard_metadata);"), far)
+                }
                 false => far(text),
             };
             let Some(messages) = &format.messages else { return near(text, &own) };

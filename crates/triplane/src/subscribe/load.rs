@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use source::{Diagnostic, Diagnostics, Span};
-use subscribe::{Layout, Limits, Loader as Includes, Subscriptions, Tables};
+use subscribe::{Layout, Loader as Includes, Rule, Subscriptions, Tables};
 use subscribe_p4::{Format, Options, Rules};
 
 use super::args::FormatArgs;
+use super::report::counted;
 use crate::cli::ProgramArgs;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
@@ -87,6 +88,12 @@ impl Loaded {
 
     /// Reads rules and compiles them.
     pub fn compile(&mut self, files: &[PathBuf], options: &Options, output: &Output) -> Result<Compiled, Failure> {
+        let rules = self.parse(files, output)?;
+        self.merge(rules, options, output)
+    }
+
+    /// Reads rules.
+    pub fn parse(&mut self, files: &[PathBuf], output: &Output) -> Result<Vec<Rule>, Failure> {
         let mut diagnostics = Diagnostics::new();
         let mut rules = Vec::new();
         for path in files {
@@ -95,11 +102,14 @@ impl Loaded {
             let map = &mut self.loader.map;
             rules.extend(subscribe::parse(map, &name, text, &self.rules.format, &mut Beside, &mut diagnostics));
         }
-        if diagnostics.has_errors() {
-            output.diagnostics(&self.loader.map, &diagnostics);
-            return Err(Failure::Input("these rules cannot be compiled".to_owned()));
-        }
-        let settings = subscribe::Options { target: options.target, limits: Limits::default(), ..Default::default() };
+        self.told(&diagnostics, output)?;
+        Ok(rules)
+    }
+
+    /// Compiles rules.
+    pub fn merge(&self, rules: Vec<Rule>, options: &Options, output: &Output) -> Result<Compiled, Failure> {
+        let mut diagnostics = Diagnostics::new();
+        let settings = subscribe::Options { target: options.target, ..subscribe::Options::default() };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             diagnostics.push(refusal.diagnostic(&self.loader.map));
@@ -110,12 +120,21 @@ impl Loaded {
                 diagnostics.push(finding);
             }
         }
-        output.diagnostics(&self.loader.map, &diagnostics);
-        if diagnostics.has_errors() {
-            return Err(Failure::Input("these rules cannot be compiled".to_owned()));
-        }
+        self.told(&diagnostics, output)?;
         let tables = subscriptions.tables();
         Ok(Compiled { subscriptions, tables })
+    }
+
+    /// Shows findings.
+    ///
+    /// # Errors
+    /// If one of them is a mistake.
+    pub fn told(&self, diagnostics: &Diagnostics, output: &Output) -> Result<(), Failure> {
+        output.diagnostics(&self.loader.map, diagnostics);
+        match diagnostics.has_errors() {
+            true => Err(Failure::Input("these rules cannot be compiled".to_owned())),
+            false => Ok(()),
+        }
     }
 
     /// Every file that was read.
@@ -128,15 +147,12 @@ impl Compiled {
     /// In one line, what came of the rules.
     pub fn summary(&self) -> String {
         let Tables { entries, leaves, groups, .. } = &self.tables;
-        let many = |count: usize, one: &str, several: &str| {
-            format!("{} {}", crate::bench::report::grouped(count as u64), if count == 1 { one } else { several })
-        };
         format!(
             "{}: {} in the tables of fields, {}, {}",
-            many(self.subscriptions.rules().count(), "rule", "rules"),
-            many(entries.len(), "entry", "entries"),
-            many(leaves.len(), "leaf", "leaves"),
-            many(groups.len(), "group", "groups")
+            counted(self.subscriptions.rules().count(), "rule", "rules"),
+            counted(entries.len(), "entry", "entries"),
+            counted(leaves.len(), "leaf", "leaves"),
+            counted(groups.len(), "group", "groups")
         )
     }
 }

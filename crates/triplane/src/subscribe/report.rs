@@ -4,6 +4,11 @@ use subscribe::Stats;
 
 use crate::bench::report::grouped as digits;
 
+/// `1 rule`, `2,000 rules`.
+pub fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{} {}", digits(count as u64), if count == 1 { one } else { several })
+}
+
 /// A table of the stages' entries, and the diagram's size.
 pub fn stats(stats: &Stats) -> String {
     let width = stats.stages.iter().map(|stage| stage.name.len()).max().unwrap_or(0).max(5);

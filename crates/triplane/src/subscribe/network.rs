@@ -1,0 +1,158 @@
+//! `triplane subscribe network`: rules of hosts, as entries of every switch between them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use lab::{End, Entries, Node, Program, Topology};
+use source::{Diagnostics, SourceMap, Span};
+use subscribe::Rule;
+use subscribe_network::{Far, HostId, Network, NetworkError, Shape, SwitchId, Ways};
+use subscribe_p4::entries::Installer;
+
+use super::args::{NetworkArgs, Upward};
+use super::load::Loaded;
+use super::report::counted;
+use super::{deliver, document, options};
+use crate::output::{Failure, Output};
+
+/// The program's name in the directory; beside it each switch has its entries.
+const PROGRAM: &str = "switch.p4";
+
+/// What a switch became.
+struct Made {
+    rules: usize,
+    entries: usize,
+    groups: usize,
+}
+
+pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
+    let mut topology = read(&args.lab, output)?;
+    let graph = graph(&topology);
+    let ways = ways(args, &topology, &graph)?;
+    let mut loaded = Loaded::format(&args.rules.format, output)?;
+    let names = topology.hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), at as u32));
+    loaded.rules.format.port_names = names.collect();
+    let rules = loaded.parse(&args.rules.rules, output)?;
+    let upward = match args.upward {
+        Upward::Exact => subscribe_network::Upward::Exact,
+        Upward::Everything => subscribe_network::Upward::Everything,
+    };
+    let mut unfit = Diagnostics::new();
+    for rule in &rules {
+        if let Err(wrong) = ways.rule(SwitchId(0), rule, upward) {
+            unfit.push(wrong.diagnostic());
+        }
+    }
+    loaded.told(&unfit, output)?;
+
+    std::fs::create_dir_all(&args.output)
+        .with_context(|| format!("the directory {} cannot be made", args.output.display()))?;
+    let options = subscribe_p4::Options { split_horizon: true, ..options(Some(&args.shape)) };
+    deliver(&loaded.program(&options), Some(&args.output.join(PROGRAM)), output)?;
+    let mut made = Vec::new();
+    for at in 0..topology.switches.len() {
+        let own = ways.rules(SwitchId(at), &rules, upward).expect("each rule was tried");
+        let rules = own.len();
+        let apart = Installer::split_horizon(&ways.split_horizon(SwitchId(at)));
+        let (text, entries, groups) = entries(&loaded, own, apart, &options, output)?;
+        let name = format!("{}.json", topology.switches[at].name);
+        deliver(&text, Some(&args.output.join(&name)), output)?;
+        let switch = &mut topology.switches[at];
+        switch.program = Program::File(PROGRAM.to_owned(), Span::default());
+        switch.entries = Entries::File(name, Span::default());
+        made.push(Made { rules, entries, groups });
+    }
+    deliver(&lab::emit(&topology), Some(&args.output.join("lab.toml")), output)?;
+    report(&topology, &ways, rules.len(), &made, output)?;
+    output.note(&format!("written to {}; `triplane lab sim` and `lab up` take its lab.toml", args.output.display()));
+    Ok(())
+}
+
+/// Reads a topology. Findings have been printed when this fails.
+fn read(path: &Path, output: &Output) -> Result<Topology, Failure> {
+    let text = crate::load::read(path, lab::read::MAX_BYTES as u64)?;
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let file = map.add(&path.display().to_string(), text.as_str());
+    let topology = lab::read::read(file, &text, &mut diagnostics);
+    output.diagnostics(&map, &diagnostics);
+    match topology {
+        Some(topology) if !diagnostics.has_errors() && !topology.switches.is_empty() => Ok(topology),
+        Some(_) if !diagnostics.has_errors() => Err(Failure::Input(format!("{} has no switch", path.display()))),
+        _ => Err(Failure::Input(format!("{} is no topology", path.display()))),
+    }
+}
+
+/// The topology without what does not matter here.
+fn graph(topology: &Topology) -> Network {
+    let far = |end: End| match end.node {
+        Node::Host(at) => Far::Host(HostId(at as u32)),
+        Node::Switch(at) => Far::Switch(SwitchId(at), end.port),
+    };
+    let ports = |switch| topology.ports(switch).into_iter().map(|(port, end)| (port, far(end)));
+    Network { switches: (0..topology.switches.len()).map(|switch| BTreeMap::from_iter(ports(switch))).collect() }
+}
+
+fn ways(args: &NetworkArgs, topology: &Topology, graph: &Network) -> Result<Ways, Failure> {
+    let found = match &args.root {
+        None => Ways::new(graph),
+        Some(name) => match topology.node(name) {
+            Some(Node::Switch(at)) => Ways::tree(graph, SwitchId(at)),
+            _ => return Err(Failure::Usage(format!("{} has no switch `{name}`", args.lab.display()))),
+        },
+    };
+    let switch = |at: SwitchId| &topology.switches[at.0].name;
+    let host = |id: HostId| &topology.hosts[id.0 as usize].name;
+    found.map_err(|wrong| {
+        Failure::Input(match wrong {
+            NetworkError::Twice(id) => format!("the host `{}` has several links", host(id)),
+            NetworkError::Apart(from, to) => {
+                format!("messages from hosts at `{}` cannot reach the host `{}`: link them", switch(from), host(to))
+            }
+            NetworkError::NoRoot(at) => format!("there is no switch {}", at.0),
+        })
+    })
+}
+
+/// The entries of one switch as a file, and how many entries and groups there are.
+fn entries(
+    loaded: &Loaded,
+    rules: Vec<Rule>,
+    apart: Vec<subscribe_p4::entries::Update>,
+    options: &subscribe_p4::Options,
+    output: &Output,
+) -> Result<(String, usize, usize), Failure> {
+    let compiled = loaded.merge(rules, options, output)?;
+    let mut installer =
+        Installer::new(&loaded.format, &loaded.rules, &loaded.layout, options, u32::from(v1model::CPU_PORT));
+    let mut updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
+    let entries = compiled.tables.entries.len() + compiled.tables.leaves.len() + apart.len();
+    updates.extend(apart);
+    Ok((document::text(&updates), entries, compiled.tables.groups.len()))
+}
+
+/// What became of the rules: a line for each switch, or one for all where there are many.
+fn report(topology: &Topology, ways: &Ways, rules: usize, made: &[Made], output: &Output) -> Result<(), Failure> {
+    /// The most switches that get a line each.
+    const LINES: usize = 40;
+    let mut text = match ways.shape() {
+        Shape::Layers(layers) => {
+            format!("{} in {}", counted(made.len(), "switch", "switches"), counted(layers as usize, "layer", "layers"))
+        }
+        Shape::Tree(root) => {
+            format!("{} as a tree below {}", counted(made.len(), "switch", "switches"), topology.switches[root.0].name)
+        }
+    };
+    text += &format!(", {}, {}\n\n", counted(topology.hosts.len(), "host", "hosts"), counted(rules, "rule", "rules"));
+    let width = topology.switches.iter().map(|switch| switch.name.len()).max().unwrap_or(0).max(6);
+    let line = |name: &str, made: &Made| {
+        format!("{name:width$} {:>10} {:>10} {:>10}\n", made.rules, made.entries, made.groups)
+    };
+    text += &format!("{:width$} {:>10} {:>10} {:>10}\n", "switch", "rules", "entries", "groups");
+    if made.len() <= LINES {
+        text.extend(topology.switches.iter().zip(made).map(|(switch, made)| line(&switch.name, made)));
+    }
+    let sum = |of: fn(&Made) -> usize| made.iter().map(of).sum();
+    text += &line("all", &Made { rules: sum(|m| m.rules), entries: sum(|m| m.entries), groups: sum(|m| m.groups) });
+    output.print(&text)
+}
