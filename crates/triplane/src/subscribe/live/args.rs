@@ -1,0 +1,119 @@
+//! What the commands about rules of a running switch can be told.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::subscribe::args::{FormatArgs, ShapeArgs};
+
+pub const SERVE_AFTER_HELP: &str = "\
+  triplane run feed-tables.p4 --port 1=eth1 --port 2=eth2 --p4runtime
+  triplane subscribe serve feed.p4 rules.sub
+  triplane subscribe add 'stock == \"GOOGL\" : fwd(2)'
+
+The switch is given the program if it runs another one. When the file of rules changes,
+so do the switch's tables; a file with mistakes changes nothing, and they are shown.";
+
+/// `triplane subscribe serve`.
+#[derive(Args, Debug)]
+#[command(after_help = SERVE_AFTER_HELP)]
+pub struct ServeArgs {
+    /// The format.
+    #[command(flatten)]
+    pub format: FormatArgs,
+    /// The file of rules; it is watched, with all that it includes.
+    #[arg(value_name = "RULES", value_hint = ValueHint::FilePath)]
+    pub rules: PathBuf,
+    /// The shape.
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// Where to listen for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Whoever reaches it changes rules.
+    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = address)]
+    pub listen: SocketAddr,
+    /// Keep rules that are added in this file, and go on with them at the next start. Without it they go with the service.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub keep: Option<PathBuf>,
+    /// Rules there may be.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub max_rules: usize,
+    /// The port at which the controller gets packets.
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into())]
+    pub cpu_port: u32,
+    /// The switch.
+    #[command(flatten)]
+    pub switch: SwitchArgs,
+}
+
+/// A switch's P4Runtime server.
+#[derive(Args, Debug)]
+pub struct SwitchArgs {
+    /// The switch's P4Runtime server: ADDRESS:PORT.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559", help_heading = "Switch")]
+    pub addr: String,
+    /// The device to speak to.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
+    pub device_id: u64,
+    /// Write as the controller with this election id, and take the place of one with a lower one. Without it the service
+    /// waits while another controller is primary.
+    #[arg(long, value_name = "N", help_heading = "Switch")]
+    pub election_id: Option<u128>,
+    /// Never load the program: the switch has it (compiled by p4c for BMv2, say).
+    #[arg(long, help_heading = "Switch")]
+    pub keep_program: bool,
+    /// Speak TLS, to a server in whose certificate this authority signed (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
+    pub tls_ca: Option<PathBuf>,
+    /// The certificate to show to a server that asks for one (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_ca", requires = "tls_key", help_heading = "Switch")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key that belongs to it (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Switch")]
+    pub tls_key: Option<PathBuf>,
+    /// The name in the server's certificate, if it is not the one in --addr.
+    #[arg(long, value_name = "NAME", requires = "tls_ca", help_heading = "Switch")]
+    pub tls_name: Option<String>,
+}
+
+/// Where the service is.
+#[derive(Args, Debug)]
+pub struct ServiceArgs {
+    /// The service that `triplane subscribe serve` runs: ADDRESS:PORT, or PORT alone for this machine.
+    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = address)]
+    pub service: SocketAddr,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `triplane subscribe add`.
+#[derive(Args, Debug)]
+pub struct AddArgs {
+    /// Rules, such as: stock == "GOOGL" : fwd(2)
+    #[arg(value_name = "RULE", required = true)]
+    pub rules: Vec<String>,
+    /// Where.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+}
+
+/// `triplane subscribe remove`.
+#[derive(Args, Debug)]
+pub struct RemoveArgs {
+    /// Ids, as `list` shows them.
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<u64>,
+    /// Where.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+}
+
+fn service() -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), subscription_service::PORT)
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.trim_start_matches(':').parse::<u16>();
+    let here = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    here.or_else(|_| text.parse()).map_err(|_| "give ADDRESS:PORT, or PORT alone for this machine".to_owned())
+}

@@ -1,0 +1,123 @@
+//! `triplane subscribe add`, `remove`, `list` and `watch`: clients of the service.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use serde_json::json;
+use subscription_service::proto;
+use subscription_service::proto::subscriptions_client::SubscriptionsClient;
+use tokio::runtime::Runtime;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use super::args::{AddArgs, RemoveArgs, ServiceArgs};
+use crate::output::{Failure, Output};
+
+/// How long the service may take: large changes are compiled, and may wait for others.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Client {
+    runtime: Runtime,
+    stub: SubscriptionsClient<Channel>,
+}
+
+impl Client {
+    fn connect(args: &ServiceArgs) -> Result<Client, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+        let endpoint = Endpoint::from_shared(format!("http://{}", args.service)).context("no address")?;
+        let endpoint = endpoint.connect_timeout(Duration::from_secs(5)).tcp_nodelay(true);
+        let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|_| {
+            let address = args.service;
+            anyhow!("nobody serves subscriptions on {address}; `triplane subscribe serve FORMAT RULES` does")
+        })?;
+        Ok(Client { runtime, stub: SubscriptionsClient::new(channel) })
+    }
+
+    fn call<T>(&self, future: impl Future<Output = Result<T, Status>>) -> Result<T, Failure> {
+        match self.runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await }) {
+            Ok(result) => result.map_err(|status| failure(&status)),
+            Err(_) => Err(anyhow!("the service does not answer").into()),
+        }
+    }
+}
+
+fn failure(status: &Status) -> Failure {
+    // What comes from elsewhere is text, and no more.
+    let text: String = status.message().chars().filter(|letter| !letter.is_control() || *letter == '\n').collect();
+    match status.code() {
+        Code::Unavailable | Code::Cancelled | Code::Unknown => Failure::Environment(anyhow!("{}", text.trim_end())),
+        Code::InvalidArgument => Failure::Input(format!("nothing was changed\n{}", text.trim_end())),
+        _ => Failure::Input(text),
+    }
+}
+
+/// Adds rules.
+pub fn add(args: &AddArgs, output: &Output) -> Result<(), Failure> {
+    let client = Client::connect(&args.service)?;
+    let rules = args.rules.join("\n");
+    let mut stub = client.stub.clone();
+    let done = client.call(async { stub.subscribe(proto::SubscribeRequest { rules }).await })?.into_inner();
+    if args.service.json {
+        return output.print(&format!("{:#}\n", json!({ "ids": done.ids, "writes": done.writes })));
+    }
+    output.print(&done.ids.iter().map(|id| format!("{id}\n")).collect::<String>())
+}
+
+/// Takes rules away.
+pub fn remove(args: &RemoveArgs, output: &Output) -> Result<(), Failure> {
+    let client = Client::connect(&args.service)?;
+    let mut stub = client.stub.clone();
+    let request = proto::UnsubscribeRequest { ids: args.ids.clone() };
+    let done = client.call(async { stub.unsubscribe(request).await })?.into_inner();
+    if args.service.json {
+        return output.print(&format!("{:#}\n", json!({ "writes": done.writes })));
+    }
+    Ok(())
+}
+
+/// Lists rules.
+pub fn list(args: &ServiceArgs, output: &Output) -> Result<(), Failure> {
+    let client = Client::connect(args)?;
+    let mut stub = client.stub.clone();
+    let mut answers = client.call(async { stub.list(proto::ListRequest {}).await })?.into_inner();
+    let mut all = Vec::new();
+    while let Some(answer) = client.call(answers.message())? {
+        all.extend(answer.rules);
+    }
+    if args.json {
+        let rule = |rule: &proto::Rule| json!({ "id": rule.id, "rule": rule.text, "in_file": rule.in_file });
+        return output.print(&format!("{:#}\n", json!(all.iter().map(rule).collect::<Vec<_>>())));
+    }
+    let width = all.last().map_or(0, |rule| rule.id.to_string().len());
+    let line = |rule: &proto::Rule| {
+        let from = if rule.in_file { "file " } else { "added" };
+        // A rule over several lines is shown in one.
+        let text: Vec<&str> = rule.text.split_whitespace().collect();
+        format!("{:>width$}  {from}  {}\n", rule.id, text.join(" "))
+    };
+    output.print(&all.iter().map(line).collect::<String>())
+}
+
+/// Shows how things stand, and each change of that, until the service ends.
+pub fn watch(args: &ServiceArgs, output: &Output) -> Result<(), Failure> {
+    let client = Client::connect(args)?;
+    let mut stub = client.stub.clone();
+    let mut answers = client.call(async { stub.watch(proto::WatchRequest {}).await })?.into_inner();
+    loop {
+        let next = client.runtime.block_on(answers.message()).map_err(|status| failure(&status))?;
+        let Some(status) = next else { return Ok(()) };
+        let proto::Status { installed, detail, rules, rules_in_file, changes, mistakes } = status;
+        output.print(&match args.json {
+            true => format!(
+                "{}\n",
+                json!({ "installed": installed, "detail": detail, "rules": rules, "rules_in_file": rules_in_file,
+                    "changes": changes, "mistakes": mistakes })
+            ),
+            false => {
+                let wrong = if mistakes.is_empty() { "" } else { "; the file of rules has mistakes" };
+                format!("{rules} rules, {rules_in_file} of them in the file; {changes} changes; {detail}{wrong}\n")
+            }
+        })?;
+    }
+}

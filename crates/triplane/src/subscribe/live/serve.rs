@@ -1,0 +1,104 @@
+//! `triplane subscribe serve`: a switch's rules, from a file that is watched and from whoever asks.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use subscription_service::{Event, Program, Settings, StartError};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+use super::args::{ServeArgs, SwitchArgs};
+use crate::load::{self, Loader, Pem};
+use crate::output::{Failure, Output};
+use crate::subscribe::load::Loaded;
+use crate::subscribe::options;
+
+/// Serves until a signal ends it.
+pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
+    let loaded = Loaded::format(&args.format, output)?;
+    let options = options(Some(&args.shape));
+    let text = loaded.program(&options);
+    let name = args.format.format.display().to_string();
+    let mut loader = Loader::builtin(&format!("the program of {name}"), &text);
+    let described = loader.described();
+    loader.report(output)?;
+    let (_, info) = described.ok_or_else(|| anyhow!("the program that was made is none; this is a bug"))?;
+    let cpu_port = args.cpu_port;
+    let Loaded { format, rules, layout, .. } = loaded;
+    let program = Program { format, rules, layout, options, text, info, cpu_port };
+    let settings = Settings {
+        kept: args.keep.clone(),
+        device_id: args.switch.device_id,
+        election_id: args.switch.election_id,
+        keep_program: args.switch.keep_program,
+        max_rules: args.max_rules,
+        ..Settings::new(args.rules.clone(), endpoint(&args.switch)?, args.listen)
+    };
+    let stop = crate::commands::run::stop_on_signals()?;
+    let told = *output;
+    let rules = args.rules.display().to_string();
+    let running = subscription_service::start(program, settings, move |event| told.note(&describe(&event, &rules)));
+    let running = running.map_err(|error| match error {
+        StartError::Rules(why) => {
+            output.note(why.trim_end());
+            Failure::Input("the service has no rules to begin with".to_owned())
+        }
+        error => Failure::Environment(error.into()),
+    })?;
+    let address = running.address();
+    output.note(&match address.ip().is_loopback() {
+        true => format!("subscriptions on {address}, for this machine only"),
+        false => format!("subscriptions on {address}: whoever reaches this address changes rules"),
+    });
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    output.note("stopped; the switch goes on with the rules that it has");
+    Ok(())
+}
+
+/// What happened, in a line or, of mistakes, in several.
+fn describe(event: &Event, rules: &str) -> String {
+    let many = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let ids = |ids: &[u64]| {
+        let shown: Vec<String> = ids.iter().take(8).map(ToString::to_string).collect();
+        format!("{}{}", shown.join(", "), if ids.len() > shown.len() { ", ..." } else { "" })
+    };
+    match event {
+        Event::Installed { rules, writes, loaded, atomic } => {
+            let program = if *loaded { "program loaded, " } else { "" };
+            let how = if *atomic { "changes as a whole" } else { "changes step by step" };
+            format!("the switch delivers by {}: {program}{}, {how}", many(*rules, "rule"), many(*writes, "write"))
+        }
+        Event::Away(why) => why.clone(),
+        Event::Reloaded(0, 0, _) => format!("{rules} is right again, and as it was"),
+        Event::Reloaded(come, go, writes) => {
+            format!("{rules}: {} added, {go} removed, {}", many(*come, "rule"), many(*writes, "write"))
+        }
+        Event::Mistakes(why) => format!("{}\n{rules} is left out; the rules from before stay", why.trim_end()),
+        Event::Added(added) => format!("added: rule {}", ids(added)),
+        Event::Removed(removed) => format!("removed: rule {}", ids(removed)),
+        Event::NotKept(why) => format!("what was added or removed is not kept: {why}"),
+    }
+}
+
+fn endpoint(args: &SwitchArgs) -> Result<Endpoint, Failure> {
+    let address = match args.addr.trim_start_matches(':').parse::<u16>() {
+        Ok(port) => format!("127.0.0.1:{port}"),
+        Err(_) => args.addr.clone(),
+    };
+    let scheme = if args.tls_ca.is_some() { "https" } else { "http" };
+    let wrong = |_| Failure::Usage(format!("--addr {} is no address: give ADDRESS:PORT", args.addr));
+    let endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(wrong)?.tcp_nodelay(true);
+    let Some(authority) = &args.tls_ca else { return Ok(endpoint) };
+    let authority = load::pem(authority, Pem::Certificate)?;
+    let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let (certificate, key) = (load::pem(certificate, Pem::Certificate)?, load::pem(key, Pem::Key)?);
+        tls = tls.identity(Identity::from_pem(certificate, key));
+    }
+    if let Some(name) = &args.tls_name {
+        tls = tls.domain_name(name);
+    }
+    endpoint.tls_config(tls).map_err(|error| Failure::Input(format!("these TLS files: {error}")))
+}
