@@ -105,7 +105,10 @@ impl Link {
                         }
                     }
                     Ok(None) => break tell(Told::Ended("the switch ended the stream".to_owned())),
-                    Err(status) => break tell(Told::Ended(words(&status))),
+                    Err(status) => match trouble(&status) {
+                        Trouble::Gone(why) => break tell(Told::Ended(why)),
+                        _ => break tell(Told::Ended(words(&status))),
+                    },
                 }
             }
         });
@@ -232,7 +235,7 @@ fn standing(update: &v1::MasterArbitrationUpdate) -> Standing {
 fn trouble(status: &Status) -> Trouble {
     let is_transport = std::error::Error::source(status).is_some();
     match status.code() {
-        _ if is_transport => Trouble::Gone(words(status)),
+        _ if is_transport => Trouble::Gone("the connection broke".to_owned()),
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => Trouble::Gone(words(status)),
         Code::PermissionDenied => Trouble::NotPrimary,
         Code::Unimplemented => Trouble::Unimplemented,
@@ -252,15 +255,11 @@ fn words(status: &Status) -> String {
     if text.is_empty() { status.code().description().to_owned() } else { text }
 }
 
-/// An error with its causes, each told once.
+/// Why a connection cannot be had: the innermost cause says it best.
 fn causes(error: &dyn std::error::Error) -> String {
-    let (mut text, mut cause) = (error.to_string(), error.source());
-    while let Some(error) = cause {
-        let told = error.to_string();
-        if !text.contains(&told) {
-            text = format!("{text}: {told}");
-        }
-        cause = error.source();
+    let mut innermost = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
     }
-    text
+    innermost.to_string()
 }
