@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+pub use super::live::args::{AddArgs, RemoveArgs, ServeArgs, ServiceArgs};
 
 pub const AFTER_HELP: &str = "\
   triplane subscribe check   feed.p4 rules.sub          what is wrong with rules
@@ -37,8 +39,20 @@ pub enum SubscribeCommand {
     Compile(CompileArgs),
     /// Say which rules a message matches and why, and why others do not.
     Explain(ExplainArgs),
+    /// Compile rules that deliver to hosts of a whole network into the entries of each of its switches.
+    Network(NetworkArgs),
     /// Whether two sets of rules do the same with every message; if not, show one that tells them apart.
     Diff(DiffArgs),
+    /// Keep a running switch by the rules of a file that is watched, and by those that are added and removed meanwhile.
+    Serve(Box<ServeArgs>),
+    /// Add rules to a running switch, by the service; prints their ids once the switch delivers by them.
+    Add(AddArgs),
+    /// Take rules away that were added.
+    Remove(RemoveArgs),
+    /// List the rules of the service.
+    List(ServiceArgs),
+    /// Show how the service stands, and each change of that.
+    Watch(ServiceArgs),
 }
 
 /// A message format.
@@ -67,6 +81,38 @@ pub struct RulesArgs {
     /// Files of rules.
     #[arg(value_name = "RULES", required = true, value_hint = ValueHint::FilePath)]
     pub rules: Vec<PathBuf>,
+}
+
+/// `triplane subscribe network`.
+#[derive(Args, Debug)]
+pub struct NetworkArgs {
+    /// Format and rules; `fwd` takes hosts: `fwd(h1, h2)`.
+    #[command(flatten)]
+    pub rules: RulesArgs,
+    /// The shape.
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// The topology: hosts, switches, links.
+    #[arg(long, value_name = "LAB.toml", value_hint = ValueHint::FilePath)]
+    pub lab: PathBuf,
+    /// The directory to write to: `switch.p4`, entries for each switch, and `lab.toml` with all of them.
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: PathBuf,
+    /// What switches pass up: what a host above wants, or everything, which takes fewer entries and more traffic.
+    #[arg(long, value_enum, default_value = "exact")]
+    pub upward: Upward,
+    /// Let messages take the shortest paths over this switch, as a tree, instead of all switches of layers.
+    #[arg(long, value_name = "SWITCH")]
+    pub root: Option<String>,
+}
+
+/// What switches pass up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Upward {
+    /// What a host above wants.
+    Exact,
+    /// Everything.
+    Everything,
 }
 
 /// `triplane subscribe explain`.

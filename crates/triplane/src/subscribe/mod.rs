@@ -3,7 +3,9 @@
 pub mod args;
 mod document;
 mod explain;
+mod live;
 mod load;
+mod network;
 mod report;
 
 use std::path::Path;
@@ -21,16 +23,36 @@ pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
         SubscribeCommand::Check(args) => check(args, output),
         SubscribeCommand::Program(args) => program(args, output),
         SubscribeCommand::Compile(args) => compile(args, output),
+        SubscribeCommand::Network(args) => network::network(args, output),
         SubscribeCommand::Explain(args) => explain::explain(args, output),
         SubscribeCommand::Diff(args) => explain::diff(args, output),
+        SubscribeCommand::Serve(args) => live::serve(args, output),
+        SubscribeCommand::Add(args) => live::add(args, output),
+        SubscribeCommand::Remove(args) => live::remove(args, output),
+        SubscribeCommand::List(args) => live::list(args, output),
+        SubscribeCommand::Watch(args) => live::watch(args, output),
     }
 }
 
 fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
-    let compiled = loaded.compile(&args.rules, &options(None), output)?;
+    let mut compiled = loaded.compile(&args.rules, &options(None), output)?;
+    covered(&mut compiled, &loaded, output);
     output.note(&compiled.summary());
     Ok(())
+}
+
+/// Shows rules that others make superfluous, as far as that is found in bounded time.
+fn covered(compiled: &mut load::Compiled, loaded: &Loaded, output: &Output) {
+    /// Comparisons of two rules: a second or so of ordinary ones.
+    const STEPS: usize = 200_000;
+    // What is too large to be compared is let be.
+    let found = compiled.subscriptions.covered(STEPS).unwrap_or_default();
+    let mut findings = source::Diagnostics::new();
+    for finding in found.iter().filter_map(|useless| useless.diagnostic(&compiled.subscriptions, loaded.map())) {
+        findings.push(finding);
+    }
+    output.diagnostics(loaded.map(), &findings);
 }
 
 fn program(args: &ProgramArgs, output: &Output) -> Result<(), Failure> {
