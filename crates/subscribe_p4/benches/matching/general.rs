@@ -5,30 +5,49 @@ use a_tree::{ATree, AttributeDefinition};
 /// Rules in it.
 pub struct General(ATree<u32>);
 
+/// `field == NUMBER`, `field > NUMBER`, `field in FIRST..LAST`, `stock == TEXT` in its language.
+fn expression(test: &str) -> String {
+    match test.split_once(" in ") {
+        Some((field, range)) => {
+            let (first, last) = range.split_once("..").expect("a range");
+            format!("{field} >= {first} and {field} <= {last}")
+        }
+        None => match test.split_once(" == ") {
+            Some((field, text)) => format!("{field} = '{text}'"),
+            None => test.to_owned(),
+        },
+    }
+}
+
 impl General {
-    /// The rules of the paper's workload as text; each is its port's number.
-    pub fn new(rules: &str) -> General {
-        let attributes = [AttributeDefinition::string("stock"), AttributeDefinition::integer("price")];
-        let mut tree = ATree::new(&attributes).expect("two attributes");
+    /// The rules of a workload, as text: tests joined by `and`, and a port. All fields are numbers but the stock.
+    pub fn new(rules: &str, fields: &[&str]) -> General {
+        let attribute = |name: &&str| match *name {
+            "stock" => AttributeDefinition::string(name),
+            _ => AttributeDefinition::integer(name),
+        };
+        let attributes: Vec<_> = fields.iter().map(attribute).collect();
+        let mut tree = ATree::new(&attributes).expect("names differ");
         for (number, rule) in (0u32..).zip(rules.lines()) {
             let (condition, action) = rule.split_once(" : fwd(").expect("a rule of this form");
             let port: u32 = action.trim_end_matches(')').parse().expect("a port");
-            let condition = condition.strip_prefix("stock == ").expect("a rule of this form");
-            let (stock, price) = condition.split_once(" and ").expect("a rule of this form");
+            let tests: Vec<String> = condition.split(" and ").map(expression).collect();
             // Identifiers must differ: the rule above, the port below.
-            let expression = format!("stock = '{stock}' and {price}");
-            tree.insert(&(number << 9 | port), &expression).expect("an expression of its language");
+            tree.insert(&(number << 9 | port), &tests.join(" and ")).expect("an expression of its language");
         }
         General(tree)
     }
 
-    /// The ports of a message.
-    pub fn ports(&self, message: &[u8]) -> Vec<u32> {
-        let stock = std::str::from_utf8(&message[26..34]).expect("a symbol").trim_end();
-        let price = u32::from_be_bytes(message[34..38].try_into().expect("four bytes"));
+    /// The ports of a message with this stock, if it has one, and these numbers.
+    pub fn ports(&self, stock: Option<&[u8]>, numbers: &[(&str, u32)]) -> Vec<u32> {
         let mut event = self.0.make_event();
-        event.with_string("stock", stock).expect("an attribute");
-        event.with_integer("price", price.into()).expect("an attribute");
+        if let Some(stock) = stock {
+            let text = std::str::from_utf8(stock).expect("a symbol").trim_end();
+            event.with_string("stock", text).expect("an attribute");
+        }
+        for (name, number) in numbers {
+            event.with_integer(name, (*number).into()).expect("an attribute");
+        }
         let event = event.build().expect("all attributes");
         let report = self.0.search(&event).expect("an event of its attributes");
         let mut ports: Vec<u32> = report.matches().iter().map(|id| **id & 511).collect();
