@@ -88,7 +88,7 @@ impl<'a> Batch<'a> {
     pub fn push(&mut self, buffer: &'a mut [u8], start: usize) -> usize {
         assert!(self.count < BATCH && self.done == 0, "a batch has room until it runs");
         let size = self.code.notes.row;
-        arrive(&mut self.rows[self.count * size..][..size], buffer, start);
+        arrive(&mut self.rows[self.count * size..], buffer, start);
         self.count += 1;
         self.count - 1
     }

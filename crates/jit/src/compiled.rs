@@ -13,7 +13,7 @@ use engine::{Ending, Now, Objects, RECORD_NO_ACTION};
 use ir::{Kept, LocId, Program, SlotId, TableId};
 
 use crate::calls::{self, Host};
-use crate::emit::{Emit, Facts, State};
+use crate::emit::{Emit, Facts, State, aside};
 use crate::layout::{Layout, word};
 use crate::packet::{Packet, Shape};
 use crate::scout::Notes;
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Compiled {
     }
 }
 
-fn machine(error: impl std::fmt::Display) -> Unsupported {
+pub(crate) fn machine(error: impl std::fmt::Display) -> Unsupported {
     Unsupported::Machine(error.to_string())
 }
 
@@ -174,10 +174,11 @@ impl Compiled {
         let (mut units, mut loops) = (Vec::new(), Vec::new());
         // From here on an error must free the code that is there already.
         let result = (|| {
-            let ids = declare(&mut module)?;
+            let mut ids = declare(&mut module)?;
             let mut names = Vec::new();
             let mut context = module.make_context();
             let mut builder = FunctionBuilderContext::new();
+            aside::make(&mut module, &mut context, &mut builder, &mut ids)?;
             let alone = Notes::default();
             for (index, unit) in plan.units.iter().enumerate() {
                 let state = State::new(program, &facts, plan, index);
@@ -330,7 +331,7 @@ fn function(module: &mut JITModule, context: &mut Context, name: String, params:
     Ok(id)
 }
 
-fn define(module: &mut JITModule, id: FuncId, context: &mut Context) -> Result<(), Unsupported> {
+pub(crate) fn define(module: &mut JITModule, id: FuncId, context: &mut Context) -> Result<(), Unsupported> {
     module.define_function(id, context).map_err(|error| Unsupported::Machine(format!("{error:?}")))?;
     module.clear_context(context);
     Ok(())

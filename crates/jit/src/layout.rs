@@ -39,8 +39,10 @@ pub(crate) mod word {
     pub const ASKED: usize = 9;
     /// Address of the first byte of the buffer that the packet is in.
     pub const BUFFER: usize = 10;
+    /// What a function gave that was called aside: see [`crate::emit`].
+    pub const ANSWER: usize = 11;
     /// How many there are.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 12;
 }
 
 /// The largest frame in bytes.

@@ -3,21 +3,23 @@
 //! A lookup in a large table waits for memory, and one packet after the other waits alone. So a fresh unit that applies
 //! tables has a *scout*: the same parser and controls up to the last table, without anything that could be noticed. It
 //! writes the keys that it comes to into the memory of the batch. When all packets have been scouted, each table is asked
-//! for all of its keys at once, and the packets' rows get the records of what was found. The packet itself then compares
-//! its key with the noted one, and looks up for itself only if they differ.
+//! for all of its keys at once, and what was found is noted beside the keys. The packet itself then compares its key with
+//! the noted one, and looks up for itself only if they differ.
 //!
 //! So a scout may guess: it takes actions to do nothing and checksums to be right, and a wrong guess costs time only.
 //! Where it cannot be wrong about a key, the packet need not compare: see [`Notes::is_sure`].
 //!
 //! ```text
-//! rows, one a packet:     where it lies | how it ended | results | for each noted table: record's address (, what was found)
-//! for each noted table:   the keys of all packets | a bit for each packet that came to the table
+//! rows, one a packet:     where it lies | how it ended | results
+//! for each noted table:   the keys of all packets | what was found for each | a bit for each packet that came to the table |
+//!                         where the record lies of what was found first
 //! ```
 //!
-//! A record's address is 0 where nothing is known.
+//! What was found is a number whose record lies so many records behind the first, -1 for the default action's in front of
+//! that, or [`UNKNOWN`].
 
-use engine::Objects;
 use engine::tables::MISS;
+use engine::{Objects, record_places};
 use ir::{BodyKind, Expr, HeaderId, HeaderRef, MatchKind, Op, Place, Program, SlotId, TableId};
 use std::collections::BTreeSet;
 
@@ -34,6 +36,9 @@ pub(crate) const BATCH: usize = 32;
 
 /// The bit of a row's [`row::ENDING`] that says that code made for the packet's way through the parser saw it to its end.
 pub(crate) const SPECIAL: u64 = 1 << 32;
+
+/// What is noted as found where nothing is known.
+pub(crate) const UNKNOWN: u64 = -2i64 as u64;
 
 /// Words of a packet's row.
 pub(crate) mod row {
@@ -59,13 +64,17 @@ pub(crate) struct Noted {
     pub table: TableId,
     /// Words of its key.
     pub words: usize,
-    /// The word of a row that has the record's address.
-    pub record: usize,
-    /// The word that has what was found, if hits are counted, so that code has to tell of them.
-    pub found: Option<usize>,
-    /// Where the keys of all packets begin, and the word of bits for those that came to the table.
+    /// Whether hits are counted, so that code has to tell of them.
+    pub counts: bool,
+    /// Words of its records.
+    pub stride: usize,
+    /// Where the keys of all packets begin, and what was found for each.
     pub keys: usize,
+    pub found: usize,
+    /// The word of bits for the packets that came to the table, and the one with the address of the record behind the
+    /// default action's.
     pub reached: usize,
+    pub records: usize,
     /// Whether a packet that comes to the table has the key that was noted.
     pub sure: bool,
 }
@@ -90,15 +99,13 @@ impl Notes {
             notes.tables(program, layout, unit);
         }
         notes.row = row::RESULTS + notes.results.len();
-        for noted in &mut notes.tables {
-            noted.record = notes.row;
-            noted.found = noted.found.map(|_| notes.row + 1);
-            notes.row += 1 + usize::from(noted.found.is_some());
-        }
         notes.words = notes.row * BATCH;
         for noted in &mut notes.tables {
-            (noted.keys, noted.reached) = (notes.words, notes.words + noted.words * BATCH);
-            notes.words = noted.reached + 1;
+            noted.keys = notes.words;
+            noted.found = noted.keys + noted.words * BATCH;
+            noted.reached = noted.found + BATCH;
+            noted.records = noted.reached + 1;
+            notes.words = noted.records + 1;
         }
         notes
     }
@@ -139,9 +146,15 @@ impl Notes {
             return;
         }
         let counts = table.counter.is_some() || table.meter.is_some() || table.idle_timeout;
-        let found = counts.then_some(0);
         let sure = Self::is_sure(program, unit, id, step);
-        self.tables.push(Noted { table: id, words, record: 0, found, keys: 0, reached: 0, sure });
+        let stride = table.actions.iter().map(|action| {
+            let params = &program.actions[action.action].params;
+            let widths: Vec<u32> = params.iter().map(|param| program.slots[param.slot].width).collect();
+            let last = record_places(&widths).into_iter().zip(widths).next_back();
+            last.map_or(1, |((word, bit), width)| (word + (bit + width).div_ceil(64) as usize).max(1))
+        });
+        let stride = stride.max().unwrap_or(1);
+        self.tables.push(Noted { table: id, words, counts, stride, keys: 0, found: 0, reached: 0, records: 0, sure });
         self.steps = step + 1;
     }
 
@@ -225,24 +238,28 @@ impl Written {
     }
 }
 
-/// Asks each table for the keys of the packets from one number to another, and writes what comes of it to their rows.
+/// Asks each table for the keys of the packets from one number to another, and notes what comes of it.
 pub(crate) fn ask(notes: &Notes, memory: &mut [u64], from: usize, to: usize, objects: &Objects) {
     let wanted = (u64::MAX << from) & (u64::MAX >> (64 - to));
     for noted in &notes.tables {
+        memory[noted.records] = first_record(noted, objects);
         let reached = memory[noted.reached] & wanted;
         let mut found = [MISS; BATCH];
         if reached == wanted {
             let keys = &memory[noted.keys + from * noted.words..noted.keys + to * noted.words];
             let found = &mut found[..to - from];
             let answered = objects.find_batch(noted.table, keys, found);
-            let rows = memory[from * notes.row..to * notes.row].chunks_exact_mut(notes.row);
-            give(noted, rows, answered.then_some(found), objects);
+            let noted_as = &mut memory[noted.found + from..noted.found + to];
+            if answered {
+                objects.records(noted.table, found, |_, _| {});
+                noted_as.iter_mut().zip(found).for_each(|(to, found)| *to = as_word(*found));
+            } else {
+                noted_as.fill(UNKNOWN);
+            }
             continue;
         }
-        // Those that did not come to the table know nothing.
-        for row in memory[from * notes.row..to * notes.row].chunks_exact_mut(notes.row) {
-            row[noted.record] = 0;
-        }
+        // Of those that did not come to the table nothing is known.
+        memory[noted.found + from..noted.found + to].fill(UNKNOWN);
         let (mut keys, mut who, mut count) = ([0; BATCH * MAX_WORDS], [0u8; BATCH], 0);
         let mut left = reached;
         while left != 0 {
@@ -255,42 +272,26 @@ pub(crate) fn ask(notes: &Notes, memory: &mut [u64], from: usize, to: usize, obj
         }
         let found = &mut found[..count];
         if count > 0 && objects.find_batch(noted.table, &keys[..count * noted.words], found) {
-            objects.records(noted.table, found, |at, record| {
-                let row = &mut memory[usize::from(who[at]) * notes.row..][..notes.row];
-                note(noted, row, found[at], record);
-            });
+            objects.records(noted.table, found, |_, _| {});
+            for (who, found) in who.iter().zip(found) {
+                memory[noted.found + usize::from(*who)] = as_word(*found);
+            }
         }
     }
 }
 
-/// Writes what was found to the rows of packets.
-#[inline(always)]
-fn give<'r>(
-    noted: &Noted,
-    mut rows: impl Iterator<Item = &'r mut [u64]>,
-    found: Option<&mut [u32]>,
-    objects: &Objects,
-) {
-    let at = noted.record;
-    match (found, noted.found) {
-        (Some(found), None) => objects.records(noted.table, found, |_, record| {
-            if let Some(row) = rows.next() {
-                row[at] = record.as_ptr() as u64;
-            }
-        }),
-        (Some(found), Some(_)) => objects.records(noted.table, found, |number, record| {
-            if let Some(row) = rows.next() {
-                note(noted, row, found[number], record);
-            }
-        }),
-        (None, _) => rows.for_each(|row| row[at] = 0),
-    }
+/// What was found, as code takes it: so many records behind the first, or -1.
+fn as_word(found: u32) -> u64 {
+    const { assert!(MISS == u32::MAX, "a miss is -1") };
+    i64::from(found as i32) as u64
 }
 
-#[inline(always)]
-fn note(noted: &Noted, row: &mut [u64], found: u32, record: &[u64]) {
-    row[noted.record] = record.as_ptr() as u64;
-    if let Some(at) = noted.found {
-        row[at] = u64::from(found);
-    }
+/// The address of the record behind that of the default action.
+fn first_record(noted: &Noted, objects: &Objects) -> u64 {
+    let mut first = 0;
+    objects.records(noted.table, &[MISS], |_, record| {
+        assert_eq!(record.len(), noted.stride, "records are as long as the longest list of arguments");
+        first = record.as_ptr_range().end as u64;
+    });
+    first
 }

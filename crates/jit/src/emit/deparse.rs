@@ -170,7 +170,7 @@ impl Emit<'_, '_> {
     /// Puts the runs of a list in front of the payload. Returns how the outgoing packet is made.
     pub(super) fn assemble(&mut self, list: Value, count: Value, payload: Value) -> Value {
         let buffer = self.buffer();
-        self.call("assemble", &[self.frame, list, count, payload, buffer]).expect("it has a result")
+        self.call_aside("assemble", &[self.frame, list, count, payload, buffer])
     }
 
     /// Where the buffer begins that the packet lies in.

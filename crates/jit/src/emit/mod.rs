@@ -3,6 +3,7 @@
 //! Slots, places of headers, validity masks and the cursor are Cranelift variables while a unit runs: they are loaded at
 //! its entry and stored at its exit as far as anyone else looks at them. [`State`] decides which those are.
 
+pub(crate) mod aside;
 mod batch;
 mod body;
 mod checksum;
@@ -51,7 +52,7 @@ struct Flags {
 }
 
 /// The functions of [`crate::calls`] that look at the packet's place or length in the frame.
-const LOOKS_AT_PACKET: [&str; 7] = ["apply", "apply_noted", "count", "meter", "extract", "look_ahead", "assemble"];
+const LOOKS_AT_PACKET: [&str; 5] = ["apply_noted", "count", "meter", "extract", "look_ahead"];
 
 /// Everything that is needed to generate the code of one unit.
 pub(crate) struct Emit<'a, 'f> {
@@ -367,21 +368,27 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.b.ins().iconst(types::I64, number as i64)
     }
 
+    /// Calls one of [`aside::NAMES`] so that all registers stay as they are: what is rarely called must not cost those
+    /// who do not call it. Returns what the function does.
+    fn call_aside(&mut self, name: &'static str, args: &[Value]) -> Value {
+        self.tell_packet();
+        let function = self.function(aside::name(name));
+        self.b.ins().call(function, args);
+        self.frame_load(word::ANSWER as u32)
+    }
+
     /// Calls a function of [`crate::calls`].
     fn call(&mut self, name: &'static str, args: &[Value]) -> Option<Value> {
         if LOOKS_AT_PACKET.contains(&name) {
             self.tell_packet();
         }
-        let function = match self.refs.get(name) {
-            Some(function) => *function,
-            None => {
-                let id = self.ids[name];
-                let function = self.module.declare_func_in_func(id, self.b.func);
-                self.refs.insert(name, function);
-                function
-            }
-        };
+        let function = self.function(name);
         let call = self.b.ins().call(function, args);
         self.b.inst_results(call).first().copied()
+    }
+
+    fn function(&mut self, name: &'static str) -> FuncRef {
+        let (module, func) = (&mut *self.module, &mut *self.b.func);
+        *self.refs.entry(name).or_insert_with(|| module.declare_func_in_func(self.ids[name], func))
     }
 }

@@ -10,7 +10,7 @@ use ir::{BodyKind, HeaderRef, Op, Place, SlotId, TableId};
 use super::Emit;
 use super::value::{Num, Word};
 use crate::code;
-use crate::scout::{Noted, row};
+use crate::scout::{Noted, UNKNOWN, row};
 use crate::walk::{self, Use};
 
 /// Where a scout writes, and which packet it is at.
@@ -149,16 +149,19 @@ impl Emit<'_, '_> {
             let key = self.key(id);
             return self.looked_up(id, key);
         };
-        let record = self.row_load(lane, noted.record);
+        let at = self.b.ins().iadd(lane.memory, lane.at);
+        let found = self.b.ins().load(types::I64, self.flags.record, at, noted.found as i32 * 8);
+        let is_known = self.w_cmp(IntCC::NotEqual, Word::Value(found), Word::Known(UNKNOWN));
+        let is_known = self.value(is_known);
         let (known, other, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let chosen = self.b.declare_var(types::I64);
         let mut key = None;
         if noted.sure {
-            self.b.ins().brif(record, known, &[], other, &[]);
+            self.b.ins().brif(is_known, known, &[], other, &[]);
         } else {
             let here = self.key(id);
             let compare = self.b.create_block();
-            self.b.ins().brif(record, compare, &[], other, &[]);
+            self.b.ins().brif(is_known, compare, &[], other, &[]);
             self.b.switch_to_block(compare);
             let mut differs = Word::Known(0);
             for (index, part) in here.iter().enumerate() {
@@ -171,13 +174,13 @@ impl Emit<'_, '_> {
             key = Some(here);
         }
         self.b.switch_to_block(known);
-        let record = match noted.found {
-            Some(found) => {
-                let table = self.number(u64::from(id.as_u32()));
-                let found = self.row_load(lane, found);
-                self.call("apply_noted", &[self.frame, table, found]).expect("it has a result")
-            }
-            None => record,
+        let record = if noted.counts {
+            let table = self.number(u64::from(id.as_u32()));
+            self.call("apply_noted", &[self.frame, table, found]).expect("it has a result")
+        } else {
+            let first = self.b.ins().load(types::I64, self.flags.record, lane.memory, noted.records as i32 * 8);
+            let behind = self.b.ins().imul_imm_s(found, noted.stride as i64 * 8);
+            self.b.ins().iadd(first, behind)
         };
         self.b.def_var(chosen, record);
         self.b.ins().jump(on, &[]);

@@ -35,7 +35,7 @@ impl Emit<'_, '_> {
         let count = key.len();
         let key = self.spill(&Num { width: count as u32 * 64, words: key });
         let (number, words) = (self.number(u64::from(id.as_u32())), self.number(count as u64));
-        let record = self.call("apply", &[self.frame, number, key, words]).expect("it has a result");
+        let record = self.call_aside("apply", &[self.frame, number, key, words]);
         let (pending, known) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(record, known, &[], pending, &[]);
         self.aside(pending, |emit| emit.end_unit(code::PENDING, id.as_u32()));

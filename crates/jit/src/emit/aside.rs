@@ -1,0 +1,60 @@
+//! Calls that change no register.
+//!
+//! Around a call the code generator keeps what it needs in the few registers that functions leave alone, or on the stack,
+//! however rarely the call is made. So functions that are called where code is hardly ever (a key that was not looked up
+//! ahead, headers without room) have a second entrance, which saves all registers itself. It cannot return anything: the
+//! answer is in the frame.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::JITModule;
+use cranelift_module::{FuncId, Linkage, Module};
+
+use crate::Unsupported;
+use crate::compiled::{define, machine};
+use crate::layout::word;
+
+/// The functions that have such an entrance, and its name. Each takes the frame first and returns a word.
+const NAMES: [(&str, &str); 2] = [("apply", "apply_aside"), ("assemble", "assemble_aside")];
+
+/// The name of the other entrance of a function.
+pub(super) fn name(function: &str) -> &'static str {
+    let found = NAMES.iter().find(|(name, _)| *name == function);
+    found.expect("the function has another entrance").1
+}
+
+/// Makes the entrances.
+pub(crate) fn make(
+    module: &mut JITModule,
+    context: &mut Context,
+    builder: &mut FunctionBuilderContext,
+    ids: &mut HashMap<&'static str, FuncId>,
+) -> Result<(), Unsupported> {
+    for (function, name) in NAMES {
+        let mut signature = module.declarations().get_function_decl(ids[function]).signature.clone();
+        signature.returns.clear();
+        signature.call_conv = CallConv::PreserveAll;
+        let id = module.declare_function(name, Linkage::Local, &signature).map_err(machine)?;
+        debug_assert!(signature.params.iter().all(|param| *param == AbiParam::new(types::I64)));
+        context.func.signature = signature;
+        let mut b = FunctionBuilder::new(&mut context.func, builder);
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let args = b.block_params(entry).to_vec();
+        let function = module.declare_func_in_func(ids[function], b.func);
+        let call = b.ins().call(function, &args);
+        let answer = b.inst_results(call)[0];
+        b.ins().store(MemFlagsData::trusted(), answer, args[0], word::ANSWER as i32 * 8);
+        b.ins().return_(&[]);
+        b.seal_all_blocks();
+        b.finalize(module.target_config());
+        define(module, id, context)?;
+        ids.insert(name, id);
+    }
+    Ok(())
+}
