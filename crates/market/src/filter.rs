@@ -14,6 +14,19 @@ pub struct Filter {
     condition: Condition,
 }
 
+/// A rule as a subscriber has it.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// As given by `rule NAME:`.
+    pub name: Option<String>,
+    /// The condition as it is written.
+    pub condition: String,
+    /// The condition.
+    pub filter: Filter,
+    /// Where messages go that it wants; ascending.
+    pub ports: Vec<u32>,
+}
+
 /// A text that is no condition: what is wrong with it, and where.
 #[derive(Debug)]
 pub struct NoFilter {
@@ -130,11 +143,11 @@ impl Filter {
         }
     }
 
-    /// Reads rules: the condition of each, and its ports. `name` is what messages call the text.
+    /// Reads rules. `name` is what messages call the text.
     ///
     /// # Errors
     /// What is wrong with them; a text without any, or with aggregates, is wrong too.
-    pub fn rules(name: &str, text: &str) -> Result<Vec<(Filter, Vec<u32>)>, NoFilter> {
+    pub fn rules(name: &str, text: &str) -> Result<Vec<Subscription>, NoFilter> {
         let fields = Arc::new(Fields::new());
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let rules = subscribe::parse(&mut map, name, text, &fields.format, &mut NoIncludes, &mut diagnostics);
@@ -156,10 +169,22 @@ impl Filter {
             });
             forwards.flatten().collect()
         };
-        Ok(rules
-            .into_iter()
-            .map(|rule| (Filter { fields: fields.clone(), condition: rule.condition.clone() }, ports(&rule)))
-            .collect())
+        let subscription = |rule: Rule| {
+            // The format has no actions of its own, and no other has a colon in it.
+            let text = map.text(rule.span);
+            let written = text.rsplit_once(':').map_or(text, |(condition, _)| condition);
+            let written = match &rule.name {
+                Some(_) => written.split_once(':').map_or(written, |(_, condition)| condition),
+                None => written,
+            };
+            Subscription {
+                name: rule.name.as_deref().map(str::to_owned),
+                condition: written.trim().to_owned(),
+                ports: ports(&rule),
+                filter: Filter { fields: fields.clone(), condition: rule.condition },
+            }
+        };
+        Ok(rules.into_iter().map(subscription).collect())
     }
 
     /// Whether the subscriber wants a message.
@@ -213,6 +238,21 @@ mod tests {
                 google(message) && price > Price(5_000_000) && side == Side::Buy || (100..=200).contains(&shares)
             })
         });
+    }
+
+    #[test]
+    fn rules_tell_their_names_conditions_and_ports() {
+        let text = "rule one: stock == \"A\" : fwd(3, 2)\n  price > 5\n and side == \"B\": fwd(4); drop\n";
+        let told: Vec<_> = Filter::rules("rules", text)
+            .unwrap()
+            .into_iter()
+            .map(|rule| (rule.name, rule.condition, rule.ports))
+            .collect();
+        let expected = [
+            (Some("one".to_owned()), "stock == \"A\"".to_owned(), vec![2, 3]),
+            (None, "price > 5\n and side == \"B\"".to_owned(), vec![4]),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod spec;
 mod subscriber;
 
 pub use feed::Feed;
-pub use filter::{Filter, NoFilter};
+pub use filter::{Filter, NoFilter, Subscription};
 pub use pace::{Pace, Rate};
 pub use receiver::{Arrival, Receiver, Totals, messages};
 pub use spec::{Counts, Mix, Spec, Workload};

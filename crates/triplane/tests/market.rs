@@ -24,11 +24,8 @@ fn asked(spec: Spec, datagrams: usize) -> BTreeMap<u32, u64> {
     let mut asked = BTreeMap::new();
     for _ in 0..datagrams {
         for message in market::messages(&feed.datagram(0)).unwrap() {
-            let mut ports: Vec<u32> = rules
-                .iter()
-                .filter(|(filter, _)| filter.wants(&message))
-                .flat_map(|(_, ports)| ports.clone())
-                .collect();
+            let mut ports: Vec<u32> =
+                rules.iter().filter(|rule| rule.filter.wants(&message)).flat_map(|rule| rule.ports.clone()).collect();
             ports.sort_unstable();
             ports.dedup();
             ports.into_iter().for_each(|port| *asked.entry(port).or_default() += 1);
@@ -69,12 +66,10 @@ fn every_subscriber_gets_what_it_asked_for_without_gaps() {
     run(&mut triplane(&arguments.iter().map(String::as_str).collect::<Vec<_>>())).ok();
 
     let asked = asked(Spec { mix: Mix::BOOK, share: 0.2, ..Workload::Synthetic.spec(5) }, 3_000);
-    let rules: Vec<String> =
-        text(RULES).lines().filter_map(|line| line.strip_prefix("rule ")).map(str::to_owned).collect();
+    let rules = Filter::rules(RULES, &text(RULES)).unwrap_or_else(|wrong| panic!("{wrong}"));
     assert_eq!(asked.len(), outputs.len());
     for ((port, path), rule) in outputs.iter().zip(rules) {
-        let condition = rule.split_once(": ").and_then(|(_, rest)| rest.rsplit_once(" : ")).expect("name: when : do").0;
-        let receive = ["market", "receive", "--pcap", path, "--from-start", "--filter", condition, "--json"];
+        let receive = ["market", "receive", "--pcap", path, "--from-start", "--filter", &rule.condition, "--json"];
         let got = run(&mut triplane(&receive)).ok().json();
         assert_eq!(number(&got, "messages"), asked[port], "port {port}: {got:#}");
         assert_eq!(number(&got, "wanted"), asked[port], "port {port} got what it did not ask for: {got:#}");

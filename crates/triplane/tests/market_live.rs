@@ -49,9 +49,9 @@ fn every_subscriber_of_the_lab_gets_what_it_asked_for_without_gaps() {
     let mut feed = Feed::new(Spec { mix: Mix::BOOK, share: 0.2, ..Workload::Synthetic.spec(5) });
     let of_one = |_| market::messages(&feed.datagram(0)).expect("the feed's own");
     let all: Vec<Message> = (0..DATAGRAMS).flat_map(of_one).collect();
-    for (((host, _), receiver), (filter, _)) in hosts.iter().zip(receivers).zip(&rules) {
+    for (((host, _), receiver), rule) in hosts.iter().zip(receivers).zip(&rules) {
         let got = receiver.wait().ok().json();
-        let asked = all.iter().filter(|message| filter.wants(message)).count();
+        let asked = all.iter().filter(|message| rule.filter.wants(message)).count();
         assert!(asked > 50, "{host} asks for {asked}");
         assert_eq!(got["messages"].as_u64(), Some(asked as u64), "{host}: {got:#}");
         assert_eq!(got["missing"], 0, "{host}: {got:#}");

@@ -148,11 +148,16 @@ impl Account {
             Mode::Live => format!(" ({executor}, AF_PACKET ports, the hosts' own work on the same cores)\n"),
             Mode::Offline(_) => format!(" ({executor}, from file to file)\n"),
         };
-        text += &heading("Next");
-        text += &format!("  triplane check {PROGRAM_NAME}\n");
-        text += &format!("  triplane trace {PROGRAM_NAME} --entries {ENTRIES_NAME} --port 1 --packet HEX\n");
-        text += &format!("  triplane run   {PROGRAM_NAME} --entries {ENTRIES_NAME} --port 1=eth1 --port 2=eth2\n");
         text
+    }
+
+    /// What to try now, a line each.
+    pub fn next() -> String {
+        format!(
+            "  triplane check {PROGRAM_NAME}\n  \
+             triplane trace {PROGRAM_NAME} --entries {ENTRIES_NAME} --port 1 --packet HEX\n  \
+             triplane run   {PROGRAM_NAME} --entries {ENTRIES_NAME} --port 1=eth1 --port 2=eth2\n"
+        )
     }
 
     /// The account for programs.

@@ -102,6 +102,7 @@ impl Account {
                 &format!("\n  {passes} through {executor}; each subscriber's messages are numbered without gaps.\n");
         }
         text += &heading("Next");
+        text += &crate::demo::Account::next();
         text += &format!("  triplane subscribe check examples/market-data/feed.p4 {RULES_NAME}\n");
         text += "  triplane lab up examples/market-data/lab.toml    (examples/market-data/README.md)\n";
         text

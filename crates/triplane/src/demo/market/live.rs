@@ -12,7 +12,7 @@ use ports::{AfPacketPort, Port};
 use switch::PortId;
 
 use super::account::Account;
-use super::{EXCHANGE, GROUP};
+use super::{EXCHANGE, GROUP, RATE, SENDS_S};
 use crate::demo::account::Mode;
 use crate::forward::Forwarder;
 use crate::market::publish::{self, Limit};
@@ -22,10 +22,6 @@ use crate::output::{Failure, Output};
 
 /// The longest that the act may take, in seconds.
 const LIMIT_S: f64 = 10.0;
-/// How long the exchange sends, in seconds.
-const SENDS_S: f64 = 1.5;
-/// Messages a second.
-const RATE: f64 = 10_000.0;
 /// The longest wait for a link.
 const PATIENCE: Duration = Duration::from_secs(2);
 

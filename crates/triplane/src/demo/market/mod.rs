@@ -41,6 +41,10 @@ const EXCHANGE: u32 = 1;
 /// Where the feed goes.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
 
+/// Messages a second, and for how long, in seconds; the same live and from captures.
+const RATE: f64 = 10_000.0;
+const SENDS_S: f64 = 1.5;
+
 /// Who subscribes, and to what.
 struct Subscription {
     name: String,
@@ -57,18 +61,17 @@ struct Outcome {
     subscriber: Subscriber,
 }
 
-/// The subscriptions of the example: each a line `rule NAME: CONDITION : fwd(PORT)`.
+/// The subscriptions of the example.
 fn subscriptions() -> Vec<Subscription> {
     let rules =
         Filter::rules(RULES_NAME, RULES).unwrap_or_else(|wrong| panic!("the example's rules are right: {wrong}"));
-    let lines = RULES.lines().filter_map(|line| line.strip_prefix("rule ")?.split_once(": "));
-    lines
-        .zip(rules)
-        .map(|((name, rest), (filter, ports))| Subscription {
-            name: name.to_owned(),
-            condition: rest.rsplit_once(" : ").map_or(rest, |(condition, _)| condition).to_owned(),
-            filter,
-            port: ports.first().copied().unwrap_or_default(),
+    rules
+        .into_iter()
+        .map(|rule| Subscription {
+            name: rule.name.unwrap_or_default(),
+            condition: rule.condition,
+            filter: rule.filter,
+            port: rule.ports.first().copied().unwrap_or_default(),
         })
         .collect()
 }

@@ -4,8 +4,8 @@ use market::{Feed, Pace, Rate, Receiver, Subscriber};
 use ports::{PcapPort, Port};
 use switch::PortId;
 
-use super::EXCHANGE;
 use super::account::Account;
+use super::{EXCHANGE, RATE, SENDS_S};
 use crate::demo::account::Mode;
 use crate::demo::offline::Directory;
 use crate::forward::Forwarder;
@@ -13,16 +13,12 @@ use crate::market::capture;
 use crate::market::publish::Limit;
 use crate::output::{Failure, Output};
 
-/// As many as there are in the live act.
-const MESSAGES_A_SECOND: f64 = 10_000.0;
-const SECONDS: f64 = 1.5;
-
 /// Plays the act over files; `reason` says why.
 pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
     let directory = Directory::new()?;
     let feed = directory.0.join("feed.pcap");
-    let limit = Limit { seconds: Some(SECONDS), datagrams: None };
-    let pace = Pace::new(Rate::Messages(MESSAGES_A_SECOND));
+    let limit = Limit { seconds: Some(SENDS_S), datagrams: None };
+    let pace = Pace::new(Rate::Messages(RATE));
     let published = capture::write(&feed, &mut Feed::new(super::spec()), pace, limit)?;
 
     let subscriptions = super::subscriptions();
