@@ -24,6 +24,9 @@
 //! that comes to its end nothing is kept but where it lies and the unit's results; one for which there is more to do stops
 //! the loop, with all of its state in the frame. Nothing but time tells the difference.
 //!
+//! Loop and scout are made once for each path through the parser, as far as that is worth it, so that places and validity
+//! of headers are constants in them: see [`Ended::is_special`].
+//!
 //! # What can go wrong
 //!
 //! Compiling can fail: [`Unsupported`] says why, and whoever runs the program interprets it. Running cannot: packets

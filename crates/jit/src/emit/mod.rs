@@ -1,7 +1,8 @@
 //! From a unit of IR bodies to one function of machine code.
 //!
 //! Slots, places of headers, validity masks and the cursor are Cranelift variables while a unit runs: they are loaded at
-//! its entry and stored at its exit as far as anyone else looks at them. [`State`] decides which those are.
+//! its entry and stored at its exit as far as anyone else looks at them. [`State`] decides which those are. What is known of
+//! them where code is generated is in [`known::Known`], and [`versions`] has code made for it.
 
 pub(crate) mod aside;
 mod batch;
