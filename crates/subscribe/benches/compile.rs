@@ -121,7 +121,7 @@ fn siena() {
     println!(
         "conjunctions over 5 attributes, 100 values each (Zipf 1.0 both), 100 hosts: entries against subscriptions"
     );
-    let limits = Limits { bytes: 1 << 30, steps: 100_000_000, ..Limits::default() };
+    let limits = Limits { bytes: 1 << 30, steps: 100_000_000, entries: usize::MAX, ..Limits::default() };
     let show = |of: &Siena| {
         let (_, compiled, all) = compile(&workload::siena(1, of), limits);
         let shown = match all {
@@ -156,7 +156,7 @@ fn ranges() {
     for selectivity in [10, 100, 1000] {
         println!("each range a {selectivity}th of the values");
         for count in [100, 300, 1_000, 3_000, 10_000] {
-            let limits = Limits { bytes: 2 << 30, steps: 200_000_000, ..Limits::default() };
+            let limits = Limits { bytes: 2 << 30, steps: 200_000_000, entries: usize::MAX, ..Limits::default() };
             let (_, compiled, all) = compile(&workload::ranges(1, count, selectivity), limits);
             match all {
                 Ok(all) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bdd::{Full, Ref};
-use source::{Diagnostic, SourceMap};
+use source::{Diagnostic, SourceMap, Span};
 
 use crate::emit::Refused;
 use crate::format::Subject;
@@ -24,6 +24,8 @@ pub enum Refusal {
         ranges: Vec<(String, usize)>,
         /// Fields that are asked for values.
         values: Vec<String>,
+        /// Where the first rule stands.
+        at: Span,
     },
     /// There are more different aggregates than slots; the rule that has no room.
     Slots {
@@ -48,7 +50,7 @@ pub enum Refusal {
 }
 
 /// What a diagram had too much of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TooMuch {
     /// Nodes: the limit.
     Nodes(usize),
@@ -56,6 +58,8 @@ pub enum TooMuch {
     Bytes(usize),
     /// Work.
     Steps,
+    /// Entries for a field: its name, and the limit.
+    Entries(String, usize),
 }
 
 impl Refusal {
@@ -87,21 +91,29 @@ impl Refusal {
             .collect();
         ranges.sort_by_key(|(_, bounds)| std::cmp::Reverse(*bounds));
         let values = asked().filter(|(_, (is_range, _))| !is_range).map(|(field, _)| field.name.clone()).collect();
-        Refusal::TooLarge { full, rules: (rules, of.rules().count()), ranges, values }
+        let at = of.rules().next().map_or(Span::default(), |(_, rule)| rule.span);
+        Refusal::TooLarge { full, rules: (rules, of.rules().count()), ranges, values, at }
     }
 
     /// The refusal for people. Rules are named by their places in `map`.
     pub fn diagnostic(&self, map: &SourceMap) -> Diagnostic {
         match self {
-            Refusal::TooLarge { full, rules: (stopped, all), ranges, values } => {
-                let what = match full {
-                    TooMuch::Nodes(limit) => format!("more than {limit} nodes"),
-                    TooMuch::Bytes(limit) => format!("more than {} MB", limit >> 20),
-                    TooMuch::Steps => "more work than is allowed".to_owned(),
+            Refusal::TooLarge { full, rules: (stopped, all), ranges, values, at } => {
+                let diagram = |what: String| {
+                    format!(
+                        "the diagram of these rules needs {what}: it stopped when {stopped} of {all} rules were brought together"
+                    )
                 };
-                let message = format!(
-                    "the diagram of these rules needs {what}: it stopped when {stopped} of {all} rules were brought together"
-                );
+                let message = match full {
+                    TooMuch::Nodes(limit) => diagram(format!("more than {limit} nodes")),
+                    TooMuch::Bytes(limit) => diagram(format!("more than {} MB", limit >> 20)),
+                    TooMuch::Steps => diagram("more work than is allowed".to_owned()),
+                    TooMuch::Entries(field, limit) => {
+                        format!(
+                            "these {all} rules need more than {limit} entries for `{field}`, which is what its tables hold"
+                        )
+                    }
+                };
                 let shown: Vec<String> =
                     ranges.iter().take(6).map(|(name, bounds)| format!("`{name}` ({bounds} bounds)")).collect();
                 let why = match ranges.len() {
@@ -109,16 +121,18 @@ impl Refusal {
                     _ => format!("ranges of several fields cross one another: {}; ", shown.join(", ")),
                 };
                 let help = match values.is_empty() {
-                    true => "test a field for equality in every rule, so that rules fall into groups that do not meet; \
-                             or use fewer different bounds, fewer fields with ranges, fewer rules in one switch, or raise the limit"
-                        .to_owned(),
+                    true => {
+                        "test a field for equality in every rule, so that rules fall into groups that do not meet; \
+                             or use fewer different bounds, fewer fields with ranges, or fewer rules in one switch"
+                            .to_owned()
+                    }
                     false => format!(
                         "put {} first in the order and test it in every rule; or use fewer different bounds, fewer fields \
-                         with ranges, fewer rules in one switch, or raise the limit",
+                         with ranges, or fewer rules in one switch",
                         source::names::listed(values.iter().map(String::as_str))
                     ),
                 };
-                Diagnostic::error("rules-too-large", source::Span::default(), message).help(why + &help)
+                Diagnostic::error("rules-too-large", *at, message).help(why + &help)
             }
             Refusal::Slots { rule, slots } => {
                 let message = format!("{} needs another aggregate, and the program has {slots}", rule.label(map));
@@ -159,6 +173,10 @@ impl Subscriptions {
         match refused {
             Refused::Validity => Refusal::Validity,
             Refused::Groups(max) => Refusal::Groups(max),
+            Refused::Entries(level, limit) => {
+                let full = TooMuch::Entries(self.layout.keys()[level as usize].name(&self.format), limit);
+                Refusal::with(self, full, self.rules().count())
+            }
             Refused::States => {
                 let full = TooMuch::Nodes(1 << crate::state::NUMBER_BITS);
                 Refusal::with(self, full, self.rules().count())

@@ -27,17 +27,20 @@ pub struct Limits {
     pub bytes: usize,
     /// Steps of one change; some tens of nanoseconds each.
     pub steps: u64,
+    /// Entries of the tables of one field, those that a change adds and those that it deletes included: switches have room
+    /// for so many. Where stretches of values become prefixes, a stretch counts as one.
+    pub entries: usize,
 }
 
 impl Default for Limits {
-    /// A few gigabytes, a few minutes.
+    /// A few gigabytes, a few minutes, and what a generated program's tables hold.
     fn default() -> Self {
-        Limits { nodes: 40_000_000, bytes: 4 << 30, steps: 4_000_000_000 }
+        Limits { nodes: 40_000_000, bytes: 4 << 30, steps: 4_000_000_000, entries: 1 << 20 }
     }
 }
 
 impl From<Limits> for bdd::Limits {
-    fn from(Limits { nodes, bytes, steps }: Limits) -> bdd::Limits {
+    fn from(Limits { nodes, bytes, steps, .. }: Limits) -> bdd::Limits {
         bdd::Limits { nodes, bytes, steps }
     }
 }
@@ -128,7 +131,7 @@ impl Subscriptions {
             store: Store::new(),
             acts: Acts::default(),
             merge: Merge::new(),
-            emitter: Emitter::new(&format, &layout, options.target.max_group, options.writes),
+            emitter: Emitter::new(&format, &layout, &options),
             rules: Vec::new(),
             free: Vec::new(),
             slots: Slots::new(format.slots),

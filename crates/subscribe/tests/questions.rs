@@ -5,7 +5,7 @@ mod support;
 use dice::Dice;
 use source::SourceMap;
 use subscribe::{
-    Condition, Layout, Limits, Message, Options, Refusal, Subscriptions, Tables, Useless, difference, workload,
+    Condition, Layout, Limits, Message, Options, Refusal, Subscriptions, Tables, Useless, difference, state, workload,
 };
 
 fn with(text: &str, options: Options) -> Subscriptions {
@@ -172,6 +172,32 @@ fn sets_that_grow_too_large_are_refused_and_nothing_changes() {
     assert!(matches!(refusal, Refusal::TooLarge { ranges, .. } if ranges.len() == 3 && ranges[0].1 > 1000));
     assert_eq!((all.tables(), all.stats().rules), before);
     all.change(&[], rules[10..20].to_vec()).expect("twenty are few too");
+}
+
+#[test]
+fn tables_have_room_for_so_many_entries_and_states_tell_their_stage() {
+    let of = workload::ranges(1, 200, 10);
+    let rules = support::rules(&of.text, &of.format);
+    let limits = Limits { entries: 1000, ..Limits::default() };
+    let layout = Layout::sensible(&of.format, &[]);
+    let mut all = Subscriptions::new(of.format.clone(), layout, Options { limits, ..Options::default() });
+    let refusal = all.change(&[], rules.clone()).expect_err("many cross");
+    let diagnostic = refusal.diagnostic(&SourceMap::new());
+    assert_eq!(diagnostic.primary.span, rules[0].span);
+    let text = diagnostic.message;
+    assert!(text.contains("these 200 rules need more than 1000 entries for `add_order."), "{text}");
+    assert_eq!(all.tables(), Tables::default());
+    let applied = all.change(&[], rules[..30].to_vec()).expect("thirty are few");
+    let most = all.stats().stages.iter().map(subscribe::StageSize::all).max();
+    assert!(most.is_some_and(|most| (100..=1000).contains(&most)), "{most:?}");
+    for entry in applied.change.inserted.iter().filter(|entry| entry.stage > 0) {
+        assert_eq!(state::tag(entry.state), state::stage_tag(entry.stage.into()));
+    }
+    assert!(all.tables().leaves.iter().all(|leaf| state::tag(leaf.state) == state::LEAF));
+    // What goes makes room again.
+    let ids: Vec<_> = all.rules().map(|(id, _)| id).collect();
+    all.change(&ids, Vec::new()).expect("none are fewer");
+    all.change(&[], rules[30..60].to_vec()).expect("thirty are few");
 }
 
 #[test]

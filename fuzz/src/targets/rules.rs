@@ -73,7 +73,7 @@ impl Rules {
 
     /// Compiles the rules for two targets, one step at a time and all at once; the tables do what the rules say.
     fn compile(&self, rules: &[Rule], random: &mut Random, reached: &mut Reached) {
-        let limits = Limits { nodes: 20_000, bytes: 64 << 20, steps: 2_000_000 };
+        let limits = Limits { nodes: 20_000, bytes: 64 << 20, steps: 2_000_000, ..Limits::default() };
         let layout = Layout::sensible(&self.format, rules);
         let ranges = Options { limits, ..Options::default() };
         let prefixes = Options { target: Tables { wide: Wide::Ternary, has_ranges: false, ..ranges.target }, limits };

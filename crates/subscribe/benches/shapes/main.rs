@@ -25,7 +25,7 @@ fn entries(seed: u64, of: &Siena) -> Option<usize> {
     let layout = Layout::sensible(&of.format, &rules);
     // Groups are not what is looked at.
     let target = Target { max_group: u32::MAX >> 1, ..Target::default() };
-    let limits = Limits { bytes: 2 << 30, steps: 200_000_000, ..Limits::default() };
+    let limits = Limits { bytes: 2 << 30, steps: 200_000_000, entries: usize::MAX, ..Limits::default() };
     let mut all = Subscriptions::new(of.format, layout, Options { target, limits, ..Options::default() });
     all.change(&[], rules).ok()?;
     Some(all.stats().entries())

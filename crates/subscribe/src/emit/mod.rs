@@ -20,7 +20,7 @@ use crate::format::Format;
 use crate::groups::Groups;
 use crate::layout::{Key, Layout};
 use crate::state;
-use crate::subscriptions::Writes;
+use crate::subscriptions::{Options, Writes};
 use crate::tables::{Change, Delivery, Stage, State};
 
 use states::States;
@@ -43,6 +43,8 @@ type Frontier = Vec<(Vec<Option<bool>>, Ref)>;
 pub(crate) enum Refused {
     /// Rules tell more combinations of valid headers apart than the validity table can hold.
     Validity,
+    /// More entries for one level than are allowed.
+    Entries(u32, usize),
     /// More states of one stage than there are numbers.
     States,
     /// More groups than the target has.
@@ -72,6 +74,9 @@ pub(crate) struct Emitter {
     /// By level, for fields that have them.
     codes: BTreeMap<u32, Codes>,
     writes: Writes,
+    /// Arms of the nodes of each level, and how many there may be.
+    arms: BTreeMap<u32, usize>,
+    max_arms: usize,
 }
 
 /// Nodes that come and go.
@@ -83,7 +88,7 @@ struct Turnover {
 }
 
 impl Emitter {
-    pub fn new(format: &Format, layout: &Layout, max_group: u32, writes: Writes) -> Emitter {
+    pub fn new(format: &Format, layout: &Layout, options: &Options) -> Emitter {
         let codes = layout.keys().iter().enumerate().filter_map(|(level, key)| match key {
             Key::Field(id) => Some((level as u32, Codes::new(format.compressed(*id)?, format.get(*id).max()))),
             _ => None,
@@ -93,9 +98,11 @@ impl Emitter {
             frontier: Vec::new(),
             held: HashMap::default(),
             states: States::default(),
-            groups: Groups::new(max_group),
+            groups: Groups::new(options.target.max_group),
             codes: codes.collect(),
-            writes,
+            writes: options.writes,
+            arms: BTreeMap::new(),
+            max_arms: options.limits.entries,
         }
     }
 
@@ -182,6 +189,9 @@ impl Emitter {
         held.uses += 1;
         if held.uses == 1 {
             turnover.fresh.push(function);
+            if let Some(level) = store.level(function) {
+                *self.arms.entry(level).or_default() += store.arms(function).len();
+            }
             store.arms(function).for_each(|(_, child)| self.acquire(child, store, turnover));
         }
     }
@@ -195,6 +205,9 @@ impl Emitter {
         if held.uses == 0 {
             turnover.dead.insert(function, held.state);
             self.held.remove(&function);
+            if let Some(arms) = store.level(function).and_then(|level| self.arms.get_mut(&level)) {
+                *arms -= store.arms(function).len();
+            }
             store.arms(function).for_each(|(_, child)| self.release(child, store, turnover));
         }
     }
@@ -221,7 +234,10 @@ impl Emitter {
                 return Err(Refused::Codes(*level, codes.width()));
             }
         }
-        // States that go are counted too.
+        // Entries and states that go are counted too: they are deleted last.
+        if let Some((level, _)) = self.arms.iter().find(|(_, arms)| **arms > self.max_arms) {
+            return Err(Refused::Entries(*level, self.max_arms));
+        }
         let mut tags: BTreeMap<u32, usize> = BTreeMap::new();
         fresh.iter().for_each(|function| *tags.entry(with.tag(*function)).or_default() += 1);
         if tags.into_iter().any(|(tag, new)| new > self.states.room(tag)) {
