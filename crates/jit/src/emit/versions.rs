@@ -20,6 +20,8 @@ use crate::{Step, code};
 const MOST: usize = 8;
 /// So many instructions of the IR become code of versions that know something; what comes then is shared.
 const BUDGET: usize = 3000;
+/// Larger units have one version of everything: to find out what matters where would take longer than it is worth.
+const LARGEST: usize = 4 * BUDGET;
 
 /// Where code can be gone to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,11 +117,19 @@ fn bodies_of(program: &Program, id: BodyId) -> Vec<BodyId> {
     bodies
 }
 
+/// Instructions and blocks of a unit.
+fn size(program: &Program, steps: &[Step]) -> usize {
+    let runs = steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
+    let bodies = runs.flat_map(|body| bodies_of(program, body));
+    bodies.flat_map(|body| program.bodies[body].blocks.values()).map(|block| block.instrs.len() + 1).sum()
+}
+
 impl Versions {
     /// `is_special` if code may be generated more than once.
     pub fn new(program: &Program, steps: &[Step], is_special: bool) -> Versions {
         let mut versions = Versions { left: if is_special { BUDGET } else { 0 }, ..Versions::default() };
-        if !is_special {
+        if !is_special || size(program, steps) > LARGEST {
+            versions.left = 0;
             return versions;
         }
         let mut read: BTreeSet<SlotId> = BTreeSet::new();
