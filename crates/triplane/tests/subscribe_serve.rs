@@ -1,0 +1,309 @@
+//! `triplane subscribe serve` and its clients, as processes, with a switch in this one: rules that come and go while a
+//! feed runs, files that change, and switches that go away.
+
+#[path = "support/plain.rs"]
+mod plain;
+#[path = "support/rig.rs"]
+mod rig;
+mod support;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use market::{Counts, Feed, Filter, Mix, PORT, Receiver, Spec, Workload, messages};
+use rig::{Rig, free_address};
+use support::{Directory, Done, Running, run, triplane};
+use switch::{Frame, PortId};
+use wire::{ethernet, ipv4, udp};
+
+const FORMAT: &str = "examples/market-data/feed.p4";
+
+/// A service that runs.
+struct Service {
+    running: Running,
+    address: String,
+}
+
+impl Service {
+    fn start(rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
+        let (address, switch) = (free_address().to_string(), switch.to_string());
+        let serve = ["subscribe", "serve", FORMAT, rules, "--addr", &switch, "--listen", &address];
+        let mut running = Running::start(&mut triplane(&[&serve[..], more].concat()));
+        running.wait_for("subscriptions on");
+        Service { running, address }
+    }
+
+    fn tell(&self, arguments: &[&str]) -> Done {
+        run(&mut triplane(&[&["subscribe"], arguments, &["--service", &self.address]].concat()))
+    }
+
+    /// Adds a rule; its id.
+    #[track_caller]
+    fn add(&self, rule: &str) -> String {
+        self.tell(&["add", rule]).ok().stdout.trim().to_owned()
+    }
+
+    fn list(&self) -> String {
+        self.tell(&["list"]).ok().stdout
+    }
+}
+
+/// A datagram of the feed as a frame.
+fn frame(payload: &[u8]) -> Vec<u8> {
+    let udp = udp::Repr { source_port: PORT, destination_port: PORT };
+    let ip = ipv4::Repr::new([10, 0, 0, 1].into(), [239, 1, 1, 1].into(), ipv4::UDP);
+    let ethernet = ethernet::Repr {
+        destination: "01:00:5e:01:01:01".parse().unwrap(),
+        source: "02:00:00:00:00:01".parse().unwrap(),
+        ethertype: ethernet::IPV4,
+    };
+    ethernet.packet(&ip.packet(&udp.packet(ip.addresses(), payload)))
+}
+
+fn payload(frame: &[u8]) -> &[u8] {
+    &frame[ethernet::HEADER_LEN + 20 + 8..]
+}
+
+fn spec() -> Spec {
+    Spec { share: 0.3, others: 4, mix: Mix::BOOK, counts: Counts::Exactly(4), ..Workload::Synthetic.spec(7) }
+}
+
+fn bytes(message: &wire::itch::Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    bytes
+}
+
+/// The ports that want a message, by rules.
+fn wanted(rules: &[String], message: &wire::itch::Message) -> Vec<u32> {
+    let mut ports = Vec::new();
+    if !rules.is_empty() {
+        for rule in Filter::rules("rules", &rules.join("\n")).unwrap_or_else(|wrong| panic!("{wrong}")) {
+            ports.extend(rule.ports.iter().filter(|_| rule.filter.wants(message)));
+        }
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+#[test]
+fn every_message_is_delivered_by_the_old_rules_or_by_the_new_ones() {
+    deliveries("changes as a whole", |address| address);
+}
+
+#[test]
+fn so_it_is_by_a_switch_that_takes_writes_in_any_order_and_one_after_the_other() {
+    deliveries("changes step by step", plain::plain);
+}
+
+/// Rules come and go while a feed runs; each message goes to the ports of the rules from before or from behind a change.
+fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let address = free_address();
+    let rig = Rig::new(8, address);
+    let mut service = Service::start(&rules, through(address), &[]);
+    service.running.wait_for(how);
+
+    let mut feed = Feed::new(spec());
+    let mut number = 0;
+    rig.feed(Box::new(move || {
+        number += 1;
+        (number < 2_000_000).then(|| Frame { port: PortId(1), data: frame(&feed.datagram(number)) })
+    }));
+    // Sets of rules, and the datagrams at which each was asked for and acknowledged.
+    let mut current = vec!["stock == \"GOOGL\" : fwd(2)".to_owned()];
+    let mut sets = vec![(0, 0, current.clone())];
+    let mut step = |current: &[String], change: &mut dyn FnMut()| {
+        std::thread::sleep(Duration::from_millis(30));
+        let asked = rig.sent();
+        change();
+        sets.push((asked, rig.sent(), current.to_vec()));
+    };
+    let changing = [
+        "stock == \"GOOGL\" and price > 5000000 : fwd(2, 3)",
+        "shares >= 500 : fwd(3)",
+        "kind in {\"E\", \"P\"} : fwd(4); fwd(5)",
+        "stock == \"S0002\" or price < 3000000 : fwd(5)",
+        "not valid(add_order) : fwd(3)",
+        "shares in 200..700 and side == \"B\" : fwd(2)",
+    ];
+    let mut ids = Vec::new();
+    for rule in changing {
+        current.push(rule.to_owned());
+        step(&current, &mut || ids.push(service.add(rule)));
+    }
+    for at in [3, 0, 2, 1] {
+        let id = ids.remove(at);
+        current.remove(1 + at);
+        step(&current, &mut || drop(service.tell(&["remove", &id]).ok()));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    let sent = rig.sent();
+    rig.feed(Box::new(|| None));
+    std::thread::sleep(Duration::from_millis(50));
+    let (left, last) = (rig.left(), rig.sent());
+
+    let mut delivered: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
+    for (port, frames) in &left {
+        let mut receiver = Receiver::from_start();
+        for frame in frames {
+            for arrival in receiver.receive(payload(frame), 0).expect("well-formed") {
+                delivered.entry(bytes(&arrival.message)).or_default().push(*port);
+            }
+        }
+        let totals = receiver.totals();
+        assert_eq!((totals.missing, totals.repeated), (0, 0), "port {port} has gaps in {} messages", totals.messages);
+    }
+    let mut feed = Feed::new(spec());
+    let (mut asked, mut changes) = (0, 0);
+    for number in 1..=last {
+        // The set that was acknowledged last before this datagram, and those that were asked for before it was through.
+        let first = sets.iter().rposition(|(_, acknowledged, _)| *acknowledged < number).unwrap_or(0);
+        let possible: Vec<&Vec<String>> =
+            sets[first..].iter().take_while(|(asked, ..)| *asked <= number).map(|(_, _, rules)| rules).collect();
+        changes += usize::from(possible.len() > 1);
+        for message in messages(&feed.datagram(number)).unwrap() {
+            let got = delivered.remove(&bytes(&message)).unwrap_or_default();
+            asked += usize::from(!got.is_empty());
+            let allowed: Vec<Vec<u32>> = possible.iter().map(|rules| wanted(rules, &message)).collect();
+            assert!(allowed.contains(&got), "datagram {number}, {message:?}: got {got:?}, allowed {allowed:?}");
+        }
+    }
+    assert!(delivered.is_empty(), "messages that nobody sent");
+    assert!(sent > 100 && asked > 100 && changes >= 10, "{sent} datagrams, {asked} messages, {changes} during changes");
+}
+
+#[test]
+fn the_file_is_watched_and_mistakes_change_nothing() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "include \"more.sub\"\nstock == \"A\" : fwd(2)\n");
+    directory.write("more.sub", "rule first: stock == \"B\" : fwd(3)\n");
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut service = Service::start(&rules, address, &[]);
+    service.running.wait_for("delivers by 2 rules");
+    let id = service.add("price > 5 : fwd(4)");
+    assert_eq!(id, "3");
+
+    // As an editor does it. The rule that stays keeps its id.
+    let new = directory.write("new", "include \"more.sub\"\nstock == \"C\" : fwd(2)\n");
+    std::fs::rename(new, &rules).unwrap();
+    service.running.wait_for("1 rule added, 1 removed");
+    let listed = service.list();
+    let ids: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(ids.len(), 3, "{listed}");
+    assert!(listed.contains("stock == \"C\"") && !listed.contains("stock == \"A\""), "{listed}");
+
+    directory.write("more.sub", "rule first: stok == \"B\" : fwd(3)\n");
+    service.running.wait_for("`stok`");
+    service.running.wait_for("the rules from before stay");
+    assert_eq!(service.list(), listed, "a mistake changes nothing");
+    // What an included file says is taken in, too.
+    directory.write("more.sub", "rule first: stock == \"B\" : fwd(3, 4)\n");
+    service.running.wait_for("1 rule added, 1 removed");
+
+    let listed = service.list();
+    let of_file = listed.lines().find(|line| line.contains("file")).and_then(|line| line.split_whitespace().next());
+    let of_file = of_file.expect("a rule of the file");
+    for (arguments, code, said) in [
+        (&["add", "stock == \"A\" : fwd(2)\nprice >"][..], 1, "rules:2:8"),
+        (&["add", "stok == \"A\" : fwd(2)"], 1, "`stok`"),
+        (&["add", "# nothing"], 1, "there is no rule"),
+        (&["add", "include \"/etc/passwd\""], 1, "cannot be included here"),
+        (&["add", "stock == \"A\" : fwd(77)"], 1, "the switch refused"),
+        (&["remove", "99"], 1, "there is no rule 99"),
+        (&["remove", of_file], 1, "rules.sub: take it away there"),
+    ] {
+        let before = service.list();
+        let done = service.tell(arguments);
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.stderr.contains(said), "`{said}` is missing: {done:?}");
+        assert_eq!(service.list(), before);
+    }
+    assert!(service.tell(&["remove", "3"]).ok().stdout.is_empty());
+    let nobody = run(&mut triplane(&["subscribe", "list", "--service", &free_address().to_string()]));
+    assert!(nobody.code == Some(3) && nobody.stderr.contains("subscribe serve"), "{nobody:?}");
+    service.running.signal("TERM");
+    assert!(service.running.wait().ok().stderr.contains("goes on with the rules"));
+}
+
+/// Tries again until it goes well.
+#[track_caller]
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what} never happens");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn switches_come_back_and_rules_that_were_added_are_kept() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let kept = directory.path("added.sub");
+    let address = free_address();
+    // The switch need not be there yet.
+    let mut service = Service::start(&rules, address, &["--keep", &kept]);
+    service.running.wait_for("cannot be reached");
+    let done = service.tell(&["add", "price > 5 : fwd(4)"]);
+    assert!(done.code == Some(3) && done.stderr.contains("cannot be reached"), "{done:?}");
+    let rig = Rig::new(8, address);
+    service.running.wait_for("delivers by 1 rule");
+    let (first, second) = (service.add("price > 5 : fwd(3)"), service.add("price > 6 : fwd(4)"));
+    service.tell(&["remove", &first]).ok();
+
+    drop(rig);
+    service.running.wait_for("the switch went away");
+    let rig = Rig::new(8, address);
+    service.running.wait_for("delivers by 2 rules: program loaded");
+    let listed = service.list();
+    let mut feed = Feed::new(spec());
+    let mut left = 50;
+    rig.feed(Box::new(move || {
+        left = left.saturating_sub(1);
+        (left > 0).then(|| Frame { port: PortId(1), data: frame(&feed.datagram(left)) })
+    }));
+    eventually("a delivery", || rig.left().contains_key(&2) && rig.left().contains_key(&4));
+
+    // A service that comes back finds the switch as it should be.
+    service.running.signal("TERM");
+    service.running.wait().ok();
+    let mut service = Service::start(&rules, address, &["--keep", &kept]);
+    service.running.wait_for("delivers by 2 rules: ");
+    assert_eq!(service.list().lines().count(), listed.lines().count());
+    assert!(service.list().contains(&format!("{second}  added  price > 6")), "{}", service.list());
+    assert!(!service.list().contains("price > 5"), "{}", service.list());
+    let third: u64 = service.add("price > 7 : fwd(4)").parse().unwrap();
+    assert!(third > second.parse().unwrap(), "an id is never given again");
+}
+
+#[test]
+fn another_controller_may_take_the_switch_for_a_while() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut service = Service::start(&rules, address, &[]);
+    service.running.wait_for("delivers by 1 rule");
+    let to = address.to_string();
+    // It takes an entry away, and stays for as long as it watches.
+    let table = "Subscriptions.leaf";
+    let entries = run(&mut triplane(&["ctl", "entries", table, "--addr", &to])).ok().stdout;
+    let state =
+        entries.split("state=").nth(1).and_then(|rest| rest.split([' ', ',']).next()).expect("a leaf").to_owned();
+    let other = Running::start(&mut triplane(&["ctl", "watch", "--addr", &to, "--election-id", "100"]));
+    service.running.wait_for("another controller is primary");
+    let done = service.tell(&["add", "price > 5 : fwd(4)"]);
+    assert!(done.code == Some(3) && done.stderr.contains("another controller"), "{done:?}");
+    other.signal("INT");
+    other.wait();
+    service.running.wait_for("delivers by 1 rule: 0 writes");
+    let delete = ["ctl", "--addr", &to, "--election-id", "200", "delete", table, &format!("state={state}")];
+    run(&mut triplane(&delete)).ok();
+    service.running.wait_for("delivers by 1 rule: 1 write");
+    service.add("price > 5 : fwd(4)");
+}

@@ -1,0 +1,101 @@
+//! A P4Runtime server before another one that knows CONTINUE_ON_ERROR only, as many do: what else is asked for is refused.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use p4runtime_proto::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use tonic::codegen::tokio_stream::Stream;
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status, Streaming};
+
+struct Plain(P4RuntimeClient<Channel>);
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl P4Runtime for Plain {
+    type ReadStream = Answers<v1::ReadResponse>;
+    type StreamChannelStream = Answers<v1::StreamMessageResponse>;
+
+    async fn write(&self, request: Request<v1::WriteRequest>) -> Result<Response<v1::WriteResponse>, Status> {
+        let mut request = request.into_inner();
+        if request.atomicity != 0 {
+            return Err(Status::unimplemented("CONTINUE_ON_ERROR only"));
+        }
+        // The order within a write is the server's own affair.
+        request.updates.reverse();
+        self.0.clone().write(request).await
+    }
+
+    async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let answers = self.0.clone().read(request.into_inner()).await?.into_inner();
+        Ok(Response::new(Box::pin(answers)))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<v1::SetForwardingPipelineConfigResponse>, Status> {
+        self.0.clone().set_forwarding_pipeline_config(request.into_inner()).await
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<v1::GetForwardingPipelineConfigResponse>, Status> {
+        self.0.clone().get_forwarding_pipeline_config(request.into_inner()).await
+    }
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<v1::StreamMessageRequest>>,
+    ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        let (sender, receiver) = tokio::sync::mpsc::channel(4);
+        let mut requests = request.into_inner();
+        tokio::spawn(async move {
+            while let Ok(Some(request)) = requests.message().await {
+                if sender.send(request).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let answers = self.0.clone().stream_channel(ReceiverStream::new(receiver)).await?.into_inner();
+        Ok(Response::new(Box::pin(answers)))
+    }
+
+    async fn capabilities(
+        &self,
+        request: Request<v1::CapabilitiesRequest>,
+    ) -> Result<Response<v1::CapabilitiesResponse>, Status> {
+        self.0.clone().capabilities(request.into_inner()).await
+    }
+}
+
+/// Serves what `server` serves, for as long as the test runs; the address.
+pub fn plain(server: SocketAddr) -> SocketAddr {
+    let (told, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        runtime.block_on(async {
+            let endpoint = Endpoint::from_shared(format!("http://{server}")).expect("an address").tcp_nodelay(true);
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+            told.send(listener.local_addr().expect("it is bound")).expect("the test waits");
+            let service = P4RuntimeServer::new(Plain(P4RuntimeClient::new(endpoint.connect_lazy())));
+            let (guests, incoming) = tokio::sync::mpsc::channel(4);
+            tokio::spawn(async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    let _ = stream.set_nodelay(true);
+                    if guests.send(Ok::<_, std::io::Error>(stream)).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            let incoming = ReceiverStream::new(incoming);
+            let _ = tonic::transport::Server::builder().serve_with_incoming(service, incoming).await;
+        });
+    });
+    address.recv().expect("it listens")
+}
