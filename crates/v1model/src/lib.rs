@@ -10,4 +10,4 @@ mod lower_packet;
 mod switch;
 
 pub use jit::{Part, Probe};
-pub use switch::{CPU_PORT, Config, DROP_PORT, Executor, LoadError, Switch};
+pub use switch::{CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, Switch};

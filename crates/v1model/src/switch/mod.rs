@@ -24,6 +24,7 @@
 mod config;
 mod egress;
 mod idle;
+mod image;
 mod in_place;
 mod ingress;
 mod layout;
@@ -45,6 +46,7 @@ use switch::{
 };
 
 pub use config::{CPU_PORT, Config, DROP_PORT, Executor};
+pub use image::Image;
 pub use layout::LoadError;
 
 use idle::Idle;
@@ -92,7 +94,7 @@ impl Switch {
     /// # Errors
     /// If the program is not a v1model program, or a port number cannot be.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
-        Self::make(program, config, None)
+        Self::from_image(&Image::new(program, config.executor, config.drop_port)?, config)
     }
 
     /// The same, but machine code calls `probe` whenever a part of it has ended, so that it can be measured.
@@ -100,20 +102,19 @@ impl Switch {
     /// # Errors
     /// As [`Switch::new`].
     pub fn probed(program: Arc<Program>, config: Config, probe: jit::Probe) -> Result<Switch, LoadError> {
-        Self::make(program, config, Some(probe))
+        Self::from_image(&Image::make(program, config.executor, config.drop_port, Some(probe))?, config)
     }
 
-    fn make(program: Arc<Program>, config: Config, probe: Option<jit::Probe>) -> Result<Switch, LoadError> {
-        let layout = Layout::new(&program)?;
-        let machine = match config.executor {
-            Executor::Interpreter => None,
-            Executor::Jit => {
-                let made = Machine::new(&program, &layout, config.drop_port, probe);
-                Some(made.map_err(|unsupported| LoadError::Program(unsupported.to_string()))?)
-            }
-            Executor::Auto => Machine::new(&program, &layout, config.drop_port, probe).ok(),
-        };
-        let machine = machine.map(Arc::new);
+    /// The same of a program that was made ready before: switches of one image share its machine code.
+    ///
+    /// # Errors
+    /// If a port number cannot be.
+    ///
+    /// # Panics
+    /// If the image was made for another executor or drop port.
+    pub fn from_image(image: &Image, config: Config) -> Result<Switch, LoadError> {
+        assert!(image.suits(&config), "an image is for one executor and drop port");
+        let Image { program, layout, machine, .. } = image.clone();
         let mut registry = Registry::default();
         let mut ids = config.ports.clone();
         ids.extend(config.cpu_port.filter(|cpu| !config.ports.contains(cpu)));

@@ -1,0 +1,53 @@
+//! A program made ready once, for any number of switches.
+
+use std::sync::Arc;
+
+use ir::Program;
+
+use super::config::{Config, Executor};
+use super::layout::{Layout, LoadError};
+use super::state::Machine;
+
+/// A v1model program that is ready to run: checked, and compiled if the executor compiles. Switches made of one image
+/// ([`super::Switch::from_image`]) have their own state and share the machine code. Clones are the same image.
+#[derive(Clone, Debug)]
+pub struct Image {
+    pub(super) program: Arc<Program>,
+    pub(super) layout: Layout,
+    pub(super) machine: Option<Arc<Machine>>,
+    executor: Executor,
+    drop_port: u32,
+}
+
+impl Image {
+    /// Makes a program ready for switches with this executor and drop port.
+    ///
+    /// # Errors
+    /// If the program is not a v1model program, or the executor refuses it.
+    pub fn new(program: Arc<Program>, executor: Executor, drop_port: u32) -> Result<Image, LoadError> {
+        Self::make(program, executor, drop_port, None)
+    }
+
+    pub(super) fn make(
+        program: Arc<Program>,
+        executor: Executor,
+        drop_port: u32,
+        probe: Option<jit::Probe>,
+    ) -> Result<Image, LoadError> {
+        let layout = Layout::new(&program)?;
+        let machine = match executor {
+            Executor::Interpreter => None,
+            Executor::Jit => {
+                let made = Machine::new(&program, &layout, drop_port, probe);
+                Some(made.map_err(|unsupported| LoadError::Program(unsupported.to_string()))?)
+            }
+            Executor::Auto => Machine::new(&program, &layout, drop_port, probe).ok(),
+        };
+        Ok(Image { program, layout, machine: machine.map(Arc::new), executor, drop_port })
+    }
+
+    /// Whether it was made for what a switch is told.
+    pub(super) fn suits(&self, config: &Config) -> bool {
+        (self.executor, self.drop_port) == (config.executor, config.drop_port)
+    }
+}
