@@ -306,17 +306,35 @@ pub fn mistakes(count: usize) -> String {
 
 /// The text of a file; what has no end of its own (a pipe, a device) is refused, since nobody would know who waits.
 pub fn read_regular(path: &Path, limit: u64) -> Result<String, Failure> {
-    let about = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if !about.is_file() && !about.is_dir() {
-        return Err(anyhow!("{} is no regular file; write what it gives to one", path.display()).into());
-    }
+    expect_regular(path)?;
     read(path, limit)
+}
+
+/// Opens a file to read, but nothing that has no end of its own.
+pub fn open_regular(path: &Path) -> Result<File, Failure> {
+    expect_regular(path)?;
+    Ok(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+}
+
+fn expect_regular(path: &Path) -> Result<(), Failure> {
+    let about = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if about.is_dir() {
+        return Err(is_directory(path));
+    }
+    match about.is_file() {
+        true => Ok(()),
+        false => Err(anyhow!("{} is no regular file; write what it gives to one", path.display()).into()),
+    }
+}
+
+fn is_directory(path: &Path) -> Failure {
+    anyhow!("{} is a directory; name a file", path.display()).into()
 }
 
 fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
     if path.is_dir() {
-        return Err(anyhow!("{shown} is a directory; name a file").into());
+        return Err(is_directory(path));
     }
     let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
     // The size that the system tells is no limit: devices and pipes say 0 and may have no end.

@@ -8,12 +8,13 @@ use source::{Diagnostic, Diagnostics};
 use crate::topology::{End, Entries, MAX_NODES, MOST_ON_A_LINK, Node, Program, Rate, Topology};
 
 /// Reports names, ports, addresses that are used twice, hosts without a link, links that lead back to where they began,
-/// and entries that cannot be computed.
+/// gateways out of reach, and entries that cannot be computed.
 pub fn check(topology: &Topology, diagnostics: &mut Diagnostics) {
     sizes(topology, diagnostics);
     names(topology, diagnostics);
     ends(topology, diagnostics);
     addresses(topology, diagnostics);
+    gateways(topology, diagnostics);
     networks(topology, diagnostics);
     programs(topology, diagnostics);
 }
@@ -118,12 +119,25 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// The network of an address.
+fn network(address: Ipv4Addr, bits: u8) -> u32 {
+    u32::from(address) & u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
+}
+
+/// Gateways that are in no network of their host.
+fn gateways(topology: &Topology, diagnostics: &mut Diagnostics) {
+    for host in &topology.hosts {
+        let (Some((address, bits)), Some(gateway)) = (host.address, host.gateway) else { continue };
+        if network(address, bits) != network(gateway, bits) {
+            let own = Ipv4Addr::from(network(address, bits));
+            let message = format!("`{}` does not reach its gateway {gateway}: it is not in {own}/{bits}", host.name);
+            diagnostics.push(Diagnostic::error("topology", host.span, message));
+        }
+    }
+}
+
 /// Hosts that reach only their own network, where there are others.
 fn networks(topology: &Topology, diagnostics: &mut Diagnostics) {
-    let network = |address: Ipv4Addr, bits: u8| {
-        let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
-        u32::from(address) & mask
-    };
     // The least and the greatest address tell whether any host is elsewhere.
     let addresses = || topology.hosts.iter().filter_map(|host| host.address.map(|(address, _)| address));
     let (Some(least), Some(most)) = (addresses().min(), addresses().max()) else { return };

@@ -74,6 +74,13 @@ impl Reader<'_> {
         value.as_str().map(|text| (text, span))
     }
 
+    /// Reports a name that would do things to the terminal on which it is shown.
+    pub(crate) fn showable(&mut self, name: &str, span: Span) {
+        if name.chars().any(char::is_control) {
+            self.wrong(span, format!("the name {name:?} has control characters"));
+        }
+    }
+
     pub(crate) fn parsed<T>(&mut self, table: &DeTable<'_>, key: &str) -> Option<T>
     where
         T: FromStr<Err: std::fmt::Display>,

@@ -36,12 +36,19 @@ impl Format {
 
 /// Reads a topology, which is [`check`]ed too. `None` if there was an error.
 pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Topology> {
+    let topology = read_partly(file, text, diagnostics);
+    (!diagnostics.has_errors()).then_some(topology)
+}
+
+/// Reads what can be read of a topology, for those who look for more mistakes where there are some: nothing but single
+/// hosts, switches and links of it is to be believed if there was an error.
+pub fn read_partly(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
     let topology = match Format::of(text) {
         Format::Toml => toml::read(file, text, diagnostics),
         Format::Tutorial => tutorial::read(file, text, diagnostics),
     };
     check(&topology, diagnostics);
-    (!diagnostics.has_errors()).then_some(topology)
+    topology
 }
 
 /// The Ethernet address of a host that has none of its own: locally administered, its number in the last bytes.

@@ -171,7 +171,9 @@ impl Reader<'_> {
         let Some(values) = self.table(table, "values") else { return Vec::new() };
         let mut readings = Vec::new();
         for (name, _) in values.iter() {
+            let span = self.span(name.span());
             let name: &str = name.get_ref();
+            self.showable(name, span);
             let Some(value) = self.table(values, name) else { continue };
             self.known(value, "a value", &["at", "bytes", "over", "scale"]);
             let at = self.integer(value, "at", 0..=9_229);

@@ -255,7 +255,10 @@ impl Reader<'_> {
     ) -> Option<Traffic> {
         self.known(table, "traffic", &TRAFFIC_KEYS);
         let number = scenario.traffic.len() + 1;
-        let name = self.text(table, "name").map_or(format!("traffic {number}"), |(name, _)| name.to_owned());
+        let name = self.text(table, "name").map_or(format!("traffic {number}"), |(name, span)| {
+            self.showable(name, span);
+            name.to_owned()
+        });
         if scenario.traffic.iter().any(|other| other.name == name) {
             self.wrong(span, format!("there are two of the name `{name}`"));
         }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lab::{Entries, Node, Program, Topology};
 use p4runtime::Pipeline;
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use switch::PortId;
-use v1model::{CPU_PORT, Config, Executor, Switch};
+use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 
 use super::args::TopologyArgs;
 use super::element::Simulated;
@@ -46,6 +46,7 @@ pub struct Live<'a> {
 /// A switch's program and entries.
 struct Ready {
     program: Arc<ir::Program>,
+    image: SharedImage,
     config: Config,
     entries: entries::Entries,
     /// As a controller knows the program; `None` for a switch that waits for its controller to send one.
@@ -57,8 +58,12 @@ struct Loaded {
     program: Arc<ir::Program>,
     /// As controllers know it, should any switch serve them.
     pipeline: Option<Pipeline>,
+    image: SharedImage,
     map: SourceMap,
 }
+
+/// What all switches of one program share. It is made by the first that starts, and others wait for it.
+type SharedImage = Arc<OnceLock<Image>>;
 
 impl Network {
     /// Reads a topology and everything that it names. Findings have been printed when this returns.
@@ -72,24 +77,31 @@ impl Network {
         let mut map = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
         let file = map.add(&args.topology.display().to_string(), text.as_str());
-        let topology = lab::read::read(file, &text, &mut diagnostics);
+        let topology = lab::read::read_partly(file, &text, &mut diagnostics);
+        let topology = if diagnostics.has_errors() { Err(topology) } else { Ok(topology) };
         let folder = args.topology.parent().unwrap_or(Path::new("")).to_owned();
         let endpoints = match (&topology, wanted.live) {
-            (Some(topology), Some(live)) => endpoints::allot(topology, live.p4runtime, &mut diagnostics),
-            (Some(topology), None) => {
+            (Ok(topology), Some(live)) => endpoints::allot(topology, live.p4runtime, &mut diagnostics),
+            (Ok(topology), None) => {
                 // Nothing is served, but what would clash is a mistake all the same.
                 endpoints::allot(topology, None, &mut diagnostics);
                 vec![None; topology.switches.len()]
             }
-            (None, _) => Vec::new(),
+            (Err(_), _) => Vec::new(),
         };
         let mut reader = Reader { folder, args, programs: BTreeMap::new(), map, diagnostics, wrong: 0 };
-        let switches = topology.as_ref().map(|topology| reader.switches(topology, &endpoints, wanted, output));
-        let switches = switches.transpose()?;
+        let switches = match &topology {
+            Ok(topology) => Some(reader.switches(topology, &endpoints, wanted, output)?),
+            // What is wrong with the files that it names is told with what is wrong with it.
+            Err(partly) => {
+                reader.files(partly, output);
+                None
+            }
+        };
         output.diagnostics(&reader.map, &reader.diagnostics);
         let wrong = reader.wrong + reader.diagnostics.error_count();
         match (topology, switches) {
-            (Some(topology), Some(switches)) if wrong == 0 => Ok(Network { topology, endpoints, switches }),
+            (Ok(topology), Some(switches)) if wrong == 0 => Ok(Network { topology, endpoints, switches }),
             _ => Err(Failure::Input(load::mistakes(wrong))),
         }
     }
@@ -107,11 +119,13 @@ impl Network {
 
     /// A switch as it is when it starts.
     pub fn switch(&self, at: usize, seed: u64) -> Switch {
-        let ready = &self.switches[&at];
-        let program = Arc::clone(&ready.program);
-        let mut switch = self.switch_for(at, seed, program).expect("the program was tried before");
+        let Ready { program, image, config, entries, .. } = &self.switches[&at];
+        let make = || Image::new(Arc::clone(program), config.executor, config.drop_port);
+        let image = image.get_or_init(|| make().expect("the program was tried before"));
+        let switch = Switch::from_image(image, self.config(at, seed)).expect("its ports were tried before");
+        let mut switch = self.wired(at, switch);
         let mut refused = Diagnostics::new();
-        crate::apply::apply(&mut switch, &ready.entries, &mut refused);
+        crate::apply::apply(&mut switch, entries, &mut refused);
         assert!(!refused.has_errors(), "the entries were tried before");
         switch
     }
@@ -121,12 +135,20 @@ impl Network {
         self.switches[&at].pipeline.clone()
     }
 
-    /// A switch of the network that is to run a program, without entries.
+    /// A switch of the network that is to run another program, without entries.
     pub fn switch_for(&self, at: usize, seed: u64, program: Arc<ir::Program>) -> Result<Switch, v1model::LoadError> {
+        Ok(self.wired(at, Switch::new(program, self.config(at, seed))?))
+    }
+
+    /// What a switch is told when it is made.
+    fn config(&self, at: usize, seed: u64) -> Config {
+        let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
+        Config { seed, ..self.switches[&at].config.clone() }
+    }
+
+    /// A switch that knows its links. Frames wait in it for them, where programs see how many do, and not behind it.
+    fn wired(&self, at: usize, mut switch: Switch) -> Switch {
         let ready = &self.switches[&at];
-        let config = Config { seed: seed.wrapping_mul(1_000_003).wrapping_add(at as u64), ..ready.config.clone() };
-        let mut switch = Switch::new(program, config)?;
-        // Frames wait in the switch for their links, where programs see how many do, and not behind it.
         for link in &self.topology.links {
             for end in link.ends.iter().filter(|end| end.node == Node::Switch(at)) {
                 switch.set_port_bandwidth(PortId(end.port), link.shape.rate.map(lab::Rate::bps));
@@ -135,7 +157,7 @@ impl Network {
                 }
             }
         }
-        Ok(switch)
+        switch
     }
 
     /// `4 hosts, 2 switches, 5 links`.
@@ -198,8 +220,8 @@ impl Reader<'_> {
             let ports = topology.ports(at).into_iter().map(|(port, _)| PortId(port)).collect();
             let cpu_port = switch.cpu_port.or(served.then_some(CPU_PORT)).map(PortId);
             let config = Config { ports, cpu_port, executor, ..Config::default() };
-            let pipeline = loaded.pipeline.clone();
-            // Whoever runs it makes it again; to be tried it needs no machine code.
+            let (pipeline, image) = (loaded.pipeline.clone(), Arc::clone(&loaded.image));
+            // To be tried it needs no machine code.
             let tried = Config { executor: Executor::Interpreter, ..config.clone() };
             let mut made = match Switch::new(Arc::clone(&loaded.program), tried) {
                 Ok(made) => made,
@@ -235,10 +257,24 @@ impl Reader<'_> {
             output.diagnostics(&map, &diagnostics);
             self.wrong += diagnostics.error_count();
             if let (Some(entries), false) = (parsed, diagnostics.has_errors()) {
-                ready.insert(at, Ready { program: Arc::clone(made.program()), config, entries, pipeline });
+                ready.insert(at, Ready { program: Arc::clone(made.program()), image, config, entries, pipeline });
             }
         }
         Ok(ready)
+    }
+
+    /// Looks at the programs and entries that a topology names which has mistakes of its own.
+    fn files(&mut self, partly: &Topology, output: &Output) {
+        for switch in &partly.switches {
+            if let Program::File(name, span) = &switch.program {
+                self.load(&self.place(name), *span, false, output);
+            }
+            if let Entries::File(name, span) = &switch.entries
+                && let Err(failure) = load::open_regular(&self.place(name))
+            {
+                self.refused(*span, &failure);
+            }
+        }
     }
 
     /// Where a file that the topology names is. The tutorials name theirs as seen from the exercise, which has the
@@ -279,7 +315,7 @@ impl Reader<'_> {
         let loaded = found.filter(|_| !loader.diagnostics.has_errors()).map(|(program, info)| {
             let program = Arc::new(program);
             let pipeline = info.map(|info| Pipeline::new(Arc::clone(&program), info, loader.bytes().to_vec()));
-            Loaded { program, pipeline, map: loader.map.clone() }
+            Loaded { program, pipeline, image: SharedImage::default(), map: loader.map.clone() }
         });
         self.programs.insert(path.to_owned(), loaded);
     }

@@ -67,7 +67,7 @@ pub fn replays(file: Option<&Path>, scenario: &Scenario) -> Result<Replays, Fail
     for traffic in &scenario.traffic {
         let TrafficKind::Replay(name) = &traffic.kind else { continue };
         let path = folder.join(name);
-        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let file = load::open_regular(&path)?;
         let wrong = |source| Failure::from(ports::PortError::Capture { path: path.clone(), source });
         let mut reader = pcap::Reader::new(BufReader::new(file)).map_err(wrong)?;
         let mut frames = Vec::new();

@@ -49,10 +49,10 @@ pub use up::up;
 /// `triplane lab down`: ends the network.
 pub fn down(args: &DownArgs, output: &Output) -> Result<(), Failure> {
     let names = match (args.all, &args.lab) {
-        (true, _) => Room::names(),
+        (true, _) => Room::names()?,
         // One that crashed left a directory, perhaps programs on its hosts.
-        (false, Some(name)) if Room::names().contains(name) => vec![name.clone()],
-        (false, None) if Room::all()?.is_empty() && !Room::crashed().is_empty() => Room::crashed(),
+        (false, Some(name)) if Room::names()?.contains(name) => vec![name.clone()],
+        (false, None) if Room::all()?.is_empty() && !Room::crashed()?.is_empty() => Room::crashed()?,
         (false, name) => vec![Room::choose(name.as_deref())?.name],
     };
     for name in names {

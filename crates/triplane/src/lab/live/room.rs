@@ -23,6 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// How long a process that was killed may take to be gone.
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
+/// The file in which a network's directory tells of it, and its name while it is written.
+const ABOUT: &str = "lab.json";
+const HALF: &str = "lab.half";
+
 /// A network, as its directory tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Room {
@@ -82,9 +86,14 @@ impl Process {
     }
 }
 
-/// Refuses a directory of labs that belongs to someone else, or that others can write to.
+/// Refuses a directory of labs that belongs to someone else, or that others can write to; or a link, which in /tmp anybody
+/// can have made.
 fn private(directory: &Path) -> Result<(), Failure> {
-    let found = std::fs::metadata(directory).with_context(|| format!("cannot look at {}", directory.display()))?;
+    let found = std::fs::symlink_metadata(directory);
+    let found = found.with_context(|| format!("cannot look at {}", directory.display()))?;
+    if !found.is_dir() {
+        return Err(anyhow!("{} is no directory, and labs need one", directory.display()).into());
+    }
     let user = std::fs::metadata("/proc/self").map(|metadata| metadata.uid()).ok();
     if Some(found.uid()) != user {
         return Err(anyhow!("{} belongs to someone else", directory.display()).into());
@@ -239,8 +248,8 @@ impl Room {
 
     /// Writes what it tells, as a whole or not at all.
     fn write(&self) -> Result<(), Failure> {
-        let path = Self::path(&self.name).join("lab.json");
-        let half = path.with_extension("half");
+        let folder = Self::path(&self.name);
+        let (path, half) = (folder.join(ABOUT), folder.join(HALF));
         let text = serde_json::to_string_pretty(self).context("cannot describe the lab")?;
         let written = std::fs::write(&half, text).and_then(|()| std::fs::rename(&half, &path));
         written.with_context(|| format!("cannot write {}", path.display()))?;
@@ -257,11 +266,18 @@ impl Room {
         let _ = std::fs::remove_dir_all(Self::path(name));
     }
 
-    /// Ends and removes what is left of a network that was not ended properly; says whether there was anything.
-    pub fn sweep(name: &str) -> Result<bool, Failure> {
+    /// Ends and removes what is left of a network that was not ended properly. What is no network's directory is refused:
+    /// somebody may have named one where he keeps other things.
+    pub fn sweep(name: &str) -> Result<(), Failure> {
         let path = Self::path(name);
-        if !path.exists() {
-            return Ok(false);
+        let Ok(about) = std::fs::symlink_metadata(&path) else { return Ok(()) };
+        let is_empty = || std::fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
+        if !about.is_dir() || !Self::is_room(name) && !is_empty() {
+            let shown = path.display();
+            return Err(anyhow!(
+                "{shown} is in the way, and is not the directory of a lab: move it, or take another --name"
+            )
+            .into());
         }
         if let Some(room) = Self::read(name) {
             for switch in room.switches.values() {
@@ -270,7 +286,14 @@ impl Room {
             residents::end_of_gone(&room.token());
         }
         std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        Ok(true)
+        Ok(())
+    }
+
+    /// Whether there is the directory of a network of this name, as far as one gets that is being made.
+    fn is_room(name: &str) -> bool {
+        let path = Self::path(name);
+        let is_there = |file: &str| std::fs::symlink_metadata(path.join(file)).is_ok_and(|about| about.is_file());
+        is_there(ABOUT) || is_there(HALF)
     }
 
     /// What tells programs of this network from those of any other, also of an earlier one of the same name.
@@ -279,36 +302,42 @@ impl Room {
     }
 
     fn read(name: &str) -> Option<Room> {
-        serde_json::from_str(&std::fs::read_to_string(Self::path(name).join("lab.json")).ok()?).ok()
+        serde_json::from_str(&std::fs::read_to_string(Self::path(name).join(ABOUT)).ok()?).ok()
     }
 
     /// The network of this name, if its process runs.
     pub fn find(name: &str) -> Result<Option<Room>, Failure> {
-        // What others can write there is not to be believed: it names processes.
-        if directory().exists() {
-            private(directory())?;
-        }
+        Self::expect_private()?;
         Ok(Self::read(name).filter(|room| room.holder.is_there()))
     }
 
+    /// Fails if others can write where networks are found: what is there names processes, and is not to be believed then.
+    fn expect_private() -> Result<(), Failure> {
+        match std::fs::symlink_metadata(directory()) {
+            Ok(_) => private(directory()),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// The names of all networks of this user, also of those that crashed.
-    pub fn names() -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(directory()) else { return Vec::new() };
+    pub fn names() -> Result<Vec<String>, Failure> {
+        Self::expect_private()?;
+        let Ok(entries) = std::fs::read_dir(directory()) else { return Ok(Vec::new()) };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.') && Self::is_room(name)).collect();
         names.sort();
-        names
+        Ok(names)
     }
 
     /// The names of networks whose process ended without tidying up.
-    pub fn crashed() -> Vec<String> {
+    pub fn crashed() -> Result<Vec<String>, Failure> {
         let is_gone = |name: &String| Self::read(name).is_none_or(|room| !room.holder.is_there());
-        Self::names().into_iter().filter(is_gone).collect()
+        Ok(Self::names()?.into_iter().filter(is_gone).collect())
     }
 
     /// All running networks of this user.
     pub fn all() -> Result<Vec<Room>, Failure> {
-        Self::names().iter().filter_map(|name| Self::find(name).transpose()).collect()
+        Self::names()?.iter().filter_map(|name| Self::find(name).transpose()).collect()
     }
 
     /// The network of this name, or the only one that runs.
@@ -392,6 +421,6 @@ impl Room {
         self.holder.signal("-KILL")?;
         self.holder.is_gone_soon();
         // Whatever it could not end itself.
-        Self::sweep(&self.name).map(drop)
+        Self::sweep(&self.name)
     }
 }

@@ -23,8 +23,11 @@ const CAPTURED: usize = 4096;
 /// How often somebody who listens looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long a switch may take to do what it is told.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a switch may take to do what it is told, or to say how it is.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long somebody who connected may take to say what he wants.
+const ASKING: Duration = Duration::from_secs(1);
 
 /// What becomes of a request.
 pub enum Reply {
@@ -58,8 +61,8 @@ pub fn serve(
         };
         // Someone who connects and says nothing holds nobody up for long.
         let _ = stream.set_nonblocking(false);
-        let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
-        let _ = stream.set_write_timeout(Some(Duration::from_secs(5)));
+        let _ = stream.set_read_timeout(Some(ASKING));
+        let _ = stream.set_write_timeout(Some(PATIENCE));
         let mut line = String::new();
         if BufReader::new((&stream).take(MAX_REQUEST)).read_line(&mut line).is_err() {
             continue;

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
@@ -82,7 +82,7 @@ fn answer(request: &Request, stream: &UnixStream, orders: &Sender<Order>, start:
         Request::Status => {
             let (to, answer) = channel();
             let asked = orders.send(Order::Status(to)).is_ok();
-            let status = asked.then(|| answer.recv_timeout(Duration::from_secs(5)).ok()).flatten();
+            let status = asked.then(|| answer.recv_timeout(socket::PATIENCE).ok()).flatten();
             let status = status.and_then(|status| serde_json::to_value(status).ok());
             return Reply::Answer(status.ok_or_else(|| "the switch does not answer".to_owned()));
         }
