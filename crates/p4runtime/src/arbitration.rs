@@ -169,11 +169,16 @@ impl Arbitration {
     pub fn end(&mut self, stream: StreamId, outbox: &mut Outbox) {
         let Some(client) = self.clients.remove(&stream) else { return };
         let Some(role) = self.roles.get_mut(&client.role) else { return };
+        let role_is_new = role.highest.is_none();
         if role.primary == Some(stream) {
             role.primary = None;
             for id in self.of_role(&client.role) {
                 self.advise(id, outbox);
             }
+        }
+        // Nothing has to be remembered of a role that never had a primary, and others may need its place.
+        if role_is_new && self.of_role(&client.role).is_empty() {
+            self.roles.remove(&client.role);
         }
     }
 

@@ -140,3 +140,23 @@ fn a_new_primary_waits_for_the_writes_of_the_old_one() {
     assert_eq!(story(&mut a, 2, Some(3)), ["1: 3 ALREADY_EXISTS", "2: 3 OK"]);
     a.done(writing, &mut outbox);
 }
+
+#[test]
+fn roles_that_never_had_a_primary_keep_no_place() {
+    let mut a = Arbitration::new(1, 16);
+    let claim = |a: &mut Arbitration, stream: u64, role: &str, election| {
+        let told = a.update(StreamId(stream), &update(role, election), &mut Outbox::new());
+        told.map_err(|refusal| refusal.code)
+    };
+    for stream in 0..2_000 {
+        assert_eq!(claim(&mut a, stream, &format!("role {stream}"), None), Ok(()));
+        ended(&mut a, stream);
+    }
+    // Election ids are remembered, and so are their roles.
+    for stream in 0..1_024 {
+        assert_eq!(claim(&mut a, stream, &format!("role {stream}"), Some(1)), Ok(()));
+        ended(&mut a, stream);
+    }
+    assert_eq!(claim(&mut a, 0, "one more", Some(1)), Err(Code::ResourceExhausted));
+    assert_eq!(claim(&mut a, 0, "role 7", Some(2)), Ok(()));
+}

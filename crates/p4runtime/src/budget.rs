@@ -1,10 +1,11 @@
-//! Memory that strangers' messages may take, all calls of a server together.
+//! Memory that strangers' messages may take, all calls of a server together, and those from one address.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use p4runtime_proto::{footprint, prost::Name};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tonic::Status;
 
 /// The longest request that is taken, in bytes. gRPC's own default of 4 MiB is the least that the specification allows.
@@ -17,6 +18,10 @@ const MAX_DECODED_BYTES: u64 = 384 << 20;
 const DECODED_BYTES: u64 = 512 << 20;
 /// What is received of messages that are not complete, over all calls.
 const RECEIVED_BYTES: u64 = 256 << 20;
+/// Of each of these, one address may have so much: one message of the longest, and something is left for others.
+const RECEIVED_BYTES_A_PEER: u64 = RECEIVED_BYTES / 2;
+const DECODED_BYTES_A_PEER: u64 = MAX_DECODED_BYTES;
+const ANSWERED_BYTES_A_PEER: u64 = ANSWERED_BYTES / 2;
 /// So much of each call's first message is received without asking: short calls get through, whoever else sends much.
 const FREE_BYTES: usize = 16 << 10;
 /// What is sent as pipeline configs and not taken yet, over all calls.
@@ -26,17 +31,42 @@ const ELEMENT_BYTES: u64 = 1 << 10;
 /// The slowest that a long message may come.
 const SLOWEST_BYTES_A_SECOND: u64 = 1 << 20;
 
-/// What is left for messages of all calls.
+/// What is left for messages: of all calls, and of those from one address.
+#[derive(Clone)]
 pub(crate) struct Budget {
-    received: Room,
-    decoded: Room,
-    answered: Room,
+    all: Arc<Rooms>,
+    share: Option<Arc<Rooms>>,
     /// How long calls wait.
     pub(crate) patience: Duration,
 }
 
+/// Room for messages as they are received, decoded and answered.
+pub(crate) struct Rooms {
+    received: Room,
+    decoded: Room,
+    answered: Room,
+}
+
+impl Rooms {
+    fn new(received: u64, decoded: u64, answered: u64) -> Rooms {
+        Rooms { received: Room::new(received), decoded: Room::new(decoded), answered: Room::new(answered) }
+    }
+
+    /// What one address may have.
+    pub(crate) fn share() -> Rooms {
+        Rooms::new(RECEIVED_BYTES_A_PEER, DECODED_BYTES_A_PEER, ANSWERED_BYTES_A_PEER)
+    }
+}
+
+/// Something of the budget, until it is dropped.
+pub(crate) struct Held {
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+    /// An address has its share as long as something of it is in use, though its connections may have gone.
+    _share: Option<Arc<Rooms>>,
+}
+
 /// What a call has of the budget, until its last owner is dropped.
-pub(crate) type Charge = Arc<Mutex<Vec<OwnedSemaphorePermit>>>;
+pub(crate) type Charge = Arc<Mutex<Vec<Held>>>;
 
 /// Bytes, in units that a semaphore can count.
 struct Room(Arc<Semaphore>);
@@ -48,19 +78,39 @@ impl Room {
         Room(Arc::new(Semaphore::new((bytes / UNIT) as usize)))
     }
 
-    async fn take(&self, bytes: u64, patience: Duration) -> Result<OwnedSemaphorePermit, Status> {
+    /// Nothing if there is no room for too long.
+    async fn take(&self, bytes: u64, until: Instant) -> Option<OwnedSemaphorePermit> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let taken = tokio::time::timeout(patience, self.0.clone().acquire_many_owned(units)).await;
-        taken.ok().and_then(Result::ok).ok_or_else(|| {
-            Status::resource_exhausted("other calls have all the memory that there is for messages; try again later")
-        })
+        tokio::time::timeout_at(until, self.0.clone().acquire_many_owned(units)).await.ok()?.ok()
     }
 }
 
 impl Budget {
     pub(crate) fn new(patience: Duration) -> Budget {
-        let (received, decoded, answered) = (RECEIVED_BYTES, DECODED_BYTES, ANSWERED_BYTES);
-        Budget { received: Room::new(received), decoded: Room::new(decoded), answered: Room::new(answered), patience }
+        let all = Arc::new(Rooms::new(RECEIVED_BYTES, DECODED_BYTES, ANSWERED_BYTES));
+        Budget { all, share: None, patience }
+    }
+
+    /// The same for calls from an address that has this share.
+    pub(crate) fn with_share(&self, share: Arc<Rooms>) -> Budget {
+        Budget { share: Some(share), ..self.clone() }
+    }
+
+    /// The share comes first, so that an address that has used its own keeps nobody waiting.
+    async fn take(&self, room: fn(&Rooms) -> &Room, bytes: u64) -> Result<Held, Status> {
+        let until = Instant::now() + self.patience;
+        let mut permits = [None, None];
+        for (rooms, permit) in self.share.iter().chain([&self.all]).zip(&mut permits) {
+            *permit = Some(room(rooms).take(bytes, until).await.ok_or_else(|| {
+                let whose = if Arc::ptr_eq(rooms, &self.all) {
+                    "other calls have all"
+                } else {
+                    "this address has its share of"
+                };
+                Status::resource_exhausted(format!("{whose} the memory that there is for messages; try again later"))
+            })?);
+        }
+        Ok(Held { _permits: permits, _share: self.share.clone() })
     }
 
     /// How long a message of so many bytes may take, on its way here or from here.
@@ -72,35 +122,35 @@ impl Budget {
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there is none for too long.
-    pub(crate) async fn receive(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Status> {
+    pub(crate) async fn receive(&self, bytes: usize) -> Result<Option<Held>, Status> {
         if bytes <= FREE_BYTES {
             return Ok(None);
         }
         // The message is there twice for a moment: as it came, and where it is decoded.
-        self.received.take(2 * bytes as u64, self.patience).await.map(Some)
+        self.take(|rooms| &rooms.received, 2 * bytes as u64).await.map(Some)
     }
 
     /// Room to decode a message.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if it would take too much, or there is none for too long.
-    pub(crate) async fn decode(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
+    pub(crate) async fn decode(&self, bytes: u64) -> Result<Held, Status> {
         if bytes > MAX_DECODED_BYTES {
             return Err(Status::resource_exhausted(format!(
                 "the message would take more than {} MiB of memory; send fewer updates or requests in one call",
                 MAX_DECODED_BYTES >> 20
             )));
         }
-        self.decoded.take(bytes, self.patience).await
+        self.take(|rooms| &rooms.decoded, bytes).await
     }
 
     /// Room for an answer of so many bytes.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there is none for too long.
-    pub(crate) async fn answer(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Status> {
+    pub(crate) async fn answer(&self, bytes: usize) -> Result<Held, Status> {
         // Once as a message, and once as its bytes.
-        self.answered.take((2 * bytes as u64).min(ANSWERED_BYTES), self.patience).await
+        self.take(|rooms| &rooms.answered, (2 * bytes as u64).min(ANSWERED_BYTES_A_PEER)).await
     }
 }
 

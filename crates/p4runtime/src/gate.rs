@@ -10,7 +10,7 @@ use std::time::Duration;
 use http_body::Frame;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, Bytes, Service as HttpService};
@@ -24,14 +24,14 @@ use crate::service::Service;
 #[derive(Clone)]
 pub(crate) struct Gate {
     pub(crate) service: P4RuntimeServer<Service>,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: Budget,
 }
 
 /// What an answer has to give back when it has been sent; the service adds it to its response.
 #[derive(Clone)]
 pub(crate) struct Owed {
-    /// Room.
-    pub(crate) _room: Arc<OwnedSemaphorePermit>,
+    /// Room, which is given back by dropping it.
+    pub(crate) _room: Arc<dyn Send + Sync>,
     /// How long the client may take until it has all of the answer. Its connection is closed then: nothing else gives back
     /// the memory of an answer that HTTP/2 has begun to send.
     pub(crate) patience: Option<Duration>,
@@ -70,7 +70,11 @@ impl HttpService<Request<Body>> for Gate {
         let charge = Charge::default();
         request.extensions_mut().insert(charge.clone());
         let form = form(request.uri().path());
-        let budget = self.budget.clone();
+        let budget = match &seat {
+            Some(seat) => self.budget.with_share(seat.share.clone()),
+            None => self.budget.clone(),
+        };
+        request.extensions_mut().insert(budget.clone());
         let request = request.map(|body| Body::new(messages(body, form, budget, charge)));
         let answered = self.service.call(request);
         Box::pin(async move {

@@ -8,7 +8,6 @@
 //! whatever fits its limit of bytes, and wait for the rest of a message for ever.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ pub(crate) struct Form {
 struct Intake {
     body: Body,
     form: Form,
-    budget: Arc<Budget>,
+    budget: Budget,
     charge: Charge,
     /// What came behind the last message.
     rest: Vec<u8>,
@@ -54,7 +53,7 @@ pub(crate) struct Messages(Option<BoxFuture<(Intake, Option<Bytes>), Status>>);
 
 /// The messages of `body`. What the last one takes of the budget is in `charge`: until the next is asked for, or until the
 /// last owner of `charge` is gone if there is only one.
-pub(crate) fn messages(body: Body, form: Form, budget: Arc<Budget>, charge: Charge) -> Messages {
+pub(crate) fn messages(body: Body, form: Form, budget: Budget, charge: Charge) -> Messages {
     let deadline = (!form.is_stream).then(|| Instant::now() + budget.patience);
     let intake = Intake { body, form, budget, charge, rest: Vec::new(), deadline, has_message: false };
     Messages(Some(Box::pin(intake.step())))

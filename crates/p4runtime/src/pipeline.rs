@@ -18,7 +18,7 @@ use source::{Diagnostics, SourceMap};
 
 use crate::difference::difference;
 use crate::schema::Schema;
-use crate::status::Refusal;
+use crate::status::{Refusal, cut};
 
 /// The longest program that is read, in bytes.
 const MAX_PROGRAM_BYTES: usize = 16 << 20;
@@ -166,10 +166,6 @@ pub(crate) fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
 fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
     let errors = diagnostics.iter().filter(|finding| finding.severity == source::Severity::Error);
     let mut report: String = errors.map(|finding| finding.render(map, false)).collect::<Vec<_>>().join("\n");
-    if report.len() > MAX_REPORT_BYTES {
-        let end = (0..=MAX_REPORT_BYTES).rev().find(|at| report.is_char_boundary(*at)).unwrap_or(0);
-        report.truncate(end);
-        report.push_str("...");
-    }
+    cut(&mut report, MAX_REPORT_BYTES);
     Refusal::invalid(format!("the program in p4_device_config has mistakes:\n{report}"))
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use tokio::sync::{Semaphore, oneshot};
+
+use crate::budget::Rooms;
 
 /// Reads that are under way on one connection; others wait.
 pub(crate) const READS_A_CONNECTION: usize = 8;
@@ -17,6 +19,8 @@ pub(crate) struct Seat {
     pub(crate) peer: IpAddr,
     /// Room for reads.
     pub(crate) reads: Arc<Semaphore>,
+    /// Room for messages, which all connections from this address share.
+    pub(crate) share: Arc<Rooms>,
     has_called: AtomicBool,
     calls: AtomicUsize,
     dismiss: Mutex<Option<oneshot::Sender<()>>>,
@@ -62,6 +66,8 @@ pub(crate) struct Seats {
     max: usize,
     max_a_peer: usize,
     taken: Mutex<BTreeMap<u64, Arc<Seat>>>,
+    /// What addresses have of the memory for messages, as long as anything of theirs is there.
+    shares: Mutex<BTreeMap<IpAddr, Weak<Rooms>>>,
     last: AtomicU64,
     /// Connections that were closed because there were too many.
     pub(crate) refused: AtomicU64,
@@ -70,7 +76,14 @@ pub(crate) struct Seats {
 impl Seats {
     /// So many places, and so many for one address.
     pub(crate) fn new(max: usize, max_a_peer: usize) -> Seats {
-        Seats { max, max_a_peer, taken: Mutex::default(), last: AtomicU64::new(0), refused: AtomicU64::new(0) }
+        Seats {
+            max,
+            max_a_peer,
+            taken: Mutex::default(),
+            shares: Mutex::default(),
+            last: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
     }
 
     fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Seat>>> {
@@ -99,12 +112,25 @@ impl Seats {
             number,
             peer,
             reads: Arc::new(Semaphore::new(READS_A_CONNECTION)),
+            share: self.share(peer),
             has_called: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             dismiss: Mutex::new(Some(dismiss)),
         });
         taken.insert(number, seat.clone());
         Some((seat, dismissed))
+    }
+
+    /// What this address has of the memory for messages.
+    fn share(&self, peer: IpAddr) -> Arc<Rooms> {
+        let mut shares = self.shares.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(share) = shares.get(&peer).and_then(Weak::upgrade) {
+            return share;
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Rooms::share());
+        shares.insert(peer, Arc::downgrade(&share));
+        share
     }
 
     /// The connection has ended.

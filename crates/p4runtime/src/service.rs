@@ -68,7 +68,7 @@ pub(crate) struct Hub {
     started: Instant,
     /// Messages that clients were too slow for.
     dropped: AtomicU64,
-    budget: Arc<Budget>,
+    budget: Budget,
     reads: Semaphore,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Service(pub(crate) Arc<Hub>);
 
 impl Hub {
     pub(crate) fn new(server: Server, plane: PlaneHandle, keeper: Option<Keeper>) -> Hub {
-        let budget = Arc::new(Budget::new(server.settings().patience));
+        let budget = Budget::new(server.settings().patience);
         Hub {
             server: Mutex::new(server),
             queues: Mutex::default(),
@@ -106,7 +106,7 @@ impl Hub {
     }
 
     /// What is left for messages of all calls.
-    pub(crate) fn budget(&self) -> Arc<Budget> {
+    pub(crate) fn budget(&self) -> Budget {
         self.budget.clone()
     }
 
@@ -454,7 +454,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<v1::GetForwardingPipelineConfigRequest>,
     ) -> Answer<v1::GetForwardingPipelineConfigResponse> {
-        let budget = &self.0.budget;
+        let budget = request.extensions().get::<Budget>().unwrap_or(&self.0.budget).clone();
         let bytes = self.0.server().pipeline_bytes();
         let room = Arc::new(budget.answer(bytes).await?);
         let config = self.0.server().pipeline_config(&request.into_inner())?;

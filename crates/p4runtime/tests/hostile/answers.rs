@@ -7,7 +7,7 @@ use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use tonic::Code;
 use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 
-use crate::rig::{PATIENCE, Rig, bytes, call, claim, write};
+use crate::rig::{PATIENCE, Rig, SOON, bytes, call, claim, write};
 
 fn all(table_id: u32) -> v1::ReadRequest {
     let entry = v1::TableEntry { table_id, ..Default::default() };
@@ -74,6 +74,70 @@ fn a_connection_has_so_many_reads() {
         other.read(all(0)).await.expect("another connection has its own");
         held.pop();
         client.read(all(0)).await.expect("there is room again");
+    });
+}
+
+#[test]
+fn all_connections_together_have_so_many_reads() {
+    let mut rig = Rig::new(0);
+    // Nobody runs the switch, which has the answers.
+    let register = v1::Entity { entity: Some(v1::entity::Entity::RegisterEntry(v1::RegisterEntry::default())) };
+    let request = v1::ReadRequest { device_id: 1, entities: vec![register], ..Default::default() };
+    let channels: Vec<_> = (0..9).map(|_| rig.channel()).collect();
+    let mut held = rig.runtime.block_on(async {
+        let mut held = Vec::new();
+        for channel in &channels[..8] {
+            for _ in 0..8 {
+                let answer = P4RuntimeClient::new(channel.clone()).read(request.clone()).await;
+                held.push(answer.expect("its connection has room").into_inner());
+            }
+        }
+        let mut more = P4RuntimeClient::new(channels[8].clone());
+        let mut answer = more.read(request.clone()).await.expect("its connection has room").into_inner();
+        let refused = tokio::time::timeout(SOON, answer.message()).await.expect("it does not wait for ever");
+        assert_eq!(refused.expect_err("64 are under way").code(), Code::ResourceExhausted);
+        held
+    });
+    rig.until(async move {
+        for answer in &mut held {
+            let part = answer.message().await.expect("it goes on").expect("there are registers");
+            assert_eq!(part.entities.len(), 4);
+        }
+    });
+}
+
+/// The claim to be primary with this election id.
+fn claim_with(low: u64) -> v1::StreamMessageRequest {
+    let election_id = Some(v1::Uint128 { high: 0, low });
+    let update = v1::MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
+    v1::StreamMessageRequest { update: Some(v1::stream_message_request::Update::Arbitration(update)) }
+}
+
+#[test]
+fn a_stream_that_takes_no_arbitration_messages_ends() {
+    /// More than wait for a client, each of which takes 512 bytes at least.
+    const CHANGES: u64 = 20_000;
+    let rig = Rig::new(0);
+    let (slow, busy) = (rig.channel(), rig.channel());
+    rig.runtime.block_on(async {
+        let requests = iter([claim()]).chain(pending());
+        let mut slow = P4RuntimeClient::new(slow).stream_channel(requests).await.expect("it opens").into_inner();
+        // Each of these is a new primary's id, which all are told.
+        let requests = iter((2..CHANGES).map(claim_with)).chain(pending());
+        let mut busy = P4RuntimeClient::new(busy).stream_channel(requests).await.expect("it opens").into_inner();
+        for _ in 2..CHANGES {
+            busy.message().await.expect("who takes them lives on").expect("it is told");
+        }
+        let mut told = 0;
+        let ended = loop {
+            match slow.message().await {
+                Ok(Some(_)) => told += 1,
+                Ok(None) => panic!("it ends without a word"),
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(ended.code(), Code::ResourceExhausted, "{ended}");
+        assert!(told < CHANGES - 2, "all {told} messages waited for it");
     });
 }
 

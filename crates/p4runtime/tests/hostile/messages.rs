@@ -7,6 +7,7 @@ use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use tokio::task::JoinSet;
 use tonic::Code;
 use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
+use tonic::transport::Channel;
 use v1::stream_message_request::Update;
 
 use crate::rig::{PATIENCE, Rig, bytes, claim, framed, status, write};
@@ -80,6 +81,28 @@ fn a_stream_that_said_who_it_is_may_be_silent() {
 }
 
 #[test]
+fn a_long_role_config_ends_the_stream() {
+    let rig = Rig::new(0);
+    let channel = rig.channel();
+    rig.runtime.block_on(async {
+        for (bytes, code) in [(16 << 10, Code::InvalidArgument), ((16 << 10) + 1, Code::ResourceExhausted)] {
+            let config = prost_types::Any {
+                type_url: "type.googleapis.com/stratum.P4RoleConfig".to_owned(),
+                value: vec![0; bytes],
+            };
+            let role = v1::Role { name: "r".to_owned(), config: Some(config), ..Default::default() };
+            let update = v1::MasterArbitrationUpdate { device_id: 1, role: Some(role), ..Default::default() };
+            let claim = v1::StreamMessageRequest { update: Some(Update::Arbitration(update)) };
+            let requests = iter([claim]).chain(pending());
+            let mut client = P4RuntimeClient::new(channel.clone());
+            let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
+            let ended = answers.message().await.expect_err("it ends");
+            assert_eq!(ended.code(), code, "{bytes} bytes: {ended}");
+        }
+    });
+}
+
+#[test]
 fn a_hundred_thousand_entries_are_one_write() {
     let mut rig = Rig::new(0);
     let request = write((0..100_000).map(|key| rig.insert(key, Vec::new())).collect());
@@ -93,12 +116,43 @@ fn a_hundred_thousand_entries_are_one_write() {
     });
 }
 
+/// How a write of so many empty updates ends, if it does not wait for long.
+async fn waits(channel: Channel, updates: usize) -> Option<Code> {
+    let message = framed(&[0x22, 0].repeat(updates));
+    tokio::time::timeout(20 * PATIENCE, status(channel, "Write", vec![message], true)).await.ok()
+}
+
+#[test]
+fn one_address_leaves_memory_to_others() {
+    let rig = Rig::new(0);
+    // Nobody runs the switch, so that the first write keeps its turn and all others wait with what they brought.
+    let first = write(vec![rig.insert(1, Vec::new())]);
+    let greedy: Vec<_> = (0..10).map(|_| rig.channel_from(2)).collect();
+    let (own, modest) = (rig.channel(), rig.channel_from(3));
+    rig.runtime.block_on(async {
+        let mut client = P4RuntimeClient::new(own);
+        let requests = iter([claim()]).chain(pending());
+        let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
+        answers.message().await.expect("it lives").expect("it is told");
+        tokio::spawn(async move { client.write(first).await });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let calls: JoinSet<_> = greedy.into_iter().map(|channel| waits(channel, 80_000)).collect();
+        tokio::time::sleep(4 * PATIENCE).await;
+        let modest = waits(modest, 80_000).await;
+        assert_eq!(modest, None, "it got its memory, and waits for its turn");
+        let codes = calls.join_all().await;
+        let refused = codes.iter().filter(|code| **code == Some(Code::ResourceExhausted)).count();
+        let waiting = codes.iter().filter(|code| code.is_none()).count();
+        assert!((1..=3).contains(&waiting) && refused + waiting == codes.len(), "{codes:?}");
+    });
+}
+
 #[test]
 fn messages_of_all_calls_share_the_memory() {
     let mut rig = Rig::new(0);
     // Nobody runs the switch, so that the first write keeps its turn and all others wait with what they brought.
     let first = write(vec![rig.insert(1, Vec::new())]);
-    let channels: Vec<_> = (0..10).map(|_| rig.channel()).collect();
+    let channels: Vec<_> = (0..10).map(|at| rig.channel_from(2 + at % 5)).collect();
     let own = rig.channel();
     let (codes, answers) = rig.runtime.block_on(async {
         let mut client = P4RuntimeClient::new(own);
@@ -108,17 +162,11 @@ fn messages_of_all_calls_share_the_memory() {
         let mut others = client.clone();
         tokio::spawn(async move { others.write(first).await });
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let mut calls = JoinSet::new();
-        for channel in channels {
-            let message = framed(&[0x22, 0].repeat(150_000));
-            calls.spawn(async move {
-                tokio::time::timeout(20 * PATIENCE, status(channel, "Write", vec![message], true)).await
-            });
-        }
+        let calls: JoinSet<_> = channels.into_iter().map(|channel| waits(channel, 150_000)).collect();
         (calls.join_all().await, answers)
     });
-    let refused = codes.iter().filter(|code| matches!(code, Ok(Code::ResourceExhausted))).count();
-    let waiting = codes.iter().filter(|code| code.is_err()).count();
+    let refused = codes.iter().filter(|code| **code == Some(Code::ResourceExhausted)).count();
+    let waiting = codes.iter().filter(|code| code.is_none()).count();
     assert!((1..=3).contains(&waiting), "{codes:?}");
     assert_eq!(refused + waiting, codes.len(), "{codes:?}");
     // When the switch runs again, their memory is free for others.

@@ -34,6 +34,7 @@ parser P(packet_in b, out H h, inout M m, inout standard_metadata_t s) { state s
 control V(inout H h, inout M m) { apply {} }
 control I(inout H h, inout M m, inout standard_metadata_t s) {
     action a(bit<9> port) { s.egress_spec = port; }
+    register<bit<8>>(4) r;
     table t { key = { m.x : exact; } actions = { a; NoAction; } size = 100000; }
     apply { t.apply(); }
 }
@@ -93,6 +94,11 @@ impl Rig {
         channel(&self.runtime, self.listening.address())
     }
 
+    /// The same from 127.0.0.`host`, which counts as another client.
+    pub fn channel_from(&self, host: u8) -> Channel {
+        channel_from(&self.runtime, self.listening.address(), host)
+    }
+
     /// Lets the switch work until something is done.
     pub fn until<T>(&mut self, done: impl Future<Output = T> + Send + 'static) -> T
     where
@@ -130,8 +136,13 @@ impl Rig {
 
 /// A connection of its own, of which the server may send 64 KiB ahead.
 pub fn channel(runtime: &Runtime, address: SocketAddr) -> Channel {
+    channel_from(runtime, address, 1)
+}
+
+/// The same from 127.0.0.`host`, which counts as another client.
+pub fn channel_from(runtime: &Runtime, address: SocketAddr, host: u8) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
-    let endpoint = endpoint.initial_stream_window_size(65_535);
+    let endpoint = endpoint.initial_stream_window_size(65_535).local_address(Some([127, 0, 0, host].into()));
     runtime.block_on(endpoint.connect()).expect("the server answers")
 }
 

@@ -161,12 +161,39 @@ fn all_or_nothing_is_all_if_none_fails() {
 /// 11 No packet sees a part of one update.
 #[test]
 fn no_packet_sees_half_a_batch() {
+    /// More than the server runs of another batch between packets.
+    const BETWEEN: u64 = 600;
+    let rig = Rig::new();
+    // The first update says what is written into a packet, twice, and the last where it leaves. All name one port.
+    let batch = |kind: Type, port: u64| -> Vec<v1::Update> {
+        let written = entry(&rig.info, "exact_t").exact(1, 1).does(call(&rig.info, "pair", &[port, port]));
+        let leaves = |key| entry(&rig.info, "lpm_t").lpm(1, key, 32).does(call(&rig.info, "forward", &[port]));
+        std::iter::once(written).chain((0..=BETWEEN).rev().map(leaves)).map(|entry| update(kind, entry)).collect()
+    };
+    rig.write(batch(Type::Insert, 1)).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            (0..40)
+                .for_each(|round| write(&rig, Atomicity::DataplaneAtomic, batch(Type::Modify, 1 + round % 4)).unwrap());
+        });
+        while !writer.is_finished() {
+            rig.send(1, &data(1, 0, 0, 0, 0));
+            let (port, bytes) = rig.sent();
+            let port = port as u8;
+            assert_eq!((&bytes[2..4], bytes[9]), (&[0, port][..], port), "it leaves by port {port}");
+        }
+    });
+}
+
+/// 13.4 What is read is the state before or after a batch.
+#[test]
+fn no_read_sees_half_a_batch() {
     let rig = Rig::new();
     let pair = |value: u64| {
         let of = |table: &str, argument: &[u64], action: &str| {
             entry(&rig.info, table).exact(1, 1).does(call(&rig.info, action, argument))
         };
-        // One table writes two fields; the other table tells a port that must agree with them.
+        // Both name one number.
         vec![
             update(Type::Modify, of("exact_t", &[value, value], "pair")),
             update(
@@ -186,11 +213,6 @@ fn no_packet_sees_half_a_batch() {
         updates.into_iter().map(|update| v1::Update { r#type: Type::Insert.into(), ..update }).collect()
     };
     rig.write(insert(pair(1))).unwrap();
-    rig.modify(v1::ValueSetEntry {
-        value_set_id: id(&rig.info, "specials"),
-        members: vec![v1::ValueSetMember { r#match: entry(&rig.info, "exact_t").exact(1, 1).r#match }],
-    })
-    .unwrap();
     let reads = v1::ReadRequest {
         device_id: DEVICE,
         entities: vec![entry(&rig.info, "exact_t").entity(), v1::MulticastGroupEntry::default().entity()],
@@ -201,7 +223,6 @@ fn no_packet_sees_half_a_batch() {
             (0..60).for_each(|round| write(&rig, Atomicity::DataplaneAtomic, pair(1 + round % 4)).unwrap());
         });
         while !writer.is_finished() {
-            // 13.4 What is read is the state before or after a batch, too.
             let both = rig.read_as(reads.clone()).1.unwrap();
             let text = format!("{both:?}");
             let value = (1..=4u8).find(|value| text.contains(&format!("Port([{value}])"))).unwrap();

@@ -176,8 +176,13 @@ fn rates_make_sense() {
         refused(rig.modify(meter(&rig, index(0), Some(config))))
     };
     assert_eq!(with(|config| config.eburst = 1), Code::InvalidArgument);
-    assert_eq!(with(|config| config.cir = -1), Code::InvalidArgument);
-    assert_eq!(with(|config| config.pburst = -1), Code::InvalidArgument);
+    let fields: [fn(&mut v1::MeterConfig) -> &mut i64; 4] =
+        [|config| &mut config.cir, |config| &mut config.cburst, |config| &mut config.pir, |config| &mut config.pburst];
+    for field in fields {
+        let mut config = rates().unwrap();
+        *field(&mut config) = -1;
+        assert_eq!(refused(rig.modify(meter(&rig, index(0), Some(config)))), Code::InvalidArgument, "{config:?}");
+    }
 }
 
 /// 9.4.3 Counters of colours are not there: UNIMPLEMENTED, written or read.
