@@ -62,4 +62,5 @@ fn hostile_packets_stay_inside() {
             panic!("{name}, seed {seed}: {difference}");
         }
     }
+    both::assert_both_ways(packets as usize / 4);
 }

@@ -5,11 +5,25 @@
 pub mod guard;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bits::Bits;
 use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, MatchKind, Program};
 use jit::{Compiled, Outcome, Packet, Plan, Speed, Step, Unit};
+
+/// How many packets of batches were seen to their end by code made for their way through the parser, and how many by the
+/// code that all share.
+pub static SPECIAL: AtomicUsize = AtomicUsize::new(0);
+pub static SHARED: AtomicUsize = AtomicUsize::new(0);
+
+/// Fails unless packets went both ways.
+pub fn assert_both_ways(least: usize) {
+    let (special, shared) = (SPECIAL.load(Relaxed), SHARED.load(Relaxed));
+    println!("{special} packets had code of their own, {shared} had not");
+    assert!(special >= least && shared >= least, "{special} and {shared} packets test too little");
+}
 
 /// SplitMix64.
 pub struct Dice(pub u64);
@@ -355,6 +369,8 @@ pub fn run_batches(
                 let jit::Progress { done, stopped } = batch.run(&mut other, now);
                 next = done.end + usize::from(stopped);
                 for number in done.clone() {
+                    let counter = if batch.ended(number).is_special() { &SPECIAL } else { &SHARED };
+                    counter.fetch_add(1, Relaxed);
                     let (ends, start) = ends(&batch, number);
                     seen.push((first + number, ends, start, batch.output_copy(number), Vec::new()));
                 }
