@@ -255,6 +255,12 @@ ends = ["h1", "s1:1"]
     ] {
         assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
     }
+    // Mistakes of its own do not hide those of the files that it names.
+    std::fs::write(&lab, text.replace("10.0.0.1/8", "10.0.0.1/99")).expect("it can be written");
+    let done = run(&mut triplane(&["lab", "check", &lab]));
+    for expected in ["10.0.0.1/99", "missing.p4", "`x` is not declared"] {
+        assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
+    }
 }
 
 #[test]

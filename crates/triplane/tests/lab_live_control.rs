@@ -338,3 +338,24 @@ fn two_that_start_one_lab_at_once_do_not_both() {
     assert_ne!(codes[1], Some(0), "the other one is told: {codes:?}");
     labs.lab(&["status"]).ok();
 }
+
+#[test]
+fn what_is_no_labs_stays_where_it_is() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let topology = labs.topology("mine", &["star", "--hosts", "2"], |text| text);
+    let kept = labs.0.path("labs/mine/kept");
+    std::fs::create_dir_all(labs.0.path("labs/mine")).expect("it can be made");
+    std::fs::write(&kept, "").expect("it can be written");
+    let refused = labs.lab(&["up", &topology]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("is in the way"), "{refused:?}");
+    labs.lab(&["down", "--all"]).ok();
+    assert_eq!(labs.lab(&["down", "mine"]).code, Some(2));
+    assert!(std::path::Path::new(&kept).exists());
+    // Somebody may have made a link in a place where everybody can.
+    let link = labs.0.path("link");
+    std::os::unix::fs::symlink(labs.0.path("labs"), &link).expect("it can be made");
+    let refused = run(labs.command(&["up", &topology, "--name", "other"]).env("TRIPLANE_LAB_DIR", &link));
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("is no directory"), "{refused:?}");
+}

@@ -127,7 +127,16 @@ fn what_a_switch_refuses_on_the_way_is_told() {
 }
 
 #[test]
-fn pipes_are_no_topologies() {
+fn pipes_are_no_topologies_and_no_captures() {
     let done = run(&mut triplane(&["lab", "check", "/dev/zero"]));
     assert!(done.code != Some(0) && done.stderr.contains("/dev/zero is no regular file"), "{}", done.stderr);
+    // Nobody writes to this one: whoever opens it waits without end.
+    let directory = Directory::new();
+    run(std::process::Command::new("mkfifo").arg(directory.path("pipe.pcap"))).ok();
+    let lab = run(&mut triplane(&["lab", "new", "star", "--hosts", "2"])).ok().stdout;
+    let lab = directory.write("lab.toml", lab);
+    let replay = "[[traffic]]\nkind = \"replay\"\nfrom = \"h1\"\nfile = \"pipe.pcap\"\n";
+    let scenario = directory.write("scenario.toml", replay);
+    let done = run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario]));
+    assert!(done.code != Some(0) && done.stderr.contains("pipe.pcap is no regular file"), "{}", done.stderr);
 }

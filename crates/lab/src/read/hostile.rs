@@ -53,6 +53,7 @@ fn numbers_out_of_reach_are_told_at_their_line() {
         ("loss = 1e400", "`loss` is a chance"),
         ("loss = nan", "`loss` is a chance"),
         ("ends = [\"s1:4294967296\", \"h1\"]", ""),
+        ("[hosts.h3]\nip = \"10.0.1.1/24\"\ngateway = \"10.0.2.1\"", "does not reach its gateway 10.0.2.1"),
     ] {
         let found = findings(&format!("{lab}{wrong}\n"), None);
         assert!(found.contains(expected) && found.contains("lab.toml:"), "{wrong}\n{found}");
@@ -80,6 +81,7 @@ fn numbers_out_of_reach_are_told_at_their_line() {
             "[[traffic]]\nkind = \"flows\"\nfrom = \"h1\"\nto = \"h2\"\nrate = \"1Tbps\"\nsizes = 1\n".to_owned(),
             "begins about 125000000000 flows",
         ),
+        (lab, format!("{udp}name = \"a\\u001b[2J\"\nrate = \"1Mbps\"\n"), "has control characters"),
         (&slow, format!("{udp}rate = \"1Tbps\"\n"), "more on a way of 1000s than is simulated"),
     ] {
         let found = findings(lab, Some(&scenario));
