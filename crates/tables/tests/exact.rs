@@ -80,11 +80,14 @@ fn a_million_entries_take_the_memory_that_is_said() {
     assert_eq!(table.lookup(&[999_999, 0]), None);
 }
 
+/// The key of a step.
+type Key<'a> = &'a dyn Fn(u64, &mut Dice) -> u64;
+
 #[test]
 fn keys_close_to_each_other_are_found_however_they_come_and_go() {
     let mut dice = Dice::new(7);
     // Numbers that go down, drift up, lie apart by a power of two, and lie close to each other but for a few.
-    let keys: [&dyn Fn(u64, &mut Dice) -> u64; 4] =
+    let keys: [Key; 4] =
         [&|at, _| 1_000_000 - at, &|at, dice| at / 4 + dice.below(300), &|at, _| (at % 700) << 32, &|at, dice| {
             if dice.percent(1) { dice.word() } else { u64::MAX - at % 2000 }
         }];
