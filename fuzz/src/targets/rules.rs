@@ -76,7 +76,7 @@ impl Rules {
         let limits = Limits { nodes: 20_000, bytes: 64 << 20, steps: 2_000_000, ..Limits::default() };
         let layout = Layout::sensible(&self.format, rules);
         let ranges = Options { limits, ..Options::default() };
-        let prefixes = Options { target: Tables { wide: Wide::Ternary, has_ranges: false, ..ranges.target }, limits };
+        let prefixes = Options { target: Tables { wide: Wide::Ternary, has_ranges: false, ..ranges.target }, ..ranges };
         let mut one = Subscriptions::new(self.format.clone(), layout.clone(), ranges);
         let refused = one.change(&[], rules.to_vec()).err();
         reached.add(refused.as_ref().map(std::mem::discriminant));
