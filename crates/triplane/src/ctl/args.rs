@@ -122,8 +122,8 @@ pub enum CtlCommand {
     },
     /// List the cells of a register array that are not 0, or one cell.
     Registers {
-        /// The register array.
-        name: String,
+        /// The register array; without it, all.
+        name: Option<String>,
         /// The cell.
         index: Option<i64>,
     },

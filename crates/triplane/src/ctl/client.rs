@@ -65,7 +65,8 @@ impl Client {
         }
         let address = match args.addr.trim_start_matches(':').parse::<u16>() {
             Ok(port) => format!("127.0.0.1:{port}"),
-            Err(_) => args.addr.clone(),
+            // People paste what other programs call an address.
+            Err(_) => args.addr.trim_start_matches("http://").to_owned(),
         };
         let scheme = if is_tls { "https" } else { "http" };
         let wrong = |_| Failure::Usage(format!("--addr {} is no address: give ADDRESS:PORT", args.addr));

@@ -119,10 +119,20 @@ impl<'a> Binder<'a> {
                 Ok(priority) if priority > 0 => entry.priority = priority,
                 _ => self.error("entry-value", value.span, "a priority is a number from 1", "a larger one wins"),
             },
-            Err(_) if name.text == "timeout" => match value.text.trim_end_matches('s').parse::<f64>() {
-                Ok(seconds) if (0.0..=9e9).contains(&seconds) => entry.idle_timeout_ns = (seconds * 1e9) as i64,
-                _ => self.error("entry-value", value.span, "a timeout is a number of seconds", "timeout=30"),
-            },
+            Err(_) if name.text == "timeout" => {
+                match value.text.strip_suffix('s').unwrap_or(&value.text).parse::<f64>() {
+                    // 0 is none; whoever asks for less than a nanosecond does not ask for that.
+                    Ok(seconds) if seconds == 0.0 || (1e-9..=9e9).contains(&seconds) => {
+                        entry.idle_timeout_ns = (seconds * 1e9).round() as i64;
+                    }
+                    _ => self.error(
+                        "entry-value",
+                        value.span,
+                        "a timeout is a number of seconds, from 1e-9 to 9e9",
+                        "timeout=30",
+                    ),
+                }
+            }
             Err((what, help)) => self.error("entry-name", name.span, what, help),
         }
     }

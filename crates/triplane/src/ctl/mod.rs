@@ -47,7 +47,7 @@ pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
         CtlCommand::Meters { name } => session.meters(name.as_deref()),
         CtlCommand::ValueSets { name } => session.value_sets(name.as_deref()),
         CtlCommand::Counters { name } => session.counters(name.as_deref()),
-        CtlCommand::Registers { name, index } => session.registers(name, *index),
+        CtlCommand::Registers { name, index } => session.registers(name.as_deref(), *index),
         CtlCommand::Sessions => session.sessions(),
         CtlCommand::Watch => session.watch(),
     }

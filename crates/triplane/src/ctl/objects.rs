@@ -1,11 +1,12 @@
 //! Counters and registers, and the types of what they hold.
 
 use p4runtime_proto::config::{
-    P4DataTypeSpec, P4Info, Table, p4_bitstring_like_type_spec::TypeSpec as BitsType, p4_data_type_spec::TypeSpec,
+    P4DataTypeSpec, P4Info, Register, Table, p4_bitstring_like_type_spec::TypeSpec as BitsType,
+    p4_data_type_spec::TypeSpec,
 };
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{self, p4_data::Data};
-use serde_json::json;
+use serde_json::{Value, json};
 use source::{Diagnostic, Diagnostics, Span};
 
 use super::text::Setting;
@@ -197,9 +198,24 @@ impl Live<'_> {
     }
 
     /// `registers`
-    pub fn registers(&self, wanted: &str, index: Option<i64>) -> Result<(), Failure> {
+    pub fn registers(&self, wanted: Option<&str>, index: Option<i64>) -> Result<(), Failure> {
         let all: Vec<_> = self.info.registers.iter().map(|of| (of, names::name(&of.preamble))).collect();
-        let register = names::look_up("register", wanted, &all)?;
+        if let Some(wanted) = wanted {
+            let cells = self.cells(names::look_up("register", wanted, &all)?, index)?;
+            return cells.map_or(Ok(()), |cells| self.print_json(&cells));
+        }
+        if all.is_empty() && !self.json {
+            self.output.note("the program has no registers");
+        }
+        let mut objects = Vec::new();
+        for (register, _) in all {
+            objects.extend(self.cells(register, None)?);
+        }
+        if self.json { self.print_json(&json!(objects)) } else { Ok(()) }
+    }
+
+    /// The cells of one array, as JSON if that is asked for.
+    fn cells(&self, register: &Register, index: Option<i64>) -> Result<Option<Value>, Failure> {
         let name = names::name(&register.preamble);
         let entry = v1::RegisterEntry {
             register_id: names::id(&register.preamble),
@@ -224,16 +240,17 @@ impl Live<'_> {
             Ok(())
         })?;
         if self.json {
-            return self.print_json(&json!({ "register": name, "cells": objects }));
+            return Ok(Some(json!({ "register": name, "cells": objects })));
         }
         if zeros > 0 {
-            self.output.note(&match (shown, zeros) {
+            let rest = match (shown, zeros) {
                 (0, 1) => "1 cell is 0".to_owned(),
                 (0, zeros) => format!("{zeros} cells are 0"),
                 (_, 1) => "1 other is 0".to_owned(),
                 (_, zeros) => format!("{zeros} others are 0"),
-            });
+            };
+            self.output.note(&format!("{name}: {rest}"));
         }
-        Ok(())
+        Ok(None)
     }
 }

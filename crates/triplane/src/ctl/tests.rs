@@ -60,6 +60,7 @@ fn what_is_printed_reads_back() {
         ),
         ("routes", "default -> drop", "default -> In.drop()"),
         ("routes", "dst=* -> drop()", "hdr.ipv4.dst=* -> In.drop()"),
+        ("routes", "timeout=1e-9, dst=1/1 drop", "hdr.ipv4.dst=0.0.0.1/1, timeout=0.000000001 -> In.drop()"),
         ("routes", "timeout=2.5s, dst=1/1 drop", "hdr.ipv4.dst=0.0.0.1/1, timeout=2.5 -> In.drop()"),
         (
             "acl",
@@ -92,6 +93,9 @@ fn mistakes_are_told_together() {
     told("routes", "default dst=1 -> drop()", &["a default action has no key"]);
     told("acl", "src=1 -> drop()", &["`meta.vrf` is exact", "need a priority"]);
     told("acl", "vrf=1 priority=-1 -> drop()", &["a priority is a number from 1"]);
+    for timeout in ["1e-10", "-1", "1e10", "nan", "soon", "5ss"] {
+        told("routes", &format!("dst=1 timeout={timeout} -> drop()"), &["a timeout is a number of seconds"]);
+    }
 }
 
 #[test]

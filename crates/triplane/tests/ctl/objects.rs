@@ -90,6 +90,9 @@ fn cells_are_set() {
     let router = Router::start(EVERY);
     assert_eq!(router.says(&["set", "remembered", "2", "0x1f"]), "modified: I.remembered[2]  31\n");
     assert_eq!(router.says(&["registers", "remembered"]), "I.remembered[2]  31\n");
+    let all = router.ctl(&["registers"]).ok();
+    assert_eq!(all.stdout, "I.remembered[2]  31\n");
+    assert!(all.stderr.contains("I.signed: "), "{}", all.stderr);
     router.says(&["set", "remembered", "all", "7"]);
     assert_eq!(router.says(&["registers", "remembered"]).lines().count(), 4);
     // Signed values are read and shown as such, and other ones are not negative.
