@@ -15,6 +15,7 @@ of the steps and the totals of the tests, and fails if any step did. With STEPs,
 Steps, in order:
   fmt      formatting (`cargo fmt --all` repairs it)
   clippy   lints of every target, warnings denied
+  features what is built only if it is asked for compiles (Parquet)
   test     every test of the workspace; those that need root or a tool skip without it
   doc      the documentation builds without a warning
   build    the release build
@@ -32,7 +33,7 @@ Environment:
 /// The fuzz targets of the `fuzz` package.
 const FUZZ_TARGETS: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
 
-const STEPS: [&str; 7] = ["fmt", "clippy", "test", "doc", "build", "demo", "fuzz"];
+const STEPS: [&str; 8] = ["fmt", "clippy", "features", "test", "doc", "build", "demo", "fuzz"];
 
 struct Options {
     steps: Vec<&'static str>,
@@ -78,6 +79,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
                 let arguments = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
                 Step::cargo("clippy", &arguments).run()
             }
+            "features" => Step::cargo("features", &["check", "-p", "triplane", "--features", "parquet"]).run(),
             "test" => test(&skips, &mut totals)?,
             "doc" => {
                 let step = Step::cargo("doc", &["doc", "--workspace", "--no-deps", "--keep-going"]);
@@ -156,7 +158,10 @@ mod tests {
     #[test]
     fn a_wrong_step_is_refused_with_the_list() {
         let error = parse(&["tests"]).err().expect("there is no such step").to_string();
-        assert_eq!(error, "there is no step `tests`; the steps are fmt, clippy, test, doc, build, demo, fuzz");
+        assert_eq!(
+            error,
+            "there is no step `tests`; the steps are fmt, clippy, features, test, doc, build, demo, fuzz"
+        );
         assert!(parse(&["--fuzz-seconds"]).is_err());
     }
 
