@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -223,12 +223,22 @@ fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output
 
 /// The command that runs a seed again.
 fn again(args: &SimArgs, seed: u64) -> String {
-    let mut words = vec!["triplane lab sim".to_owned(), args.topology.topology.display().to_string()];
+    let path = |path: &PathBuf| word(&path.display().to_string());
+    let mut words = vec!["triplane lab sim".to_owned(), path(&args.topology.topology)];
     let mut option = |name: &str, value: Option<String>| words.extend(value.map(|value| format!("--{name} {value}")));
-    option("program", args.topology.program.as_ref().map(|path| path.display().to_string()));
-    option("scenario", args.scenario.as_ref().map(|path| path.display().to_string()));
+    option("program", args.topology.program.as_ref().map(path));
+    option("scenario", args.scenario.as_ref().map(path));
     option("seed", Some(seed.to_string()));
     words.join(" ")
+}
+
+/// A text as one word for a shell.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=' | ':' | ',' | '@');
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 type Writer = Arc<Mutex<pcap::Writer<BufWriter<File>>>>;
@@ -265,4 +275,16 @@ fn captures(
         writers.push((path.display().to_string(), writer));
     }
     Ok(writers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::word;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_more_into_them() {
+        assert_eq!(word("labs/lab-1.toml"), "labs/lab-1.toml");
+        assert_eq!(word("my lab.toml"), "'my lab.toml'");
+        assert_eq!(word("it's; rm"), r"'it'\''s; rm'");
+    }
 }
