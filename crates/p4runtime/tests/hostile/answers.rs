@@ -130,7 +130,7 @@ fn a_stream_that_takes_no_arbitration_messages_ends() {
         }
         let mut told = 0;
         let ended = loop {
-            match slow.message().await {
+            match tokio::time::timeout(SOON, slow.message()).await.expect("it ends") {
                 Ok(Some(_)) => told += 1,
                 Ok(None) => panic!("it ends without a word"),
                 Err(status) => break status,

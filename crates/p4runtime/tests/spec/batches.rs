@@ -271,9 +271,11 @@ fn an_unknown_atomicity_is_refused() {
 }
 
 /// 12 An update that the role may not make is PERMISSION_DENIED, and others of the batch are made.
+/// 13 A read gives a role what it may see, and nothing else.
 #[test]
-fn roles_write_what_they_may() {
+fn roles_write_and_read_what_they_may() {
     let rig = Rig::new();
+    rig.insert(entry(&rig.info, "lpm_t").lpm(1, 0, 8).does(call(&rig.info, "forward", &[2]))).unwrap();
     // stratum.P4RoleConfig with the one shared id of exact_t.
     let mut value = vec![0x12];
     let mut packed = Vec::new();
@@ -300,5 +302,10 @@ fn roles_write_what_they_may() {
         })
         .unwrap_err();
     assert_eq!(failed.codes(), [Code::PermissionDenied, Code::Ok]);
-    assert_eq!(rows(&rig).len(), 1);
+    let of = |role: &str| {
+        let entities = vec![v1::TableEntry::default().entity()];
+        rig.read_as(v1::ReadRequest { device_id: DEVICE, role: role.to_owned(), entities }).1.unwrap()
+    };
+    assert_eq!(of("rows"), [row(&rig, 1, 2).entity()]);
+    assert!(of("").len() > 1);
 }
