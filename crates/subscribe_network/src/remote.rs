@@ -36,8 +36,9 @@ impl Unfit {
                     .help("actions of the program and of the controller belong to one switch: compile its rules alone")
             }
             Unfit::Counter { span } => {
-                Diagnostic::error("rule-network", *span, "a rule of a network cannot ask for a counter")
-                    .help("each switch has counters of its own; an aggregate (`count(over 1s)`) is kept where the host is")
+                Diagnostic::error("rule-network", *span, "a rule of a network cannot ask for a counter").help(
+                    "each switch has counters of its own; an aggregate (`count(over 1s)`) is kept where the host is",
+                )
             }
             Unfit::NoHost { host, span } => {
                 Diagnostic::error("rule-network", *span, format!("there is no host {} in the network", host.0))

@@ -178,12 +178,12 @@ impl<'a> Book<'a> {
     /// Takes rules away and brings others, all or nothing. `read` is what `add` was read from. The error is for people.
     pub fn change(&mut self, remove: &[u64], add: Vec<New>, origin: Origin, read: &Read) -> Result<Changed, String> {
         let most = self.max_rules;
-        if self.held.len() - remove.len() + add.len() > most {
+        if (self.held.len() + add.len()).saturating_sub(remove.len()) > most {
             return Err(format!("there would be more than {most} rules, which is the limit of this service"));
         }
         let removed = self.take(remove);
         match self.turn(&removed, add, origin) {
-            Ok(changed) => Ok(changed(removed)),
+            Ok((ids, steps)) => Ok(Changed { ids: ids.clone(), steps, undo: Undo { added: ids, removed } }),
             Err(refusal) => {
                 removed.into_iter().for_each(|(id, held, _)| self.hold(id, held));
                 Err(told(refusal, read))
@@ -200,13 +200,13 @@ impl<'a> Book<'a> {
         ids.iter().filter_map(&mut of).collect()
     }
 
-    /// Compiles a change; what comes of it still wants to know what was removed.
+    /// Compiles a change: the ids of what was added, and what the switch is told.
     fn turn(
         &mut self,
         removed: &[(u64, Held, Rule)],
         add: Vec<New>,
         origin: Origin,
-    ) -> Result<impl FnOnce(Vec<(u64, Held, Rule)>) -> Changed + use<>, Refusal> {
+    ) -> Result<(Vec<u64>, Steps), Refusal> {
         let gone: Vec<RuleId> = removed.iter().map(|(_, held, _)| held.rule).collect();
         let mut next = self.next_id;
         let mut ids = Vec::with_capacity(add.len());
@@ -233,7 +233,7 @@ impl<'a> Book<'a> {
                 return Err(Refusal::Groups(self.program.options.target.max_group));
             }
         };
-        Ok(move |removed| Changed { ids: ids.clone(), steps, undo: Undo { added: ids, removed } })
+        Ok((ids, steps))
     }
 
     /// Makes a change as if it had not been. What the switch has is to be held against [`Book::everything`] then.

@@ -262,7 +262,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     service.running.wait_for("delivers by 2 rules: program loaded");
     let listed = service.list();
     let mut feed = Feed::new(spec());
-    let mut left = 50;
+    let mut left = 50_u64;
     rig.feed(Box::new(move || {
         left = left.saturating_sub(1);
         (left > 0).then(|| Frame { port: PortId(1), data: frame(&feed.datagram(left)) })

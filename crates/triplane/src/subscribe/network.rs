@@ -123,8 +123,7 @@ fn entries(
     output: &Output,
 ) -> Result<(String, usize, usize), Failure> {
     let compiled = loaded.merge(rules, options, output)?;
-    let mut installer =
-        Installer::new(&loaded.format, &loaded.rules, &loaded.layout, options, u32::from(v1model::CPU_PORT));
+    let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, options, v1model::CPU_PORT);
     let mut updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
     let entries = compiled.tables.entries.len() + compiled.tables.leaves.len() + apart.len();
     updates.extend(apart);
