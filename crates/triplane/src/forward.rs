@@ -1,8 +1,8 @@
 //! Drives a switch: in real time between its ports, or from capture to capture in the captures' time.
 
 mod crew;
-mod gate;
 mod flow;
+mod gate;
 mod shared;
 
 use std::collections::BTreeMap;

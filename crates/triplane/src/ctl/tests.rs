@@ -40,7 +40,7 @@ fn read(table: &str, line: &str, change: Change) -> String {
     let entry = text::parse(file, line, &mut diagnostics)
         .and_then(|written| bind(&info, table, &written, change, end, &mut diagnostics));
     match entry {
-        Some(entry) => show::entry(&info, table, &entry),
+        Some(entry) => show::entry(&info, table, &entry).to_string(),
         None => diagnostics.iter().map(|one| one.message.clone()).collect::<Vec<_>>().join("; "),
     }
 }
