@@ -164,6 +164,23 @@ fn a_switch_without_a_program_waits_for_its_controllers() {
 }
 
 #[test]
+fn mistakes_and_missing_privileges_are_told_at_once() {
+    let Some(labs) = Labs::new(&["unshare"]) else { return };
+    let path = labs.0.path("wrong.toml");
+    std::fs::write(&path, "[hosts.h1]\nip = \"10.0.0.1/8\"\n[[links]]\nends = [\"h1\", \"s1:1\"]\n").unwrap();
+    let binary = env!("CARGO_BIN_EXE_triplane");
+    let up = format!("echo 0 > /proc/sys/user/max_net_namespaces; exec {binary} lab up {path}");
+    let mut command = Command::new("unshare");
+    let refused = run(command.args(["-Ur", "sh", "-c", &up]).env("TRIPLANE_LAB_DIR", labs.0.path("labs")));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("`s1`"), "{refused:?}");
+    assert!(refused.stderr.contains("no network can be made here: "), "{refused:?}");
+    // Whoever may make networks is told of mistakes only.
+    let refused = labs.lab(&["up", &path]);
+    assert!(refused.stderr.contains("`s1`") && !refused.stderr.contains("no network"), "{refused:?}");
+}
+
+#[test]
 fn a_process_that_is_killed_leaves_the_others_alone() {
     let Some(labs) = Labs::new(&["ping"]) else { return };
     let topology = labs.topology("apart", &["line", "--switches", "3"], |text| text);

@@ -253,6 +253,24 @@ fn watch_ports_are_ports_of_the_switch() {
     assert_eq!(groups(rig.read(group(&rig, 1, &[]))), [watching(&[2])]);
 }
 
+/// 9.2.2 `watch`, by which older clients number the port, means the same and comes back as it was sent.
+#[expect(deprecated, reason = "older clients number the port")]
+#[test]
+fn watch_ports_may_be_numbers() {
+    let rig = Rig::new();
+    rig.insert(member(&rig, "selector", 1, 2)).unwrap();
+    let watching = |port: i32| {
+        let watch = v1::action_profile_group::member::WatchKind::Watch(port);
+        let member = v1::action_profile_group::Member { watch_kind: Some(watch), ..in_group(1, 1) };
+        v1::ActionProfileGroup { members: vec![member], ..group(&rig, 1, &[]) }
+    };
+    for none in [77, -1] {
+        assert_eq!(refused(rig.insert(watching(none))), Code::InvalidArgument);
+    }
+    rig.insert(watching(2)).unwrap();
+    assert_eq!(groups(rig.read(group(&rig, 1, &[]))), [watching(2)]);
+}
+
 /// 9.2.4 An entry takes a set of actions in one message, and it comes back as it was sent.
 /// 9.2.4 Equal actions of a set stay apart.
 #[test]

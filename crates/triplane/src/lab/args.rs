@@ -67,6 +67,9 @@ pub enum LabCommand {
     Link(LinkArgs),
     /// Capture what passes a switch's port, into a file or a pipe.
     Pcap(PcapArgs),
+    /// Fail, with the reason, where no network can be made.
+    #[command(hide = true)]
+    Allowed,
     /// Hold a network; `up` starts this.
     #[command(hide = true)]
     Hold(HoldArgs),

@@ -46,6 +46,7 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
         LabCommand::Heal(args) => live::fail(args, false, output),
         LabCommand::Link(args) => live::link(args, output),
         LabCommand::Pcap(args) => live::pcap(args, output),
+        LabCommand::Allowed => live::allowed(),
         LabCommand::Hold(args) => live::hold(args, output),
         LabCommand::Solo(args) => live::solo(args, output),
     }

@@ -54,6 +54,19 @@ pub fn hold(args: &HoldArgs, output: &Output) -> Result<(), Failure> {
     result
 }
 
+/// A namespace for this process, which has one thread: root takes a network namespace, anyone else a user namespace as well.
+fn namespace() -> Result<Namespace, Failure> {
+    Ok(Namespace::new_own().or_else(|_| Namespace::new_user()).map_err(anyhow::Error::from)?)
+}
+
+/// Whether this process may make a network; it is somewhere else afterwards.
+///
+/// # Errors
+/// The reason why not.
+pub fn allowed() -> Result<(), Failure> {
+    namespace().map(|_| ())
+}
+
 /// Goes where the network is to be, and makes it there.
 fn enter(
     args: &HoldArgs,
@@ -63,8 +76,7 @@ fn enter(
     listeners: Vec<Option<TcpListener>>,
     output: &Output,
 ) -> Result<(), Failure> {
-    // While there is one thread: root takes a network namespace, anyone else a user namespace as well.
-    let own = Namespace::new_own().or_else(|_| Namespace::new_user()).map_err(anyhow::Error::from)?;
+    let own = namespace()?;
     own.disable_ipv6().map_err(anyhow::Error::from)?;
     if args.tied {
         end_with_input(Arc::clone(&ended)).context("cannot watch who started this")?;

@@ -41,7 +41,7 @@ use asking::ask;
 use protocol::Request;
 use room::Room;
 
-pub use holder::hold;
+pub use holder::{allowed, hold};
 pub use play::{play, run};
 pub use solo::solo;
 pub use up::up;

@@ -18,7 +18,7 @@ use super::super::endpoints::Served;
 use super::super::network::{Live, Network, Wanted};
 use super::holder;
 use super::room::{self, Room};
-use super::start::process;
+use super::start::{own, process};
 use crate::output::{Failure, Output};
 
 /// How often it is looked whether somebody pressed Ctrl-C.
@@ -47,7 +47,24 @@ pub fn up(args: &UpArgs, output: &Output) -> Result<(), Failure> {
 pub fn check(args: &UpArgs, output: &Output) -> Result<Network, Failure> {
     let live = Live { p4runtime: args.live.p4runtime, only: None };
     let wanted = Wanted { executor: Executor::Interpreter, live: Some(live) };
-    Network::load_for(&args.live.topology, &wanted, output)
+    let network = Network::load_for(&args.live.topology, &wanted, output);
+    // Where there are mistakes, whoever mends them should know this too; where there are none, the start tells it.
+    if let (Err(_), Some(obstacle)) = (&network, obstacle()) {
+        output.note(&format!("besides, no network can be made here: {obstacle}"));
+    }
+    network
+}
+
+/// Why this user can make no networks; another process tries it.
+fn obstacle() -> Option<String> {
+    let tried = own().args(["lab", "allowed"]).stdin(Stdio::null()).output().ok()?;
+    if tried.status.success() { None } else { Some(said(&tried.stderr)) }
+}
+
+/// What a process of ours said when it failed.
+fn said(stderr: &[u8]) -> String {
+    let said = String::from_utf8_lossy(stderr).trim().to_owned();
+    said.strip_prefix("error: ").unwrap_or(&said).to_owned()
 }
 
 /// How long a network stays up.
@@ -134,8 +151,7 @@ fn undone(mut child: Child, stopped: bool, output: &Output) -> Failure {
     }
     match child.wait_with_output() {
         Ok(done) => {
-            let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-            let said = said.strip_prefix("error: ").unwrap_or(&said).to_owned();
+            let said = said(&done.stderr);
             anyhow!("{}", if said.is_empty() { "the network did not start".to_owned() } else { said }).into()
         }
         Err(error) => anyhow::Error::from(error).context("cannot wait for the holder").into(),
