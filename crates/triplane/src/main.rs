@@ -9,6 +9,7 @@ mod commands;
 mod control;
 mod ctl;
 mod demo;
+mod dial;
 mod forward;
 mod kinds;
 mod lab;

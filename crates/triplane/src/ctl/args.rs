@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use crate::dial::Dial;
+
 /// Examples, behind the help of the command.
 pub const AFTER_HELP: &str = "\
 Entries are written as they are printed:
@@ -80,6 +82,19 @@ pub struct ServerArgs {
     /// Print JSON.
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+impl ServerArgs {
+    /// The server that is meant.
+    pub fn dial(&self) -> Dial<'_> {
+        Dial {
+            addr: &self.addr,
+            tls_ca: self.tls_ca.as_deref(),
+            tls_cert: self.tls_cert.as_deref(),
+            tls_key: self.tls_key.as_deref(),
+            tls_name: self.tls_name.as_deref(),
+        }
+    }
 }
 
 /// What there is to do.

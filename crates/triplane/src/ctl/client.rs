@@ -15,11 +15,11 @@ use p4runtime_proto::{google, v1};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 
 use super::args::ServerArgs;
-use crate::load::{self, Pem};
+use crate::dial::causes;
 use crate::output::Failure;
 
 /// How long a server may take to answer.
@@ -54,36 +54,9 @@ impl Client {
     /// # Errors
     /// If nobody answers there, or not in the way the options say.
     pub fn connect(args: &ServerArgs) -> Result<Client, Failure> {
-        let is_tls = args.tls_ca.is_some();
-        if !is_tls && (args.tls_cert.is_some() || args.tls_key.is_some() || args.tls_name.is_some()) {
-            return Err(Failure::Usage(
-                "TLS needs --tls-ca, the authority that signed the server's certificate".into(),
-            ));
-        }
-        if args.tls_cert.is_some() != args.tls_key.is_some() {
-            return Err(Failure::Usage("--tls-cert and --tls-key need each other".into()));
-        }
-        let address = match args.addr.trim_start_matches(':').parse::<u16>() {
-            Ok(port) => format!("127.0.0.1:{port}"),
-            // People paste what other programs call an address.
-            Err(_) => args.addr.trim_start_matches("http://").to_owned(),
-        };
-        let scheme = if is_tls { "https" } else { "http" };
-        let wrong = |_| Failure::Usage(format!("--addr {} is no address: give ADDRESS:PORT", args.addr));
-        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(wrong)?;
-        endpoint = endpoint.connect_timeout(Duration::from_secs(5));
-        if let Some(authority) = &args.tls_ca {
-            let authority = load::pem(authority, Pem::Certificate)?;
-            let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
-            if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-                let (certificate, key) = (load::pem(certificate, Pem::Certificate)?, load::pem(key, Pem::Key)?);
-                tls = tls.identity(Identity::from_pem(certificate, key));
-            }
-            if let Some(name) = &args.tls_name {
-                tls = tls.domain_name(name);
-            }
-            endpoint = endpoint.tls_config(tls).map_err(|error| Failure::Input(causes("these TLS files", &error)))?;
-        }
+        let dial = args.dial();
+        let (address, is_tls) = (dial.address(), dial.tls_ca.is_some());
+        let endpoint = dial.endpoint()?.connect_timeout(Duration::from_secs(5));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
         let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|error| {
             let causes = causes(&format!("no P4Runtime server answers on {address}"), &error);
@@ -295,17 +268,4 @@ pub fn words(code: i32, message: &str) -> String {
     // Control characters of a server are not the terminal's business.
     let message: String = message.chars().filter(|c| !c.is_control() || *c == '\n').collect();
     format!("{canonical}: {message}")
-}
-
-/// An error with its causes, each told once.
-fn causes(what: &str, error: &dyn std::error::Error) -> String {
-    let (mut text, mut cause) = (what.to_owned(), error.source());
-    while let Some(error) = cause {
-        let told = error.to_string();
-        if !text.contains(&told) {
-            text = format!("{text}: {told}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use crate::dial::Dial;
 use crate::subscribe::args::{FormatArgs, ShapeArgs};
 
 pub const SERVE_AFTER_HELP: &str = "\
@@ -73,6 +74,19 @@ pub struct SwitchArgs {
     /// The name in the server's certificate, if it is not the one in --addr.
     #[arg(long, value_name = "NAME", requires = "tls_ca", help_heading = "Switch")]
     pub tls_name: Option<String>,
+}
+
+impl SwitchArgs {
+    /// The server that is meant.
+    pub fn dial(&self) -> Dial<'_> {
+        Dial {
+            addr: &self.addr,
+            tls_ca: self.tls_ca.as_deref(),
+            tls_cert: self.tls_cert.as_deref(),
+            tls_key: self.tls_key.as_deref(),
+            tls_name: self.tls_name.as_deref(),
+        }
+    }
 }
 
 /// Where the service is.

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use subscription_service::{Event, Program, Settings, StartError};
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use super::args::{ServeArgs, SwitchArgs};
-use crate::load::{self, Loader, Pem};
+use super::args::ServeArgs;
+use crate::load::Loader;
 use crate::output::{Failure, Output};
 use crate::subscribe::load::Loaded;
 use crate::subscribe::options;
@@ -32,7 +31,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         election_id: args.switch.election_id,
         keep_program: args.switch.keep_program,
         max_rules: args.max_rules,
-        ..Settings::new(args.rules.clone(), endpoint(&args.switch)?, args.listen)
+        ..Settings::new(args.rules.clone(), args.switch.dial().endpoint()?.tcp_nodelay(true), args.listen)
     };
     let stop = crate::commands::run::stop_on_signals()?;
     let told = *output;
@@ -80,25 +79,4 @@ fn describe(event: &Event, rules: &str) -> String {
         Event::Removed(removed) => format!("removed: rule {}", ids(removed)),
         Event::NotKept(why) => format!("what was added or removed is not kept: {why}"),
     }
-}
-
-fn endpoint(args: &SwitchArgs) -> Result<Endpoint, Failure> {
-    let address = match args.addr.trim_start_matches(':').parse::<u16>() {
-        Ok(port) => format!("127.0.0.1:{port}"),
-        Err(_) => args.addr.clone(),
-    };
-    let scheme = if args.tls_ca.is_some() { "https" } else { "http" };
-    let wrong = |_| Failure::Usage(format!("--addr {} is no address: give ADDRESS:PORT", args.addr));
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(wrong)?.tcp_nodelay(true);
-    let Some(authority) = &args.tls_ca else { return Ok(endpoint) };
-    let authority = load::pem(authority, Pem::Certificate)?;
-    let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
-    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        let (certificate, key) = (load::pem(certificate, Pem::Certificate)?, load::pem(key, Pem::Key)?);
-        tls = tls.identity(Identity::from_pem(certificate, key));
-    }
-    if let Some(name) = &args.tls_name {
-        tls = tls.domain_name(name);
-    }
-    endpoint.tls_config(tls).map_err(|error| Failure::Input(format!("these TLS files: {error}")))
 }
