@@ -96,10 +96,11 @@ impl Found<'_> {
         queues: u32,
         chunk_len: usize,
     ) -> Result<XdpPort, NoXdp> {
+        // Before the MTU: whoever may not attach at all is told that. What was attached goes with `redirect`.
+        let redirect = Redirect::attach(self.index, self.queues, settings.generic)?;
         if self.mtu > MTU_MOST {
             return Err(NoXdp::LongFrames { mtu: self.mtu, most: MTU_MOST });
         }
-        let redirect = Redirect::attach(self.index, self.queues, settings.generic)?;
         let is_native = redirect.attach == Attach::Native;
         let binding = Binding {
             index: self.index,
