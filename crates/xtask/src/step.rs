@@ -30,6 +30,12 @@ impl Step {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(arguments).current_dir(crate::root()).stdin(Stdio::null());
+        // What cargo told this program of its package: build scripts (ring's) that ask for it would run again for every change
+        // between a step and the same command by hand, and all that depends on them would be compiled twice.
+        let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
+            command.env_remove(name);
+        }
         let shown = format!("cargo {}", arguments.join(" "));
         Step { name: name.to_owned(), command, shown }
     }
