@@ -42,8 +42,11 @@ async def run(switch):
         equal(switch.is_primary, True)
         equal(str(switch.p4runtime_version), "1.5.0")
 
-    with check("a switch is emptied"):
-        await switch.delete_all()
+    # delete_all() would ask for constant entries of other tables, too, which no server may delete.
+    with check("a switch is emptied, but for constant entries"):
+        entries = await all_of(switch, fy.P4TableEntry())
+        await switch.delete([entry for entry in entries if not entry.is_const])
+        equal([entry.is_const for entry in await all_of(switch, fy.P4TableEntry())].count(False), 0)
 
     with check("exact: insert, read back, packet, modify, delete"):
         entry = row("exact_t", 1, fy.Action("forward", port=2))
