@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bdd::{Ref, Store};
 
-use super::{Emitter, Fast, Frontier, Surroundings, Turnover, deliver, is_direct};
+use super::{Emitter, Entrance, Fast, Surroundings, Turnover, deliver};
 use crate::codes::Codes;
 use crate::slice;
 use crate::tables::{Change, Entry, EntryKey, Leaf, State, Tables};
@@ -16,13 +16,11 @@ impl Emitter {
     /// Brings the codes up to date; the codes from before, and the levels whose codes are all new.
     pub(super) fn turn_codes(
         &mut self,
-        (old_root, root): (Ref, Ref),
-        (old_frontier, frontier): (&Frontier, &Frontier),
+        old: &Entrance,
         store: &Store,
         turnover: &Turnover,
     ) -> (BTreeMap<u32, Codes>, Vec<u32>) {
-        let new_direct = is_direct(frontier).then_some(root);
-        let old_direct = is_direct(old_frontier).then_some(old_root);
+        let (old_direct, new_direct) = (old.direct(), self.entrance.direct());
         let (mut before, mut spread) = (BTreeMap::new(), Vec::new());
         for (level, codes) in &mut self.codes {
             let here = |function: &Ref| store.level(*function) == Some(*level);
@@ -68,8 +66,7 @@ impl Emitter {
 
     pub(super) fn difference(
         &mut self,
-        (old_root, root): (Ref, Ref),
-        (old_frontier, frontier): (&Frontier, &Frontier),
+        old: &Entrance,
         with: &Surroundings<'_>,
         turnover: &Turnover,
         inherited: &HashMap<Ref, Ref, Fast>,
@@ -79,11 +76,8 @@ impl Emitter {
         let old_state = |function: Ref| turnover.dead.get(&function).copied().unwrap_or_else(|| self.state(function));
         let no_set = |function: &Ref| !function.is_set();
         // The root without validity, whose state is 0 as it is for nothing at all.
-        let of_root = |function: Ref, frontier: &Frontier| match is_direct(frontier) {
-            true => function,
-            false => Ref::NOTHING,
-        };
-        let (old_direct, new_direct) = (of_root(old_root, old_frontier), of_root(root, frontier));
+        let of_root = |entrance: &Entrance| entrance.direct().unwrap_or(Ref::NOTHING);
+        let (old_direct, new_direct) = (of_root(old), of_root(&self.entrance));
         let mut pairs: Vec<Pair> = vec![(Some(old_direct), Some(new_direct), 0)];
         let taken: HashSet<Ref, Fast> = inherited.values().copied().collect();
         pairs.extend(turnover.fresh.iter().map(|new| (inherited.get(new).copied(), Some(*new), self.state(*new))));
@@ -115,25 +109,7 @@ impl Emitter {
             let after = after.into_iter().map(|of| entry(new_stage, of)).collect();
             merge(before, after, &mut change);
         }
-        let validity = |frontier: &Frontier, direct: Ref, state_of: &dyn Fn(Ref) -> State| -> Vec<Entry> {
-            if direct != Ref::NOTHING {
-                return Vec::new();
-            }
-            let useful = frontier.iter().filter(|(_, function)| *function != Ref::NOTHING);
-            let mut entries: Vec<Entry> = useful
-                .map(|(pattern, function)| Entry {
-                    stage: 0,
-                    state: 0,
-                    key: EntryKey::Validity(pattern.clone()),
-                    next: state_of(*function),
-                })
-                .collect();
-            entries.sort_unstable();
-            entries
-        };
-        let before = validity(old_frontier, old_direct, &old_state);
-        let after = validity(frontier, new_direct, &|function| self.state(function));
-        merge(before, after, &mut change);
+        merge(validity(old, old_state), validity(&self.entrance, |of| self.state(of)), &mut change);
         for (level, before) in old_codes {
             let stage = with.stage(*level).0 as u16;
             let (before, after) = (before.entries(stage), self.codes[level].entries(stage));
@@ -173,9 +149,8 @@ impl Emitter {
     /// All that the tables hold.
     pub fn tables(&self, with: &Surroundings<'_>) -> Tables {
         let mut tables = Tables { groups: self.groups.list(), ..Tables::default() };
-        let direct = is_direct(&self.frontier);
         let functions = self.held.iter().map(|(function, held)| (*function, held.state));
-        for (function, state) in functions.chain(direct.then_some((self.root, 0))) {
+        for (function, state) in functions.chain(self.entrance.direct().map(|root| (root, 0))) {
             if function == Ref::NOTHING {
                 continue;
             }
@@ -189,15 +164,7 @@ impl Emitter {
             let entries = Self::entries_of(function, self.codes_of(function, with), with, |child| self.state(child));
             tables.entries.extend(entries.into_iter().map(|(key, next)| Entry { stage, state, key, next }));
         }
-        if !direct {
-            let useful = self.frontier.iter().filter(|(_, function)| *function != Ref::NOTHING);
-            tables.entries.extend(useful.map(|(pattern, function)| Entry {
-                stage: 0,
-                state: 0,
-                key: EntryKey::Validity(pattern.clone()),
-                next: self.state(*function),
-            }));
-        }
+        tables.entries.extend(validity(&self.entrance, |of| self.state(of)));
         for (level, codes) in &self.codes {
             tables.codes.extend(codes.entries(with.stage(*level).0 as u16));
         }
@@ -205,6 +172,20 @@ impl Emitter {
         tables.leaves.sort_unstable_by_key(|leaf| leaf.state);
         tables
     }
+}
+
+/// The entries of the validity table, in order.
+fn validity(entrance: &Entrance, state_of: impl Fn(Ref) -> State) -> Vec<Entry> {
+    let useful = entrance.frontier.iter().filter(|(_, function)| *function != Ref::NOTHING);
+    let entry = |(pattern, function): &(Vec<Option<bool>>, Ref)| Entry {
+        stage: 0,
+        state: 0,
+        key: EntryKey::Validity(pattern.clone()),
+        next: state_of(*function),
+    };
+    let mut entries: Vec<Entry> = useful.map(entry).collect();
+    entries.sort_unstable();
+    entries
 }
 
 /// What is to be done to come from some entries to others, both in order.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bdd::{Ref, Store};
 
-use super::{Emitter, Fast, Frontier, Surroundings, Turnover, is_direct};
+use super::{Emitter, Entrance, Fast, Frontier, Surroundings, Turnover, children};
 
 /// How one side is led to from states that stay.
 #[derive(Default)]
@@ -13,18 +13,16 @@ struct Side {
     from_kept: HashMap<Ref, (usize, Option<Ref>), Fast>,
     /// Arms that lead to a node from anywhere.
     uses: HashMap<Ref, usize, Fast>,
+    /// Pairs of nodes that were found to meet.
+    seen: HashSet<(Ref, Ref), Fast>,
 }
 
 impl Side {
     /// Counts the arms to nodes that come or go: only others of these, and the root, lead there.
-    fn new<'a>(nodes: impl Iterator<Item = &'a Ref>, root: Ref, frontier: &Frontier, store: &Store) -> Side {
+    fn new<'a>(nodes: impl Iterator<Item = &'a Ref>, entrance: &Entrance, store: &Store) -> Side {
         let mut side = Side::default();
-        let mut count = |child: Ref| *side.uses.entry(child).or_default() += 1;
-        nodes.for_each(|node| store.arms(*node).for_each(|(_, child)| count(child)));
-        match is_direct(frontier) {
-            true => store.arms(root).for_each(|(_, child)| count(child)),
-            false => frontier.iter().for_each(|(_, function)| count(*function)),
-        }
+        let below = nodes.flat_map(|node| store.arms(*node)).map(|(_, child)| child);
+        below.chain(entrance.functions(store)).for_each(|child| *side.uses.entry(child).or_default() += 1);
         side
     }
 
@@ -33,8 +31,8 @@ impl Side {
     }
 
     /// Some values that lead to `child` lead to `other` on the other side.
-    fn meets(&mut self, child: Ref, other: Ref, seen: &mut HashSet<(Ref, Ref), Fast>) {
-        let is_new = seen.insert((child, other));
+    fn meets(&mut self, child: Ref, other: Ref) {
+        let is_new = self.seen.insert((child, other));
         let (_, partner) = self.from_kept.entry(child).or_insert((0, None));
         if is_new {
             // Two partners are none: NOTHING stays for nobody.
@@ -54,33 +52,19 @@ impl Side {
 struct Sides {
     old: Side,
     new: Side,
-    seen_old: HashSet<(Ref, Ref), Fast>,
-    seen_new: HashSet<(Ref, Ref), Fast>,
 }
 
 impl Sides {
     fn meet(&mut self, old: Ref, new: Ref) {
-        self.old.meets(old, new, &mut self.seen_old);
-        self.new.meets(new, old, &mut self.seen_new);
+        self.old.meets(old, new);
+        self.new.meets(new, old);
     }
 
     /// Goes through the arms of two nodes of a level that have one state; gives the pairs of children.
     fn visit(&mut self, store: &Store, old: Ref, new: Ref) -> BTreeSet<(Ref, Ref)> {
         store.arms(old).for_each(|(_, child)| self.old.arm(child));
         store.arms(new).for_each(|(_, child)| self.new.arm(child));
-        let mut pairs = BTreeSet::new();
-        let (mut old_arms, mut new_arms) = (store.arms(old).peekable(), store.arms(new).peekable());
-        let (mut old_child, mut new_child) = (Ref::NOTHING, Ref::NOTHING);
-        while let Some(first) = [old_arms.peek(), new_arms.peek()].into_iter().flatten().map(|(first, _)| *first).min()
-        {
-            if let Some((_, child)) = old_arms.next_if(|(at, _)| *at == first) {
-                old_child = child;
-            }
-            if let Some((_, child)) = new_arms.next_if(|(at, _)| *at == first) {
-                new_child = child;
-            }
-            pairs.insert((old_child, new_child));
-        }
+        let pairs: BTreeSet<(Ref, Ref)> = children(store, old, new).collect();
         pairs.iter().for_each(|(old, new)| self.meet(*old, *new));
         pairs
     }
@@ -107,18 +91,15 @@ impl Emitter {
     /// that stay. Leaves never do.
     pub(super) fn exclusive(
         &self,
-        (old_root, root): (Ref, Ref),
-        (old_frontier, frontier): (&Frontier, &Frontier),
+        old: &Entrance,
         with: &Surroundings<'_>,
         turnover: &Turnover,
     ) -> HashMap<Ref, Ref, Fast> {
         let store = with.store;
         let fresh: HashSet<Ref, Fast> = turnover.fresh.iter().copied().collect();
         let mut sides = Sides {
-            old: Side::new(turnover.dead.keys(), old_root, old_frontier, store),
-            new: Side::new(fresh.iter(), root, frontier, store),
-            seen_old: HashSet::default(),
-            seen_new: HashSet::default(),
+            old: Side::new(turnover.dead.keys(), old, store),
+            new: Side::new(fresh.iter(), &self.entrance, store),
         };
         // By level, for a node is known when all above it are.
         let mut waiting: BTreeMap<u32, BTreeSet<(Ref, Ref)>> = BTreeMap::new();
@@ -133,11 +114,11 @@ impl Emitter {
                 }
             }
         };
-        match (is_direct(old_frontier), is_direct(frontier)) {
-            (true, true) if store.level(old_root).is_some() && store.level(old_root) == store.level(root) => {
-                wait(sides.visit(store, old_root, root), &mut waiting);
+        match (old.direct(), self.entrance.direct()) {
+            (Some(old), Some(new)) if store.level(old).is_some() && store.level(old) == store.level(new) => {
+                wait(sides.visit(store, old, new), &mut waiting);
             }
-            (false, false) => wait(sides.visit_frontiers(old_frontier, frontier), &mut waiting),
+            (None, None) => wait(sides.visit_frontiers(&old.frontier, &self.entrance.frontier), &mut waiting),
             _ => {}
         }
         let mut inherited: HashMap<Ref, Ref, Fast> = HashMap::default();

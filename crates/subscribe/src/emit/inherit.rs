@@ -4,14 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use bdd::{Ref, Store};
 
-use super::{Emitter, Fast, Frontier, Surroundings, Turnover, is_direct};
+use super::{Emitter, Entrance, Fast, Surroundings, Turnover, children};
 
 impl Emitter {
     /// Finds for new nodes the old ones whose place they take.
     pub(super) fn inherit(
         &self,
-        (old_root, root): (Ref, Ref),
-        (old_frontier, frontier): (&Frontier, &Frontier),
+        old: &Entrance,
         with: &Surroundings<'_>,
         turnover: &Turnover,
     ) -> HashMap<Ref, Ref, Fast> {
@@ -19,13 +18,12 @@ impl Emitter {
         let mut inherited: HashMap<Ref, Ref, Fast> = HashMap::default();
         let mut taken: HashSet<Ref, Fast> = HashSet::default();
         let mut waiting: Vec<(Ref, Ref)> = Vec::new();
-        let old_direct = is_direct(old_frontier);
-        if is_direct(frontier) && old_direct {
-            below(with.store, old_root, root, &mut waiting);
+        if let (Some(old), Some(new)) = (old.direct(), self.entrance.direct()) {
+            below(with.store, old, new, &mut waiting);
         } else {
-            let old: HashMap<&Vec<Option<bool>>, Ref> =
-                old_frontier.iter().map(|(pattern, of)| (pattern, *of)).collect();
-            waiting.extend(frontier.iter().rev().filter_map(|(pattern, new)| Some((*old.get(pattern)?, *new))));
+            let old: HashMap<&Vec<Option<bool>>, Ref> = old.frontier.iter().map(|(pattern, of)| (pattern, *of)).collect();
+            let new = self.entrance.frontier.iter().rev();
+            waiting.extend(new.filter_map(|(pattern, new)| Some((*old.get(pattern)?, *new))));
         }
         let mut seen: HashSet<(Ref, Ref), Fast> = HashSet::default();
         while let Some((old, new)) = waiting.pop() {
@@ -54,31 +52,12 @@ impl Emitter {
     }
 }
 
-/// Pairs of children of two nodes of a level that hold for a value together, the first pair to be taken off first.
+/// Pairs of children that differ, of two nodes of a level; the first pair is to be taken off first.
 fn below(store: &Store, old: Ref, new: Ref, waiting: &mut Vec<(Ref, Ref)>) {
     if store.level(old) != store.level(new) || old.is_set() {
         return;
     }
     let from = waiting.len();
-    let mut old_arms = store.arms(old).peekable();
-    let mut new_arms = store.arms(new).peekable();
-    let (mut old_child, mut new_child) = (Ref::NOTHING, Ref::NOTHING);
-    loop {
-        let firsts = (old_arms.peek().map(|(first, _)| *first), new_arms.peek().map(|(first, _)| *first));
-        let first = match firsts {
-            (Some(one), Some(other)) => one.min(other),
-            (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => break,
-        };
-        if let Some((_, child)) = old_arms.next_if(|(at, _)| *at == first) {
-            old_child = child;
-        }
-        if let Some((_, child)) = new_arms.next_if(|(at, _)| *at == first) {
-            new_child = child;
-        }
-        if old_child != new_child {
-            waiting.push((old_child, new_child));
-        }
-    }
+    waiting.extend(children(store, old, new).filter(|(old, new)| old != new));
     waiting[from..].reverse();
 }

@@ -35,8 +35,29 @@ struct Held {
     uses: usize,
 }
 
-/// A pattern of validity, and the function that holds for it.
+/// Patterns of validity, and the function that holds for each.
 type Frontier = Vec<(Vec<Option<bool>>, Ref)>;
+
+/// Where messages enter a diagram.
+#[derive(Debug)]
+struct Entrance {
+    root: Ref,
+    /// Nothing where a format has no headers: then the root itself has state 0, as nobody asks for validity.
+    frontier: Frontier,
+}
+
+impl Entrance {
+    /// The functions that state 0 leads to, once for each way.
+    fn functions<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = Ref> + 'a {
+        let direct = self.direct().into_iter().flat_map(|root| store.arms(root)).map(|(_, child)| child);
+        direct.chain(self.frontier.iter().map(|(_, function)| *function))
+    }
+
+    /// The root, if it has state 0 itself.
+    fn direct(&self) -> Option<Ref> {
+        self.frontier.is_empty().then_some(self.root)
+    }
+}
 
 /// Why a diagram cannot become tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +87,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// What the tables hold, as states of a diagram.
 pub(crate) struct Emitter {
-    root: Ref,
-    frontier: Frontier,
+    entrance: Entrance,
     held: HashMap<Ref, Held, Fast>,
     states: States,
     groups: Groups,
@@ -94,8 +114,7 @@ impl Emitter {
             _ => None,
         });
         Emitter {
-            root: Ref::NOTHING,
-            frontier: Vec::new(),
+            entrance: Entrance { root: Ref::NOTHING, frontier: Vec::new() },
             held: HashMap::default(),
             states: States::default(),
             groups: Groups::new(options.target.max_group),
@@ -108,7 +127,7 @@ impl Emitter {
 
     /// The diagram that the tables are of.
     pub fn root(&self) -> Ref {
-        self.root
+        self.entrance.root
     }
 
     /// How many states there are, the first not included.
@@ -126,7 +145,7 @@ impl Emitter {
     /// # Errors
     /// [`Refused`]; then everything is as before.
     pub fn turn_to(&mut self, root: Ref, with: &Surroundings<'_>) -> Result<Change, Refused> {
-        if root == self.root {
+        if root == self.entrance.root {
             return Ok(Change::default());
         }
         let mut frontier = Frontier::new();
@@ -135,50 +154,27 @@ impl Emitter {
         if levels > 0 && !patterns(with.store, root, levels, &mut pattern, &mut frontier) {
             return Err(Refused::Validity);
         }
+        let new = Entrance { root, frontier };
         let mut turnover = Turnover::default();
-        self.acquire_root(root, &frontier, with.store, &mut turnover);
+        new.functions(with.store).for_each(|function| self.acquire(function, with.store, &mut turnover));
         if let Err(refused) = self.check(root, &turnover.fresh, with) {
             let mut back = Turnover::default();
-            self.release_root(root, &frontier, with.store, &mut back);
+            new.functions(with.store).for_each(|function| self.release(function, with.store, &mut back));
             return Err(refused);
         }
-        let (old_root, old_frontier) = (self.root, std::mem::take(&mut self.frontier));
-        self.release_root(old_root, &old_frontier, with.store, &mut turnover);
-        let (roots, frontiers) = ((old_root, root), (&old_frontier, &frontier));
+        let old = std::mem::replace(&mut self.entrance, new);
+        old.functions(with.store).for_each(|function| self.release(function, with.store, &mut turnover));
         let inherited = match self.writes {
-            Writes::Together => self.inherit(roots, frontiers, with, &turnover),
-            Writes::InTurn => self.exclusive(roots, frontiers, with, &turnover),
+            Writes::Together => self.inherit(&old, with, &turnover),
+            Writes::InTurn => self.exclusive(&old, with, &turnover),
         };
         self.allot(&turnover, &inherited, with);
-        let (old_codes, spread) = self.turn_codes((old_root, root), (&old_frontier, &frontier), with.store, &turnover);
-        let change = self.difference(
-            (old_root, root),
-            (&old_frontier, &frontier),
-            with,
-            &turnover,
-            &inherited,
-            (&old_codes, &spread),
-        );
+        let (old_codes, spread) = self.turn_codes(&old, with.store, &turnover);
+        let change = self.difference(&old, with, &turnover, &inherited, (&old_codes, &spread));
         let taken: HashSet<State> = inherited.values().map(|old| turnover.dead[old]).collect();
         let gone = turnover.dead.values().filter(|state| !taken.contains(state));
         gone.for_each(|state| self.states.give_back(*state));
-        self.root = root;
-        self.frontier = frontier;
         Ok(change)
-    }
-
-    fn acquire_root(&mut self, root: Ref, frontier: &Frontier, store: &Store, turnover: &mut Turnover) {
-        match is_direct(frontier) {
-            true => store.arms(root).for_each(|(_, child)| self.acquire(child, store, turnover)),
-            false => frontier.iter().for_each(|(_, function)| self.acquire(*function, store, turnover)),
-        }
-    }
-
-    fn release_root(&mut self, root: Ref, frontier: &Frontier, store: &Store, turnover: &mut Turnover) {
-        match is_direct(frontier) {
-            true => store.arms(root).for_each(|(_, child)| self.release(child, store, turnover)),
-            false => frontier.iter().for_each(|(_, function)| self.release(*function, store, turnover)),
-        }
     }
 
     fn acquire(&mut self, function: Ref, store: &Store, turnover: &mut Turnover) {
@@ -309,7 +305,14 @@ fn patterns(store: &Store, of: Ref, levels: u32, pattern: &mut Vec<Option<bool>>
     })
 }
 
-/// Whether the root itself has state 0: nobody asks for validity where a format has no headers.
-fn is_direct(frontier: &Frontier) -> bool {
-    frontier.is_empty()
+/// Pairs of children of two nodes that hold for a value together, by ascending values, one for each stretch of them.
+fn children(store: &Store, old: Ref, new: Ref) -> impl Iterator<Item = (Ref, Ref)> {
+    let (mut old_arms, mut new_arms) = (store.arms(old).peekable(), store.arms(new).peekable());
+    let (mut old_child, mut new_child) = (Ref::NOTHING, Ref::NOTHING);
+    std::iter::from_fn(move || {
+        let first = [old_arms.peek(), new_arms.peek()].into_iter().flatten().map(|(first, _)| *first).min()?;
+        old_child = old_arms.next_if(|(at, _)| *at == first).map_or(old_child, |(_, child)| child);
+        new_child = new_arms.next_if(|(at, _)| *at == first).map_or(new_child, |(_, child)| child);
+        Some((old_child, new_child))
+    })
 }
