@@ -53,8 +53,8 @@ impl Translator<'_> {
         let table = schema.table(entry.table_id)?;
         let subject = format!("table {}", table.name);
         let about = |refusal: Refusal| refusal.about(&subject);
-        if entry.is_const {
-            return Err(about(Refusal::invalid("is_const is for the program's own entries; leave it false in writes")));
+        if kind == Kind::Insert || entry.is_default_action {
+            check_mark(entry).map_err(about)?;
         }
         check_metadata(&entry.metadata).map_err(about)?;
         let (op, change) = match entry.is_default_action {
@@ -80,6 +80,8 @@ impl Translator<'_> {
                 "the program gives this entry as constant; only its counter and meter can be modified, without an action",
             ));
         }
+        // Who sends a constant entry back as it was read has been told that it is constant.
+        check_mark(entry)?;
         if kind == Kind::Delete {
             let op = Op::DeleteEntry { table: table.ir, keys: key.keys, priority: key.priority };
             return Ok((op, Change::DropEntry { table: table.id, key: key.bytes }));
@@ -282,6 +284,14 @@ impl Translator<'_> {
 #[expect(deprecated, reason = "clients still use it, and it has to be given back")]
 fn controller_metadata(entry: &v1::TableEntry) -> v1::TableEntry {
     v1::TableEntry { controller_metadata: entry.controller_metadata, ..Default::default() }
+}
+
+/// The mark of constant entries is the program's to give.
+fn check_mark(entry: &v1::TableEntry) -> Result<(), Refusal> {
+    match entry.is_const {
+        true => Err(Refusal::invalid("is_const is for the program's own entries; leave it false in writes")),
+        false => Ok(()),
+    }
 }
 
 fn idle_timeout(table: &Table, entry: &v1::TableEntry, constant: bool) -> Result<u64, Refusal> {

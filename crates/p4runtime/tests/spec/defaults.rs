@@ -113,7 +113,7 @@ fn initial_entries_are_changed_like_others() {
 }
 
 /// 9.1.5 Initial entries that are marked `const` themselves, in a table that is not constant, stay: PERMISSION_DENIED.
-/// 9.1.5 They are read with `is_const`, the others without.
+/// 9.1.5 They are read with `is_const`, the others without; sent back so, that they are constant is what is told.
 #[test]
 fn initial_entries_that_are_constant_stay() {
     let rig = Rig::new();
@@ -129,6 +129,13 @@ fn initial_entries_that_are_constant_stay() {
     assert_eq!(refused(rig.modify(of(0xe1, 1))), Code::PermissionDenied, "not even with the action it has");
     assert_eq!(refused(rig.delete(of(0xe1, 1))), Code::PermissionDenied);
     assert_eq!(refused(rig.insert(of(0xe1, 3))), Code::AlreadyExists);
+    // Sent back as it was read, it is as constant; only an insert is about the mark.
+    assert_eq!(refused(rig.modify(constant.clone())), Code::PermissionDenied);
+    assert_eq!(refused(rig.delete(constant.clone())), Code::PermissionDenied);
+    assert_eq!(refused(rig.insert(constant.clone())), Code::InvalidArgument);
+    let read = rig.entries(entry(&rig.info, "const_t")).remove(0);
+    assert!(read.is_const);
+    assert_eq!(refused(rig.delete(read)), Code::PermissionDenied);
     // What is there would go with a batch that does not leave it alone.
     assert!(rig.write(vec![update(Type::Delete, of(0xe2, 2)), update(Type::Delete, of(0xe1, 1))]).is_err());
     assert_eq!(written(), [constant]);

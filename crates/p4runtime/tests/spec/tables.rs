@@ -169,7 +169,7 @@ fn a_full_table_is_exhausted() {
     assert_eq!(refused(rig.insert(of(3))), Code::ResourceExhausted);
 }
 
-/// 9.1 `is_const` in a write is INVALID_ARGUMENT.
+/// 9.1 `is_const` in a write is INVALID_ARGUMENT, unless what it would change is constant.
 #[test]
 fn writes_cannot_make_constants() {
     let rig = Rig::new();
