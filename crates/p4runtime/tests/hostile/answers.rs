@@ -7,7 +7,7 @@ use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use tonic::Code;
 use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 
-use crate::rig::{PATIENCE, Rig, SOON, bytes, call, claim, write};
+use crate::rig::{PATIENCE, Rig, SOON, bytes, call, claim, primary, write};
 
 fn all(table_id: u32) -> v1::ReadRequest {
     let entry = v1::TableEntry { table_id, ..Default::default() };
@@ -21,10 +21,7 @@ fn full() -> Rig {
     let request = write((0..5_000).map(|key| rig.insert(key, vec![7; 1_000])).collect());
     let channel = rig.channel();
     rig.until(async move {
-        let mut client = P4RuntimeClient::new(channel);
-        let requests = iter([claim()]).chain(pending());
-        let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
-        answers.message().await.expect("it lives").expect("it is told");
+        let (mut client, _stream) = primary(channel).await;
         client.write(request).await.expect("it is written");
     });
     rig
@@ -106,13 +103,6 @@ fn all_connections_together_have_so_many_reads() {
     });
 }
 
-/// The claim to be primary with this election id.
-fn claim_with(low: u64) -> v1::StreamMessageRequest {
-    let election_id = Some(v1::Uint128 { high: 0, low });
-    let update = v1::MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
-    v1::StreamMessageRequest { update: Some(v1::stream_message_request::Update::Arbitration(update)) }
-}
-
 #[test]
 fn a_stream_that_takes_no_arbitration_messages_ends() {
     /// More than wait for a client, each of which takes 512 bytes at least.
@@ -120,10 +110,10 @@ fn a_stream_that_takes_no_arbitration_messages_ends() {
     let rig = Rig::new(0);
     let (slow, busy) = (rig.channel(), rig.channel());
     rig.runtime.block_on(async {
-        let requests = iter([claim()]).chain(pending());
+        let requests = iter([claim(1)]).chain(pending());
         let mut slow = P4RuntimeClient::new(slow).stream_channel(requests).await.expect("it opens").into_inner();
         // Each of these is a new primary's id, which all are told.
-        let requests = iter((2..CHANGES).map(claim_with)).chain(pending());
+        let requests = iter((2..CHANGES).map(claim)).chain(pending());
         let mut busy = P4RuntimeClient::new(busy).stream_channel(requests).await.expect("it opens").into_inner();
         for _ in 2..CHANGES {
             busy.message().await.expect("who takes them lives on").expect("it is told");

@@ -10,7 +10,7 @@ use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 use tonic::transport::Channel;
 use v1::stream_message_request::Update;
 
-use crate::rig::{PATIENCE, Rig, bytes, claim, framed, status, write};
+use crate::rig::{PATIENCE, Rig, bytes, claim, framed, primary, status, write};
 
 #[test]
 fn a_message_that_becomes_too_much_is_refused() {
@@ -20,10 +20,11 @@ fn a_message_that_becomes_too_much_is_refused() {
         let message = framed(&[element, 0].repeat(15 << 20));
         assert_eq!(rig.runtime.block_on(status(rig.channel(), name, vec![message], true)), Code::ResourceExhausted);
     }
-    // The same within a P4Info, and within a packet's metadata.
-    let info = framed(&prefixed(0x3a, &prefixed(0x0a, &[0x12, 0].repeat(1 << 20))));
+    // The same with the tables of the P4Info of a config.
+    let info = framed(&prefixed(0x2a, &prefixed(0x0a, &[0x12, 0].repeat(15 << 20))));
     let answer = status(rig.channel(), "SetForwardingPipelineConfig", vec![info], true);
-    assert_ne!(rig.runtime.block_on(answer), Code::Ok);
+    assert_eq!(rig.runtime.block_on(answer), Code::ResourceExhausted);
+    // Messages of a stream are shorter.
     let long = framed(&vec![0; 300 << 10]);
     assert_eq!(rig.runtime.block_on(status(rig.channel(), "StreamChannel", vec![long], true)), Code::ResourceExhausted);
 }
@@ -64,7 +65,7 @@ fn a_message_that_does_not_come_is_not_waited_for() {
         assert_eq!(stays("StreamChannel", pieces), Code::DeadlineExceeded);
     }
     // A stream that has said who it is may be silent, but not in the middle of a message.
-    let pieces = vec![bytes(&claim()), b"\0\0\0\0\x09abc"[..].into()];
+    let pieces = vec![bytes(&claim(1)), b"\0\0\0\0\x09abc"[..].into()];
     assert_eq!(stays("StreamChannel", pieces), Code::DeadlineExceeded);
 }
 
@@ -73,9 +74,7 @@ fn a_stream_that_said_who_it_is_may_be_silent() {
     let rig = Rig::new(0);
     let channel = rig.channel();
     rig.runtime.block_on(async {
-        let requests = iter([claim()]).chain(pending());
-        let mut answers = P4RuntimeClient::new(channel).stream_channel(requests).await.expect("it opens").into_inner();
-        answers.message().await.expect("it lives").expect("it is told");
+        let (_client, mut answers) = primary(channel).await;
         assert!(tokio::time::timeout(3 * PATIENCE, answers.message()).await.is_err(), "nothing happens");
     });
 }
@@ -108,10 +107,7 @@ fn a_hundred_thousand_entries_are_one_write() {
     let request = write((0..100_000).map(|key| rig.insert(key, Vec::new())).collect());
     let channel = rig.channel();
     rig.until(async move {
-        let mut client = P4RuntimeClient::new(channel);
-        let requests = iter([claim()]).chain(pending());
-        let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
-        answers.message().await.expect("it lives").expect("it is told");
+        let (mut client, _stream) = primary(channel).await;
         client.write(request).await.expect("it is written");
     });
 }
@@ -130,10 +126,7 @@ fn one_address_leaves_memory_to_others() {
     let greedy: Vec<_> = (0..10).map(|_| rig.channel_from(2)).collect();
     let (own, modest) = (rig.channel(), rig.channel_from(3));
     rig.runtime.block_on(async {
-        let mut client = P4RuntimeClient::new(own);
-        let requests = iter([claim()]).chain(pending());
-        let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
-        answers.message().await.expect("it lives").expect("it is told");
+        let (mut client, _stream) = primary(own).await;
         tokio::spawn(async move { client.write(first).await });
         tokio::time::sleep(Duration::from_millis(50)).await;
         let calls: JoinSet<_> = greedy.into_iter().map(|channel| waits(channel, 80_000)).collect();
@@ -155,12 +148,8 @@ fn messages_of_all_calls_share_the_memory() {
     let channels: Vec<_> = (0..10).map(|at| rig.channel_from(2 + at % 5)).collect();
     let own = rig.channel();
     let (codes, answers) = rig.runtime.block_on(async {
-        let mut client = P4RuntimeClient::new(own);
-        let requests = iter([claim()]).chain(pending());
-        let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
-        answers.message().await.expect("it lives").expect("it is told");
-        let mut others = client.clone();
-        tokio::spawn(async move { others.write(first).await });
+        let (mut client, answers) = primary(own).await;
+        tokio::spawn(async move { client.write(first).await });
         tokio::time::sleep(Duration::from_millis(50)).await;
         let calls: JoinSet<_> = channels.into_iter().map(|channel| waits(channel, 150_000)).collect();
         (calls.join_all().await, answers)
@@ -192,7 +181,7 @@ fn what_a_client_sent_is_given_back_in_part_only() {
         let field = v1::PacketMetadata { metadata_id: 1, value: vec![7; 200_000] };
         let longer = v1::PacketOut { payload: vec![7; 10], metadata: vec![field] };
         let of = |packet| v1::StreamMessageRequest { update: Some(Update::Packet(packet)) };
-        let requests = iter([claim(), of(long), of(longer)]).chain(pending());
+        let requests = iter([claim(1), of(long), of(longer)]).chain(pending());
         let mut answers = P4RuntimeClient::new(channel).stream_channel(requests).await.expect("it opens").into_inner();
         answers.message().await.expect("it lives").expect("it is told");
         for is_there in [true, false] {

@@ -12,9 +12,12 @@ use http_body::Frame;
 use p4runtime::{Both, Listening, Pipeline, Plane, PlaneEnd, Server, Settings, Tls, listen, plane};
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use switch::Time;
 use tokio::runtime::Runtime;
+use tonic::Streaming;
 use tonic::body::Body;
+use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 use tonic::codegen::{Bytes, Service, http};
 use tonic::transport::{Channel, Endpoint};
 use v1model::{Config, Switch};
@@ -200,20 +203,28 @@ pub async fn status(channel: Channel, name: &str, pieces: Vec<Bytes>, ends: bool
     tokio::time::timeout(SOON, whole).await.expect("it ends")
 }
 
-/// The claim to be primary with the election id 1.
-pub fn claim() -> v1::StreamMessageRequest {
-    let update = v1::MasterArbitrationUpdate { device_id: 1, election_id: Some(one()), ..Default::default() };
+/// The claim to be primary with this election id.
+pub fn claim(id: u64) -> v1::StreamMessageRequest {
+    let update = v1::MasterArbitrationUpdate { device_id: 1, election_id: election(id), ..Default::default() };
     v1::StreamMessageRequest { update: Some(v1::stream_message_request::Update::Arbitration(update)) }
 }
 
-/// The election id 1.
-pub fn one() -> v1::Uint128 {
-    v1::Uint128 { high: 0, low: 1 }
+fn election(low: u64) -> Option<v1::Uint128> {
+    Some(v1::Uint128 { high: 0, low })
 }
 
-/// A write of these updates as the primary.
+/// A client that is the primary with the election id 1, as long as its stream is there.
+pub async fn primary(channel: Channel) -> (P4RuntimeClient<Channel>, Streaming<v1::StreamMessageResponse>) {
+    let mut client = P4RuntimeClient::new(channel);
+    let requests = iter([claim(1)]).chain(pending());
+    let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
+    answers.message().await.expect("it lives").expect("it is told");
+    (client, answers)
+}
+
+/// A write of these updates as that primary.
 pub fn write(updates: Vec<v1::Update>) -> v1::WriteRequest {
-    v1::WriteRequest { device_id: 1, election_id: Some(one()), updates, ..Default::default() }
+    v1::WriteRequest { device_id: 1, election_id: election(1), updates, ..Default::default() }
 }
 
 /// The bytes of a message, framed.
