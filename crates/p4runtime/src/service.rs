@@ -63,7 +63,7 @@ pub(crate) struct Hub {
     keeper: Option<Keeper>,
     /// Writes and new pipelines take turns.
     turn: tokio::sync::Mutex<()>,
-    /// Something is to be sent later than was thought.
+    /// Something may have to be sent earlier than was thought.
     earlier: Notify,
     started: Instant,
     /// Messages that clients were too slow for.
@@ -404,9 +404,9 @@ fn charge<T>(request: &Request<T>) -> Option<Charge> {
 }
 
 impl Service {
-    /// One of a bounded number, as soon as there is one.
-    async fn room(&self, of: Arc<Semaphore>) -> Result<Owed, Refusal> {
-        let taken = tokio::time::timeout(self.0.budget.patience, of.acquire_owned()).await;
+    /// Room for one more read on a connection, as soon as there is some.
+    async fn room(&self, seat: &Seat) -> Result<Owed, Refusal> {
+        let taken = tokio::time::timeout(self.0.budget.patience, seat.reads.clone().acquire_owned()).await;
         let room = taken.ok().and_then(Result::ok).ok_or_else(|| {
             let message = format!("{READS_A_CONNECTION} reads are under way on this connection");
             Refusal::new(Code::ResourceExhausted, message)
@@ -429,7 +429,7 @@ impl P4Runtime for Service {
     async fn read(&self, request: Request<v1::ReadRequest>) -> Answer<Self::ReadStream> {
         let charge = charge(&request);
         let owed = match request.extensions().get::<Arc<Seat>>() {
-            Some(seat) => Some(self.room(seat.reads.clone()).await?),
+            Some(seat) => Some(self.room(seat).await?),
             None => None,
         };
         let (answers, stream) = queue(ANSWER_BYTES);
