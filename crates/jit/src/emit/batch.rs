@@ -11,7 +11,7 @@ use cranelift_frontend::Variable;
 
 use super::Emit;
 use super::known::Known;
-use super::value::Word;
+use super::words::Word;
 use crate::layout::word;
 use crate::packet::out;
 use crate::scout::{SPECIAL, row};
@@ -125,9 +125,9 @@ impl Emit<'_, '_> {
 
     /// Writes what is kept of every packet.
     fn fill_row(&mut self, lane: Lane) {
-        let ending = match self.known.is_special {
-            true => self.ending().known().map(|ending| Word::Known(ending | SPECIAL)).unwrap_or_else(|| self.ending()),
-            false => self.ending(),
+        let ending = match self.ending() {
+            Word::Known(ending) if self.known.is_special => Word::Known(ending | SPECIAL),
+            ending => ending,
         };
         let error = self.error();
         let (out, ending, error) = (self.b.use_var(lane.out), self.value(ending), self.value(error));

@@ -8,8 +8,9 @@ use ir::{BinaryOp, BlockId, Body, BodyId, Expr, LocId, Op, Program, SlotId, Term
 
 use super::Emit;
 use super::header::Which;
-use super::value::Word;
+use super::value::Num;
 use super::versions::{Point, Scope};
+use super::words::Word;
 use crate::layout::Valid;
 use crate::{code, walk};
 
@@ -162,7 +163,7 @@ impl Emit<'_, '_> {
             return switch.emit(&mut self.b, value, default);
         }
         for (case, block) in cases {
-            let equal = self.equal(&value, &super::value::Num::known(case));
+            let equal = self.equal(&value, &Num::known(case));
             let next = self.b.create_block();
             self.branch_to(equal, To::Point(self.block_point(*block)), To::Block(next));
             self.b.switch_to_block(next);

@@ -9,7 +9,8 @@ use ir::{Algorithm, Data, Expr, HeaderId, HeaderRef, Place};
 
 use super::Emit;
 use super::header::Which;
-use super::value::{Num, Word, words_of};
+use super::value::{Num, words_of};
+use super::words::Word;
 use crate::calls::ALGORITHMS;
 
 /// More data than this is not joined in registers.

@@ -13,7 +13,7 @@ use cranelift_frontend::Variable;
 use ir::{BodyId, HeaderRef, LocId, Op};
 
 use super::Emit;
-use super::value::Word;
+use super::words::Word;
 use crate::Step;
 use crate::layout::word;
 use crate::scout::row;

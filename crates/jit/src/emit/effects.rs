@@ -4,7 +4,8 @@ use cranelift_codegen::ir::Value;
 use ir::{CounterId, Expr, LocId, MeterId, Place, RegisterId, Request};
 
 use super::Emit;
-use super::value::{Num, Word, words_of};
+use super::value::{Num, words_of};
+use super::words::Word;
 
 impl Emit<'_, '_> {
     fn index_of(&mut self, index: &Expr) -> Value {

@@ -3,7 +3,8 @@
 use ir::{Expr, Place};
 
 use super::Emit;
-use super::value::{Num, Word};
+use super::value::Num;
+use super::words::Word;
 
 impl Emit<'_, '_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Num {

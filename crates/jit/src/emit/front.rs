@@ -10,7 +10,7 @@ use ir::{BodyId, HeaderId, HeaderRef, Op};
 use super::Emit;
 use super::header::Which;
 use super::known::Spot;
-use super::value::Word;
+use super::words::Word;
 
 /// So many bytes of headers are held at a time.
 const MAX_BYTES: u32 = 192;

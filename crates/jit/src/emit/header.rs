@@ -6,7 +6,8 @@ use ir::{Expr, HeaderId, HeaderRef, StackId};
 
 use super::Emit;
 use super::known::Spot;
-use super::value::{Num, Word};
+use super::value::Num;
+use super::words::Word;
 use crate::layout::{TypeLayout, Valid};
 
 /// Which header a reference means, as far as it is known.
@@ -124,8 +125,7 @@ impl Emit<'_, '_> {
     /// A header lies so many bytes behind the packet's first.
     pub(super) fn set_place_in_packet(&mut self, which: Which, at: Word) {
         let place = self.in_packet(at);
-        let spot = if let Word::Known(at) = at { Some(Spot::Packet(at)) } else { None };
-        self.set_place(which, place, spot);
+        self.set_place(which, place, at.known().map(Spot::Packet));
     }
 
     /// Whether a header is valid, if that is known.

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cranelift_frontend::Variable;
 use ir::{HeaderId, SlotId};
 
 use super::Emit;
-use super::value::Word;
+use super::words::Word;
 
 /// Where a header certainly lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +54,8 @@ impl Known {
     }
 
     pub fn forget_mask(&mut self, mask: u32, bits: u64) {
-        if let Some((known, _)) = self.masks.get_mut(&mask) {
-            *known &= !bits;
-        }
         if let Some((known, value)) = self.masks.get_mut(&mask) {
+            *known &= !bits;
             *value &= *known;
         }
     }
@@ -74,51 +73,44 @@ impl Known {
 }
 
 impl Emit<'_, '_> {
+    fn known_or(&mut self, known: Option<u64>, variable: Variable) -> Word {
+        known.map_or_else(|| Word::Value(self.b.use_var(variable)), Word::Known)
+    }
+
+    /// Puts a word into its variable. Returns what is known of it.
+    fn note(&mut self, variable: Variable, word: Word) -> Option<u64> {
+        let value = self.value(word);
+        self.b.def_var(variable, value);
+        word.known()
+    }
+
     pub(super) fn cursor(&mut self) -> Word {
-        match self.known.cursor {
-            Some(cursor) => Word::Known(cursor),
-            None => Word::Value(self.b.use_var(self.cursor)),
-        }
+        self.known_or(self.known.cursor, self.cursor)
     }
 
     pub(super) fn set_cursor(&mut self, cursor: Word) {
-        self.known.cursor = cursor.known();
-        let cursor = self.value(cursor);
-        self.b.def_var(self.cursor, cursor);
+        self.known.cursor = self.note(self.cursor, cursor);
     }
 
     pub(super) fn error(&mut self) -> Word {
-        match self.known.error {
-            Some(error) => Word::Known(error),
-            None => Word::Value(self.b.use_var(self.error)),
-        }
+        self.known_or(self.known.error, self.error)
     }
 
     pub(super) fn set_error(&mut self, error: Word) {
-        self.known.error = error.known();
-        let error = self.value(error);
-        self.b.def_var(self.error, error);
+        self.known.error = self.note(self.error, error);
     }
 
     pub(super) fn ending(&mut self) -> Word {
-        match self.known.ending {
-            Some(ending) => Word::Known(ending),
-            None => Word::Value(self.b.use_var(self.ending)),
-        }
+        self.known_or(self.known.ending, self.ending)
     }
 
     pub(super) fn set_ending(&mut self, ending: u64) {
-        self.known.ending = Some(ending);
-        let ending = self.number(ending);
-        self.b.def_var(self.ending, ending);
+        self.known.ending = self.note(self.ending, Word::Known(ending));
     }
 
     /// A word of validity bits.
     pub(super) fn mask(&mut self, mask: u32) -> Word {
-        match self.known.mask(mask) {
-            Some(value) => Word::Known(value),
-            None => Word::Value(self.b.use_var(self.masks[mask as usize])),
-        }
+        self.known_or(self.known.mask(mask), self.masks[mask as usize])
     }
 
     pub(super) fn set_bit(&mut self, mask: u32, bit: u32, valid: Word) {
@@ -136,7 +128,6 @@ impl Emit<'_, '_> {
             Word::Known(valid) => self.known.set_mask(mask, 1 << bit, u64::from(valid != 0) << bit),
             Word::Value(_) => self.known.forget_mask(mask, 1 << bit),
         }
-        let new = self.value(new);
-        self.b.def_var(self.masks[mask as usize], new);
+        self.note(self.masks[mask as usize], new);
     }
 }

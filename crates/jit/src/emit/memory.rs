@@ -6,7 +6,8 @@
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::Emit;
-use super::value::{Num, Word, words_of};
+use super::value::{Num, words_of};
+use super::words::Word;
 
 fn int(bytes: u32) -> Type {
     match bytes {

@@ -4,6 +4,7 @@
 //! its entry and stored at its exit as far as anyone else looks at them. [`State`] decides which those are. What is known of
 //! them where code is generated is in [`known::Known`], and [`versions`] has code made for it.
 
+mod arithmetic;
 pub(crate) mod aside;
 mod batch;
 mod body;
@@ -23,6 +24,7 @@ mod sums;
 mod table;
 mod value;
 mod versions;
+mod words;
 mod writes;
 
 use std::collections::HashMap;
@@ -34,6 +36,9 @@ use cranelift_module::{FuncId, Module};
 use ir::{HeaderId, Program, SlotId, TableId};
 
 pub(crate) use state::{Facts, State, is_variable};
+
+use value::Num;
+use words::Word;
 
 use crate::layout::{Layout, word};
 use crate::scout::Notes;
@@ -275,20 +280,16 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let error = self.error();
                 // There are fewer than 2^32 errors.
                 let width = self.program.slots[*slot].width;
-                let error = value::Num { width: width.clamp(32, 64), words: vec![error] };
+                let error = Num { width: width.clamp(32, 64), words: vec![error] };
                 let error = self.resize(&error, width);
                 self.set_slot(*slot, &error);
             }
-            Step::LengthTo(slot) => {
-                let length = value::Num { width: 64, words: vec![value::Word::Value(self.length)] };
-                let length = self.resize(&length, self.program.slots[*slot].width);
-                self.set_slot(*slot, &length);
-            }
+            Step::LengthTo(slot) => self.set_number(*slot, Word::Value(self.length)),
             Step::Measure => self.measure(),
             Step::DropIf(slot, number) => {
                 self.probe_body(None);
                 let slot = self.slot(*slot);
-                let number = value::Num::number(*number, slot.width);
+                let number = Num::number(*number, slot.width);
                 let equal = self.equal(&slot, &number);
                 return match self.lane {
                     Some(lane) => self.drop_if(lane, equal),
@@ -298,7 +299,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             Step::StopUnless(slot, number) => {
                 self.probe_body(None);
                 let slot = self.slot(*slot);
-                let number = value::Num::number(*number, slot.width);
+                let number = Num::number(*number, slot.width);
                 let differs = self.unequal(&slot, &number);
                 return self.stop_if(differs);
             }
@@ -308,29 +309,29 @@ impl<'a, 'f> Emit<'a, 'f> {
                 self.set_slot(*to, &value);
             }
             Step::Set(slot, number) => {
-                let value = value::Num::number(*number, self.program.slots[*slot].width);
+                let value = Num::number(*number, self.program.slots[*slot].width);
                 self.set_slot(*slot, &value);
             }
             // Nobody has asked for anything then.
             Step::StopIfAsked if self.state.fresh && !self.state.asks => self.probe_body(None),
             Step::StopIfAsked => {
                 self.probe_body(None);
-                let asked = self.b.ins().load(types::I64, self.flags.frame, self.frame, word::ASKED as i32 * 8);
-                return self.stop_if(value::Word::Value(asked));
+                let asked = self.frame_load(word::ASKED as u32);
+                return self.stop_if(Word::Value(asked));
             }
         }
         true
     }
 
     /// Ends the unit at this step if a word is not 0. Returns whether it may be 0.
-    fn stop_if(&mut self, condition: value::Word) -> bool {
+    fn stop_if(&mut self, condition: Word) -> bool {
         match condition {
-            value::Word::Known(0) => return true,
-            value::Word::Known(_) => {
+            Word::Known(0) => return true,
+            Word::Known(_) => {
                 self.end_unit(code::STOPPED, 0);
                 return false;
             }
-            value::Word::Value(_) => {}
+            Word::Value(_) => {}
         }
         let (stop, on) = (self.b.create_block(), self.b.create_block());
         self.branch(condition, stop, on);
@@ -347,7 +348,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             return;
         }
         let blame = self.number(u64::from(blame));
-        self.b.ins().store(self.flags.frame, blame, self.frame, word::BLAME as i32 * 8);
+        self.frame_store(word::BLAME as u32, blame);
         let ending = match self.lane {
             Some(_) => ending | (self.step as u64) << 8,
             None => {
@@ -362,7 +363,7 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     fn store_step(&mut self, step: usize) {
         let step = self.number(step as u64);
-        self.b.ins().store(self.flags.frame, step, self.frame, word::STEP as i32 * 8);
+        self.frame_store(word::STEP as u32, step);
     }
 
     fn number(&mut self, number: u64) -> Value {

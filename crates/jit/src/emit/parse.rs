@@ -10,7 +10,8 @@ use super::body::{MAX_PARTS, To};
 use super::header::Which;
 use super::known::Spot;
 use super::state::error_number;
-use super::value::{Num, Word};
+use super::value::Num;
+use super::words::Word;
 use crate::code;
 
 impl Emit<'_, '_> {

@@ -8,7 +8,8 @@ use cranelift_frontend::Variable;
 use ir::{BodyKind, HeaderRef, Op, Place, SlotId, TableId};
 
 use super::Emit;
-use super::value::{Num, Word};
+use super::value::Num;
+use super::words::Word;
 use crate::code;
 use crate::scout::{Noted, UNKNOWN, row};
 use crate::walk::{self, Use};
@@ -68,15 +69,10 @@ impl Emit<'_, '_> {
         let mut noted = body.kind == BodyKind::Parser;
         walk::body(self.program, body, &mut |used| {
             if let Use::Apply(table) = used {
-                noted |= self.note_of(table).is_some();
+                noted |= self.notes.of(table).is_some();
             }
         });
         noted
-    }
-
-    /// The note of a table, if the unit has one.
-    fn note_of(&self, table: TableId) -> Option<Noted> {
-        self.notes.of(table)
     }
 
     /// Where the word of a packet's key lies that `noted` tells of: an address and what lies behind it.
@@ -145,7 +141,7 @@ impl Emit<'_, '_> {
     /// The record of what a table runs: the one in the packet's row if it is of the packet's key, else what a lookup
     /// gives. Ends the unit if the table does not answer yet.
     pub(super) fn record(&mut self, id: TableId) -> Value {
-        let (Some(lane), Some(noted)) = (self.lane, self.note_of(id)) else {
+        let (Some(lane), Some(noted)) = (self.lane, self.notes.of(id)) else {
             let key = self.key(id);
             return self.looked_up(id, key);
         };

@@ -14,7 +14,8 @@ use ir::{Algorithm, Data, Expr, HeaderId, HeaderRef, Op, Program};
 
 use super::Emit;
 use super::header::Which;
-use super::value::{Num, Word};
+use super::value::Num;
+use super::words::Word;
 use crate::Step;
 use crate::walk::{self, Use};
 

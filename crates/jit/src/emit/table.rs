@@ -7,8 +7,9 @@ use engine::{Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places
 use ir::{ActionId, BlockId, Op, SlotId, TableId};
 
 use super::Emit;
-use super::value::{Num, Word, words_of};
+use super::value::{Num, words_of};
 use super::versions::{Back, Point};
+use super::words::Word;
 use crate::code;
 
 /// Up to so many comparisons choose an action; more actions are jumped to through a table.

@@ -1,29 +1,13 @@
-//! Values while code is generated: bit vectors as 64-bit words, the least significant first, each a constant or an SSA
-//! value. What is known folds here, so that the code generator need not be asked to optimise for it.
+//! Values while code is generated: bit vectors as words, the least significant first.
 //!
 //! The highest word has no bits beyond the width, ever: every operation that could set some clears them.
 
 use bits::Bits;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types::I64};
-use ir::{BinaryOp, UnaryOp};
 
 use super::Emit;
-use crate::calls::WIDE;
-
-/// A word.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Word {
-    Known(u64),
-    Value(Value),
-}
-
-impl Word {
-    /// The word, if it is known.
-    pub fn known(self) -> Option<u64> {
-        if let Word::Known(word) = self { Some(word) } else { None }
-    }
-}
+use super::words::Word;
 
 /// A bit vector.
 #[derive(Clone, Debug)]
@@ -66,129 +50,14 @@ impl Num {
 
     /// The whole value, if all of it is known.
     pub fn constant(&self) -> Option<Bits> {
-        let words: Option<Vec<u64>> =
-            self.words.iter().map(|word| if let Word::Known(word) = word { Some(*word) } else { None }).collect();
+        let words: Option<Vec<u64>> = self.words.iter().map(|word| word.known()).collect();
         Some(Bits::from_words(&words?, self.width))
     }
 }
 
 impl Emit<'_, '_> {
-    pub(super) fn value(&mut self, word: Word) -> Value {
-        match word {
-            Word::Known(word) => self.b.ins().iconst(I64, word as i64),
-            Word::Value(value) => value,
-        }
-    }
-
-    fn both(
-        &mut self,
-        a: Word,
-        b: Word,
-        known: fn(u64, u64) -> u64,
-        make: fn(&mut Self, Value, Value) -> Value,
-    ) -> Word {
-        if let (Word::Known(a), Word::Known(b)) = (a, b) {
-            return Word::Known(known(a, b));
-        }
-        let (a, b) = (self.value(a), self.value(b));
-        Word::Value(make(self, a, b))
-    }
-
-    pub(super) fn w_add(&mut self, a: Word, b: Word) -> Word {
-        match (a, b) {
-            (Word::Known(0), other) | (other, Word::Known(0)) => other,
-            _ => self.both(a, b, u64::wrapping_add, |e, a, b| e.b.ins().iadd(a, b)),
-        }
-    }
-
-    pub(super) fn w_sub(&mut self, a: Word, b: Word) -> Word {
-        match (a, b) {
-            (other, Word::Known(0)) => other,
-            _ => self.both(a, b, u64::wrapping_sub, |e, a, b| e.b.ins().isub(a, b)),
-        }
-    }
-
-    pub(super) fn w_and(&mut self, a: Word, b: Word) -> Word {
-        match (a, b) {
-            (Word::Known(0), _) | (_, Word::Known(0)) => Word::Known(0),
-            (Word::Known(u64::MAX), other) | (other, Word::Known(u64::MAX)) => other,
-            _ => self.both(a, b, |a, b| a & b, |e, a, b| e.b.ins().band(a, b)),
-        }
-    }
-
-    pub(super) fn w_or(&mut self, a: Word, b: Word) -> Word {
-        match (a, b) {
-            (Word::Known(0), other) | (other, Word::Known(0)) => other,
-            _ => self.both(a, b, |a, b| a | b, |e, a, b| e.b.ins().bor(a, b)),
-        }
-    }
-
-    pub(super) fn w_xor(&mut self, a: Word, b: Word) -> Word {
-        match (a, b) {
-            (Word::Known(0), other) | (other, Word::Known(0)) => other,
-            _ => self.both(a, b, |a, b| a ^ b, |e, a, b| e.b.ins().bxor(a, b)),
-        }
-    }
-
-    /// Shifts by a number of bits that is known, up to 64.
-    pub(super) fn w_shl(&mut self, a: Word, bits: u32) -> Word {
-        match (a, bits) {
-            (_, 0) => a,
-            (_, 64..) => Word::Known(0),
-            (Word::Known(a), _) => Word::Known(a << bits),
-            (Word::Value(a), _) => {
-                let amount = self.b.ins().iconst(I64, i64::from(bits));
-                Word::Value(self.b.ins().ishl(a, amount))
-            }
-        }
-    }
-
-    pub(super) fn w_shr(&mut self, a: Word, bits: u32) -> Word {
-        match (a, bits) {
-            (_, 0) => a,
-            (_, 64..) => Word::Known(0),
-            (Word::Known(a), _) => Word::Known(a >> bits),
-            (Word::Value(a), _) => {
-                let amount = self.b.ins().iconst(I64, i64::from(bits));
-                Word::Value(self.b.ins().ushr(a, amount))
-            }
-        }
-    }
-
-    /// A comparison of two words, 0 or 1.
-    pub(super) fn w_cmp(&mut self, cc: IntCC, a: Word, b: Word) -> Word {
-        if let (Word::Known(a), Word::Known(b)) = (a, b) {
-            let holds = match cc {
-                IntCC::Equal => a == b,
-                IntCC::NotEqual => a != b,
-                IntCC::UnsignedLessThan => a < b,
-                IntCC::UnsignedLessThanOrEqual => a <= b,
-                IntCC::UnsignedGreaterThan => a > b,
-                IntCC::UnsignedGreaterThanOrEqual => a >= b,
-                _ => unreachable!("only unsigned comparisons are made of words"),
-            };
-            return Word::Known(u64::from(holds));
-        }
-        let (a, b) = (self.value(a), self.value(b));
-        let flag = self.b.ins().icmp(cc, a, b);
-        Word::Value(self.b.ins().uextend(I64, flag))
-    }
-
-    pub(super) fn w_choose(&mut self, condition: Word, then: Word, otherwise: Word) -> Word {
-        match (condition, then, otherwise) {
-            (Word::Known(0), ..) => otherwise,
-            (Word::Known(_), ..) => then,
-            (_, Word::Known(a), Word::Known(b)) if a == b => then,
-            (_, Word::Value(a), Word::Value(b)) if a == b => then,
-            (Word::Value(condition), ..) => {
-                let (a, b) = (self.value(then), self.value(otherwise));
-                Word::Value(self.b.ins().select(condition, a, b))
-            }
-        }
-    }
-
     /// Clears what is beyond the width.
-    fn trim(&mut self, mut num: Num) -> Num {
+    pub(super) fn trim(&mut self, mut num: Num) -> Num {
         if let Some(top) = num.words.last().copied() {
             let last = num.words.len() - 1;
             num.words[last] = self.w_and(top, Word::Known(top_mask(num.width)));
@@ -197,7 +66,7 @@ impl Emit<'_, '_> {
     }
 
     /// The words from bit `low` on, as many as the width needs, zeros beyond the end.
-    fn shifted_down(&mut self, a: &Num, low: u32, width: u32) -> Num {
+    pub(super) fn shifted_down(&mut self, a: &Num, low: u32, width: u32) -> Num {
         let (skip, bits) = ((low / 64) as usize, low % 64);
         let at = |index: usize| a.words.get(index).copied().unwrap_or(Word::Known(0));
         let words = (0..words_of(width)).map(|index| {
@@ -256,11 +125,7 @@ impl Emit<'_, '_> {
 
     /// All ones if the sign bit is set, else 0.
     fn sign_words(&mut self, a: &Num) -> Word {
-        if a.width == 0 {
-            return Word::Known(0);
-        }
-        let top = *a.words.last().expect("a value with bits has words");
-        let sign = self.w_shr(top, (a.width - 1) % 64);
+        let sign = self.sign_bit(a);
         self.w_sub(Word::Known(0), sign)
     }
 
@@ -275,50 +140,6 @@ impl Emit<'_, '_> {
             num.words[index] = self.w_or(num.words[index], fill);
         }
         self.trim(num)
-    }
-
-    pub(super) fn unary(&mut self, op: UnaryOp, a: &Num) -> Num {
-        match op {
-            UnaryOp::Not => {
-                let words = a.words.iter().map(|word| self.w_xor(*word, Word::Known(u64::MAX))).collect();
-                self.trim(Num { width: a.width, words })
-            }
-            UnaryOp::Neg => {
-                let zero = Num::number(0, a.width);
-                self.sub(&zero, a)
-            }
-        }
-    }
-
-    fn add(&mut self, a: &Num, b: &Num) -> Num {
-        let mut carry = Word::Known(0);
-        let mut words = Vec::new();
-        for (index, (x, y)) in a.words.iter().zip(&b.words).enumerate() {
-            let sum = self.w_add(*x, *y);
-            let with_carry = self.w_add(sum, carry);
-            words.push(with_carry);
-            if index + 1 < a.words.len() {
-                let first = self.w_cmp(IntCC::UnsignedLessThan, sum, *x);
-                let second = self.w_cmp(IntCC::UnsignedLessThan, with_carry, sum);
-                carry = self.w_or(first, second);
-            }
-        }
-        self.trim(Num { width: a.width, words })
-    }
-
-    fn sub(&mut self, a: &Num, b: &Num) -> Num {
-        let mut borrow = Word::Known(0);
-        let mut words = Vec::new();
-        for (index, (x, y)) in a.words.iter().zip(&b.words).enumerate() {
-            let difference = self.w_sub(*x, *y);
-            words.push(self.w_sub(difference, borrow));
-            if index + 1 < a.words.len() {
-                let first = self.w_cmp(IntCC::UnsignedLessThan, *x, *y);
-                let second = self.w_cmp(IntCC::UnsignedLessThan, difference, borrow);
-                borrow = self.w_or(first, second);
-            }
-        }
-        self.trim(Num { width: a.width, words })
     }
 
     pub(super) fn equal(&mut self, a: &Num, b: &Num) -> Word {
@@ -371,10 +192,7 @@ impl Emit<'_, '_> {
         let mut num = a.clone();
         if let Some(top) = num.words.last_mut() {
             let sign = 1u64 << ((a.width - 1) % 64);
-            *top = match *top {
-                Word::Known(word) => Word::Known(word ^ sign),
-                word => self.w_xor(word, Word::Known(sign)),
-            };
+            *top = self.w_xor(*top, Word::Known(sign));
         }
         num
     }
@@ -385,7 +203,8 @@ impl Emit<'_, '_> {
         Num { width: then.width, words }
     }
 
-    fn sign_bit(&mut self, a: &Num) -> Word {
+    /// The highest bit; 0 of a value without bits.
+    pub(super) fn sign_bit(&mut self, a: &Num) -> Word {
         match a.width {
             0 => Word::Known(0),
             width => {
@@ -393,163 +212,6 @@ impl Emit<'_, '_> {
                 self.w_shr(top, (width - 1) % 64)
             }
         }
-    }
-
-    /// The result of a signed operation that saturates: `wrapped` unless it overflowed.
-    fn saturate_signed(&mut self, overflowed: Word, negative: Word, wrapped: &Num) -> Num {
-        let width = wrapped.width;
-        if width == 0 {
-            return wrapped.clone();
-        }
-        let lowest = Bits::new(1, width).shl(width - 1);
-        let limit = self.choose(negative, &Num::known(&lowest), &Num::known(&lowest.not()));
-        self.choose(overflowed, &limit, wrapped)
-    }
-
-    pub(super) fn binary(&mut self, op: BinaryOp, a: &Num, b: &Num) -> Num {
-        let bit = |word| Num::word(word, 1);
-        let width = a.width;
-        match op {
-            BinaryOp::Add => self.add(a, b),
-            BinaryOp::Sub => self.sub(a, b),
-            BinaryOp::And => self.each(a, b, Self::w_and),
-            BinaryOp::Or => self.each(a, b, Self::w_or),
-            BinaryOp::Xor => self.each(a, b, Self::w_xor),
-            BinaryOp::Eq => bit(self.equal(a, b)),
-            BinaryOp::Ne => bit(self.unequal(a, b)),
-            BinaryOp::Lt => bit(self.less(a, b, false)),
-            BinaryOp::Le => bit(self.less(a, b, true)),
-            BinaryOp::LtSigned => bit(self.less_signed(a, b, false)),
-            BinaryOp::LeSigned => bit(self.less_signed(a, b, true)),
-            BinaryOp::AddSat => {
-                let sum = self.add(a, b);
-                let wrapped = self.less(&sum, a, false);
-                self.choose(wrapped, &Num::known(&Bits::ones(width)), &sum)
-            }
-            BinaryOp::SubSat => {
-                let below = self.less(a, b, false);
-                let difference = self.sub(a, b);
-                self.choose(below, &Num::number(0, width), &difference)
-            }
-            BinaryOp::AddSatSigned | BinaryOp::SubSatSigned => {
-                let adds = op == BinaryOp::AddSatSigned;
-                let result = if adds { self.add(a, b) } else { self.sub(a, b) };
-                let (sign_a, sign_b) = (self.sign_bit(a), self.sign_bit(b));
-                let sign = self.sign_bit(&result);
-                let differ = self.w_xor(sign_a, sign_b);
-                let may = if adds { self.w_xor(differ, Word::Known(1)) } else { differ };
-                let turned = self.w_xor(sign, sign_a);
-                let overflowed = self.w_and(may, turned);
-                self.saturate_signed(overflowed, sign_a, &result)
-            }
-            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem if width <= 64 => self.narrow_arithmetic(op, a, b),
-            BinaryOp::Shl | BinaryOp::Shr | BinaryOp::ShrSigned => self.shift(op, a, b),
-            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem => self.wide(op, a, b),
-        }
-    }
-
-    fn each(&mut self, a: &Num, b: &Num, op: fn(&mut Self, Word, Word) -> Word) -> Num {
-        let words = a.words.iter().zip(&b.words).map(|(a, b)| op(self, *a, *b)).collect();
-        Num { width: a.width, words }
-    }
-
-    /// Products, quotients and remainders of at most 64 bits.
-    fn narrow_arithmetic(&mut self, op: BinaryOp, a: &Num, b: &Num) -> Num {
-        let width = a.width;
-        if let (Some(a), Some(b)) = (a.constant(), b.constant()) {
-            return Num::known(&match op {
-                BinaryOp::Mul => a.mul(&b),
-                BinaryOp::Div => a.div(&b),
-                _ => a.rem(&b),
-            });
-        }
-        let (x, y) = (self.value(a.low()), self.value(b.low()));
-        if op == BinaryOp::Mul {
-            let product = self.b.ins().imul(x, y);
-            return self.trim(Num::word(Word::Value(product), width));
-        }
-        let divide = |e: &mut Self, y| match op {
-            BinaryOp::Div => e.b.ins().udiv(x, y),
-            _ => e.b.ins().urem(x, y),
-        };
-        match b.low() {
-            Word::Known(0) => Num::number(0, width),
-            Word::Known(_) => Num::word(Word::Value(divide(self, y)), width),
-            Word::Value(_) => {
-                let one = self.b.ins().iconst(I64, 1);
-                let safe = self.b.ins().select(y, y, one);
-                let result = divide(self, safe);
-                let zero = self.b.ins().iconst(I64, 0);
-                Num::word(Word::Value(self.b.ins().select(y, result, zero)), width)
-            }
-        }
-    }
-
-    fn shift(&mut self, op: BinaryOp, a: &Num, b: &Num) -> Num {
-        let width = a.width;
-        if width == 0 {
-            return a.clone();
-        }
-        if let Some(amount) = b.constant() {
-            let amount = amount.to_u64().map_or(width, |amount| amount.min(u64::from(width)) as u32);
-            return match op {
-                BinaryOp::Shl if amount >= width => Num::number(0, width),
-                BinaryOp::Shl => self.shl_known(a, amount, width),
-                BinaryOp::Shr => self.shifted_down(a, amount, width),
-                _ => {
-                    let kept = self.slice(a, amount.min(width - 1), width - amount.min(width - 1));
-                    self.sign_extend(&kept, width)
-                }
-            };
-        }
-        if width > 64 {
-            return self.wide(op, a, b);
-        }
-        // Amounts beyond the width count as the width.
-        let mut high = Word::Known(0);
-        for word in b.words.iter().skip(1) {
-            high = self.w_or(high, *word);
-        }
-        let amount = self.value(b.low());
-        let x = self.value(a.low());
-        let limit = Word::Known(u64::from(width));
-        let small = self.w_cmp(IntCC::UnsignedLessThan, Word::Value(amount), limit);
-        let no_more = self.w_cmp(IntCC::Equal, high, Word::Known(0));
-        let inside = self.w_and(small, no_more);
-        match op {
-            BinaryOp::Shl | BinaryOp::Shr => {
-                let shifted = match op {
-                    BinaryOp::Shl => self.b.ins().ishl(x, amount),
-                    _ => self.b.ins().ushr(x, amount),
-                };
-                let word = self.w_choose(inside, Word::Value(shifted), Word::Known(0));
-                self.trim(Num::word(word, width))
-            }
-            _ => {
-                let amount = self.w_choose(inside, Word::Value(amount), Word::Known(63));
-                let wide = self.sign_extend(a, 64);
-                let (x, amount) = (self.value(wide.low()), self.value(amount));
-                let shifted = self.b.ins().sshr(x, amount);
-                self.trim(Num::word(Word::Value(shifted), width))
-            }
-        }
-    }
-
-    /// Operations on more than 64 bits that are too long to be inlined.
-    fn wide(&mut self, op: BinaryOp, a: &Num, b: &Num) -> Num {
-        let number = WIDE.iter().position(|wide| *wide == op).expect("a wide operation") as i64;
-        let (a_at, b_at) = (self.spill(a), self.spill(b));
-        let out = self.room(words_of(a.width));
-        let args = [
-            self.b.ins().iconst(I64, number),
-            a_at,
-            self.b.ins().iconst(I64, i64::from(a.width)),
-            b_at,
-            self.b.ins().iconst(I64, i64::from(b.width)),
-            out,
-        ];
-        self.call("wide_binary", &args);
-        self.unspill(out, a.width)
     }
 
     /// The address of so many words of stack.
