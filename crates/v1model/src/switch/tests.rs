@@ -2,6 +2,7 @@
 //! header what egress saw. `probe` builds it; each test reads as a story of frames.
 
 mod idle;
+mod image;
 mod in_place;
 mod probe;
 mod story;

@@ -23,11 +23,11 @@ impl Random {
 }
 
 /// Two switches that are told the same: one is handed frames, the other is lent them.
-struct Pair {
-    handed: Switch,
-    lent: Switch,
+pub struct Pair {
+    pub handed: Switch,
+    pub lent: Switch,
     /// Frames that left from where they came in.
-    in_place: usize,
+    pub in_place: usize,
 }
 
 impl Pair {
@@ -35,14 +35,14 @@ impl Pair {
         Pair { handed: make(), lent: make(), in_place: 0 }
     }
 
-    fn both(&mut self, mut tell: impl FnMut(&mut Switch)) {
+    pub fn both(&mut self, mut tell: impl FnMut(&mut Switch)) {
         tell(&mut self.handed);
         tell(&mut self.lent);
     }
 
     /// Sends a batch through both and compares everything that can be seen.
     #[track_caller]
-    fn send(&mut self, now: Time, port: u32, frames: &[Vec<u8>], room: usize) {
+    pub fn send(&mut self, now: Time, port: u32, frames: &[Vec<u8>], room: usize) {
         let mut expected = Vec::new();
         let mut input = frames.iter().map(|data| Frame::new(port, data.clone())).collect();
         self.handed.step(now, &mut input, &mut expected);

@@ -16,7 +16,7 @@ fn counted(registry: &Registry) -> Vec<(String, u64)> {
 }
 
 /// The frame with this number of a flow.
-fn of_flow(flow: u8, number: u16) -> Vec<u8> {
+pub fn of_flow(flow: u8, number: u16) -> Vec<u8> {
     let mut data = packet(flow);
     let end = data.len() - 2;
     data[end..].copy_from_slice(&number.to_be_bytes());
@@ -24,7 +24,7 @@ fn of_flow(flow: u8, number: u16) -> Vec<u8> {
 }
 
 /// A router with a prefix for each even flow and none for the odd ones.
-fn routes(switch: &mut Switch, flows: u8) {
+pub fn routes(switch: &mut Switch, flows: u8) {
     let table = switch.program().table_named("MyIngress.ipv4_lpm").expect("the router has its table");
     let forward = switch.objects().default_action(table).clone();
     let sample = switch.objects().entries(table).next().map(|it| it.entry.action.clone());
