@@ -18,6 +18,7 @@ mod holder;
 mod hosts;
 mod lane;
 mod play;
+mod process;
 mod protocol;
 mod residents;
 mod room;
