@@ -243,6 +243,43 @@ mod tests {
         assert!((99_000..101_500).contains(&window.bytes()), "{}", window.bytes());
     }
 
+    /// RFC 9438 section 4.7: of a loss before the window is back, a flow that was there before takes less.
+    #[test]
+    fn cubic_claims_less_when_it_loses_before_it_is_back() {
+        let mut window = window(CongestionControl::Cubic);
+        window.acknowledged(0, 90_000, 0);
+        window.lost();
+        assert_eq!(window.cubic.most, 100_000.0);
+        window.lost();
+        assert_eq!((window.bytes(), window.cubic.most), (49_000, 70_000.0 * 0.85));
+    }
+
+    /// RFC 9438 section 4.3: where round trips are short, the cubic function would grow less than Reno.
+    #[test]
+    fn cubic_grows_no_less_than_reno() {
+        let mut window = window(CongestionControl::Cubic);
+        window.acknowledged(0, 90_000, 0);
+        window.lost();
+        // 100 round trips of 1 ms: 0.53 segments each.
+        for round in 0..100 {
+            window.acknowledged(round * 1_000_000, window.bytes(), 1_000_000);
+        }
+        // Beyond the window of the loss, reached after 57 of them, it is a segment each.
+        assert!((138_000..145_000).contains(&window.bytes()), "{}", window.bytes());
+    }
+
+    /// RFC 9438 section 4.2: however long nothing was sent.
+    #[test]
+    fn cubic_grows_by_half_a_window_in_a_round_trip_at_most() {
+        let mut window = window(CongestionControl::Cubic);
+        window.acknowledged(0, 90_000, 0);
+        window.lost();
+        window.acknowledged(0, 1_000, 0);
+        let before = window.bytes();
+        window.acknowledged(100_000_000_000, before, 0);
+        assert!(window.bytes() > before && window.bytes() <= before + before / 2 + 1, "{}", window.bytes());
+    }
+
     #[test]
     fn cubic_leaves_slow_start_when_the_round_trip_grows() {
         let mut window = window(CongestionControl::Cubic);

@@ -1,7 +1,8 @@
 //! The segments of a sender: which wait, which are on the way, which arrived, and which are lost.
 //!
 //! Every transmission has a number. A segment is lost when one that was transmitted three numbers later has arrived,
-//! which is what QUIC does (RFC 9002 section 6.1.1). It finds what RFC 6675 finds, and retransmissions that are lost too.
+//! which is what QUIC does (RFC 9002 section 6.1.1). It finds what RFC 6675 finds, sooner where several in a row are lost,
+//! and retransmissions that are lost too.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -255,6 +256,23 @@ mod tests {
         assert_eq!(flight.on_the_way(), 0);
         let again: Vec<u8> = std::iter::from_fn(|| packet(&mut flight, 100)).map(|(packet, _)| packet).collect();
         assert_eq!(again, [2, 3, 4, 6, 7, 8, 9]);
+    }
+
+    /// Karn's algorithm (RFC 6298 section 3); and what was sent again and came back at once was not lost, so that it
+    /// overtook nothing.
+    #[test]
+    fn what_was_sent_twice_measures_nothing() {
+        for (least_trip_ns, lost) in [(20, None), (5, Some(1_300))] {
+            let mut flight = ten();
+            flight.all_lost();
+            for at in 0..10 {
+                assert_eq!(packet(&mut flight, 100), Some((at, true)));
+            }
+            // The second transmission was at 50 ns.
+            let heard = flight.acknowledged(60, 1_000, &[(1_300, 1_400), (1_500, 1_600)], least_trip_ns);
+            assert_eq!(heard, Heard { arrived: 200, in_order: 0, trip_ns: None });
+            assert_eq!(flight.overtaken(), lost, "{least_trip_ns}");
+        }
     }
 
     #[test]

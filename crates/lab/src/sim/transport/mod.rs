@@ -7,14 +7,23 @@
 //! timeouts by RFC 6298, windows by RFC 5681, RFC 9438, RFC 3168 or RFC 8257. What the stack's own timer would send
 //! again is dropped: it is here.
 //!
-//! One simplification: an acknowledgement of DCTCP echoes a mark if any segment since the one before it had one, since the
-//! stack decides alone when it acknowledges.
+//! It is not all that Linux does. It leaves out:
+//! - how connections open: a SYN that is lost waits for the stack's own timer, and measures no round trip;
+//! - probes of a tail (RFC 8985) and timeouts that are undone (RFC 5682): a last segment that is lost waits for the timer;
+//! - pacing, and proportional rate reduction (RFC 6937): a window that was made smaller sends nothing until what is on the
+//!   way fits it, and a window that grows sends at once; also after a pause (RFC 5681 section 4.1);
+//! - the careful half of RFC 9406: CUBIC goes from slow start to congestion avoidance when delays grow;
+//! - reactions to marks and losses together: a loss behind a mark in the same round trip makes the window smaller again;
+//! - acknowledgements of DCTCP that are not delayed (RFC 8257 section 3.2): one echoes a mark if any segment since the one
+//!   before it had one, since the stack decides alone when it acknowledges.
 
 mod control;
 mod flight;
 mod rtt;
 mod segment;
 mod sender;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -265,7 +274,7 @@ impl Transport {
 
     /// Looks at a packet that arrives, before the stack does.
     pub fn arrived(&mut self, now: u64, packet: &[u8]) {
-        let Some(head) = Head::read(packet) else {
+        let Some(mut head) = Head::read(packet) else {
             if let Some(port) = udp_ports(packet).and_then(|ports| self.service(ports)) {
                 self.count(port, Ipv4Packet::new_unchecked(packet).ecn());
             }
@@ -294,6 +303,8 @@ impl Transport {
         if head.syn {
             let law = port.and_then(|port| self.services[&port].law);
             connection.law = law.filter(|_| head.ece && !head.cwr);
+            // That was an answer, and no echo of a mark.
+            head.ece = false;
         }
         connection.hear(now, &head);
         connection.send(now, &mut self.out);

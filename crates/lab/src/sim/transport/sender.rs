@@ -12,8 +12,8 @@ pub struct Sender {
     trip: RoundTrip,
     /// What was lost is being made up for until this byte is acknowledged.
     recovers: Option<u64>,
-    /// A round ends when this byte is acknowledged.
-    round_ends: u64,
+    /// A round ends when this byte is acknowledged; `None` if nothing was on the way when the last one ended.
+    round_ends: Option<u64>,
     /// When nothing was heard for too long.
     timeout: Option<u64>,
 }
@@ -37,7 +37,7 @@ impl Sender {
             window: Window::new(control, segment),
             trip: RoundTrip::default(),
             recovers: None,
-            round_ends: first,
+            round_ends: None,
             timeout: None,
         }
     }
@@ -47,6 +47,7 @@ impl Sender {
         let (flight, window) = (&mut self.flight, &mut self.window);
         // Whoever has more to send than the window allows may have a larger one.
         let held_up = flight.is_waiting();
+        let round_ends = *self.round_ends.get_or_insert(flight.next());
         let Heard { arrived, in_order, trip_ns } =
             flight.acknowledged(now, said.up_to, said.ranges, self.trip.least_ns());
         if let Some(ns) = trip_ns {
@@ -67,9 +68,9 @@ impl Sender {
         } else if held_up && self.recovers.is_none() && !reduced && !said.echo {
             window.acknowledged(now, in_order, self.trip.smoothed_ns());
         }
-        if flight.oldest() >= self.round_ends {
+        if flight.oldest() >= round_ends {
             window.round();
-            self.round_ends = flight.next().max(flight.oldest() + 1);
+            self.round_ends = Some(flight.next()).filter(|_| flight.outstanding() > 0);
         }
         if in_order > 0 || arrived > 0 {
             self.timeout = (flight.outstanding() > 0).then(|| now + self.trip.timeout_ns());
@@ -105,6 +106,6 @@ impl Sender {
         self.window.timed_out(is_first);
         // It grows again from one segment; what was lost before is no new sign of congestion.
         self.recovers = None;
-        self.round_ends = self.flight.next();
+        self.round_ends = Some(self.flight.next());
     }
 }
