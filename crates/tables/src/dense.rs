@@ -80,10 +80,13 @@ impl Dense {
         let more = (self.handles.len() / 2) as u64;
         if number < before {
             self.first = number.saturating_sub(more);
-            let added = std::iter::repeat_n(MISS, (before - self.first) as usize);
-            self.handles.splice(0..0, added);
+            let added = (before - self.first) as usize;
+            self.handles.reserve_exact(added);
+            self.handles.splice(0..0, std::iter::repeat_n(MISS, added));
         } else {
-            self.handles.resize((number.saturating_add(more) - before + 1) as usize, MISS);
+            let len = (number.saturating_add(more) - before + 1) as usize;
+            self.handles.reserve_exact(len - self.handles.len());
+            self.handles.resize(len, MISS);
         }
         true
     }

@@ -5,7 +5,8 @@
 //! million entries fit into a second-level cache, so a hit costs one access to far memory and a miss none. A group
 //! that has an empty slot ends the search, since a key goes on to the next group only when its own is full.
 //!
-//! An entry takes `8 * words + 9` bytes, divided by a load that is between 7/12 and 7/8 while a table grows.
+//! An entry takes `8 * words + 9` bytes, divided by a load that is between 7/12 and 7/8 while a table grows,
+//! and 4 to 12 bytes more where keys are numbers close to each other.
 //!
 //! Where keys are one word and close to each other, an array beside the table has their handles ([`Dense`]). Whether
 //! that is so is looked at whenever the table grows.

@@ -110,3 +110,23 @@ fn keys_close_to_each_other_are_found_however_they_come_and_go() {
         }
     }
 }
+
+#[test]
+fn keys_close_to_each_other_take_the_memory_that_is_said() {
+    let mut dice = Dice::new(8);
+    let keys: [Key; 4] = [&|at, _| at, &|at, _| 1_000_000 - at, &|at, dice| 2 * at + dice.below(2), &|at, _| {
+        3_000_000 - 2 * at - at % 2
+    }];
+    for key in keys {
+        let (mut close, mut apart) = (Exact::new(1), Exact::new(1));
+        for at in 0..60_000 {
+            close.insert(&[key(at, &mut dice)], at as u32);
+            apart.insert(&[at.wrapping_mul(0x9e37_79b9_7f4a_7c15)], at as u32);
+            if at >= 1000 {
+                let more = close.memory_bytes() - apart.memory_bytes();
+                let of_each = more as f64 / close.len() as f64;
+                assert!((4.0..=12.5).contains(&of_each), "{of_each} bytes for each of {at} entries");
+            }
+        }
+    }
+}
