@@ -5,6 +5,7 @@ use ir::{
     Terminator,
 };
 
+use crate::Step;
 use crate::layout::TypeLayout;
 
 /// Something that code mentions.
@@ -179,6 +180,23 @@ pub(crate) fn block<'a>(program: &'a Program, block: &'a Block, visit: Visit<'_,
 /// Everything a body mentions itself, the keys of the tables it applies included.
 pub(crate) fn body<'a>(program: &'a Program, body: &'a Body, visit: Visit<'_, 'a>) {
     body.blocks.values().for_each(|one| block(program, one, visit));
+}
+
+/// A body, and those of the actions of the tables it applies.
+pub(crate) fn bodies(program: &Program, id: BodyId) -> Vec<BodyId> {
+    let mut bodies = vec![id];
+    body(program, &program.bodies[id], &mut |used| {
+        if let Use::Apply(table) = used {
+            bodies.extend(program.tables[table].actions.iter().map(|one| program.actions[one.action].body));
+        }
+    });
+    bodies
+}
+
+/// The bodies that steps run, and those of the actions of the tables that they apply.
+pub(crate) fn bodies_of_steps<'p>(program: &'p Program, steps: &'p [Step]) -> impl Iterator<Item = BodyId> + 'p {
+    let runs = steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
+    runs.flat_map(|body| bodies(program, body))
 }
 
 /// Everything a body mentions, and the actions of the tables it applies.

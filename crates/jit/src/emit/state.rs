@@ -189,20 +189,10 @@ impl Mentioned {
 
 /// Whether the steps of a unit ask for anything.
 fn asks(program: &Program, steps: &[Step]) -> bool {
-    let asks = |id: BodyId| {
+    walk::bodies_of_steps(program, steps).any(|id| {
         let mut instrs = program.bodies[id].blocks.values().flat_map(|block| &block.instrs);
         instrs.any(|instr| matches!(instr.op, Op::Request(_)))
-    };
-    let bodies = steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
-    let mut bodies: Vec<BodyId> = bodies.collect();
-    for at in 0..bodies.len() {
-        walk::body(program, &program.bodies[bodies[at]], &mut |used| {
-            if let Use::Apply(table) = used {
-                bodies.extend(program.tables[table].actions.iter().map(|a| program.actions[a.action].body));
-            }
-        });
-    }
-    bodies.into_iter().any(asks)
+    })
 }
 
 impl State {

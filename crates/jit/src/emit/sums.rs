@@ -16,8 +16,7 @@ use super::Emit;
 use super::header::Which;
 use super::value::Num;
 use super::words::Word;
-use crate::Step;
-use crate::walk::{self, Use};
+use crate::walk;
 
 /// Wider fields are not followed.
 const MAX_WIDTH: u32 = 48;
@@ -59,22 +58,13 @@ impl Emit<'_, '_> {
     pub(super) fn enter_sums(&mut self) {
         let (program, steps) = (self.program, self.steps);
         let mut found: Vec<(HeaderId, Vec<u32>, usize)> = Vec::new();
-        for step in steps {
-            let Step::Run(body) = step else { continue };
-            let mut bodies = vec![*body];
-            walk::body(program, &program.bodies[*body], &mut |used| {
-                if let Use::Apply(table) = used {
-                    bodies.extend(program.tables[table].actions.iter().map(|a| program.actions[a.action].body));
-                }
-            });
-            let blocks = bodies.into_iter().flat_map(|body| program.bodies[body].blocks.values());
-            for instr in blocks.flat_map(|block| &block.instrs) {
-                let Op::Compute(_, Algorithm::Csum16, data) = &instr.op else { continue };
-                let Some((header, fields)) = covers(program, data) else { continue };
-                match found.iter_mut().find(|(other, others, _)| *other == header && *others == fields) {
-                    Some((_, _, times)) => *times += 1,
-                    None => found.push((header, fields, 1)),
-                }
+        let blocks = walk::bodies_of_steps(program, steps).flat_map(|body| program.bodies[body].blocks.values());
+        for instr in blocks.flat_map(|block| &block.instrs) {
+            let Op::Compute(_, Algorithm::Csum16, data) = &instr.op else { continue };
+            let Some((header, fields)) = covers(program, data) else { continue };
+            match found.iter_mut().find(|(other, others, _)| *other == header && *others == fields) {
+                Some((_, _, times)) => *times += 1,
+                None => found.push((header, fields, 1)),
             }
         }
         let zero = self.number(0);

@@ -107,20 +107,9 @@ fn deciding(body: &Body, into: &mut BTreeSet<SlotId>) {
     }
 }
 
-fn bodies_of(program: &Program, id: BodyId) -> Vec<BodyId> {
-    let mut bodies = vec![id];
-    walk::body(program, &program.bodies[id], &mut |used| {
-        if let Use::Apply(table) = used {
-            bodies.extend(program.tables[table].actions.iter().map(|one| program.actions[one.action].body));
-        }
-    });
-    bodies
-}
-
 /// Instructions and blocks of a unit.
 fn size(program: &Program, steps: &[Step]) -> usize {
-    let runs = steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
-    let bodies = runs.flat_map(|body| bodies_of(program, body));
+    let bodies = walk::bodies_of_steps(program, steps);
     bodies.flat_map(|body| program.bodies[body].blocks.values()).map(|block| block.instrs.len() + 1).sum()
 }
 
@@ -143,7 +132,7 @@ impl Versions {
                             read.insert(slot);
                         }
                     });
-                    for body in bodies_of(program, *body) {
+                    for body in walk::bodies(program, *body) {
                         deciding(&program.bodies[body], &mut versions.tracked);
                     }
                 }
