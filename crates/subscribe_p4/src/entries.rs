@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide};
 
-use crate::turn::{Raised, Rounds, least_specific_first, least_specific_last, overlapped};
-
 use crate::format::Format;
 use crate::rules::Rules;
+use crate::turn::{Raised, Rounds, least_specific_first, least_specific_last, overlapped};
 use crate::write::{EVERYONE, Options, REST_SESSION, VALIDITY, do_table, part_name, validity, wide_name};
 
 /// What a key of a table matches.
@@ -75,8 +74,10 @@ pub struct Installer<'a> {
     leaves: BTreeMap<State, Delivery>,
     /// Groups with the controller's port, by their ports, with how many leaves use them.
     with_controller: BTreeMap<Vec<u32>, (u32, usize)>,
+    /// Numbers that groups with the controller may have.
+    free: BTreeSet<u32>,
     /// Numbers of groups that go at the end of the change that is made: no other has them before.
-    leaving: BTreeSet<u32>,
+    leaving: Vec<u32>,
     /// How many leaves deliver to each port.
     ports: BTreeMap<u32, usize>,
     /// Whether the target takes writes one after the other.
@@ -141,10 +142,11 @@ impl<'a> Installer<'a> {
             cpu_port,
             leaves: BTreeMap::new(),
             with_controller: BTreeMap::new(),
-            leaving: BTreeSet::new(),
+            free: CONTROLLER_GROUPS.collect(),
+            leaving: Vec::new(),
             ports: BTreeMap::new(),
             in_turn: false,
-            raised: Raised::new(),
+            raised: Raised::default(),
         }
     }
 
@@ -264,7 +266,7 @@ impl<'a> Installer<'a> {
         }
         steps.clean.extend(old_groups);
         steps.clean.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
-        self.leaving.clear();
+        self.free.extend(self.leaving.drain(..));
         let now: Vec<u32> = self.ports.keys().copied().collect();
         if self.format.messages.is_some() && now != everyone {
             rounds.besides(Update::Modify(Entity::Group(EVERYONE.into(), now)));
@@ -360,15 +362,13 @@ impl<'a> Installer<'a> {
             *uses = if comes { *uses + 1 } else { *uses - 1 };
             if *uses == 0 {
                 self.with_controller.remove(ports);
-                self.leaving.insert(id);
+                self.leaving.push(id);
                 updates.push(Update::Delete(Entity::Group(id, Vec::new())));
             }
             return Ok(id);
         }
         assert!(comes, "a group that goes was there");
-        let taken: BTreeSet<u32> = self.with_controller.values().map(|(id, _)| *id).collect();
-        let is_free = |id: &u32| !taken.contains(id) && !self.leaving.contains(id);
-        let id = CONTROLLER_GROUPS.rev().find(is_free).ok_or(TooManyGroups)?;
+        let id = self.free.pop_last().ok_or(TooManyGroups)?;
         self.with_controller.insert(ports.to_vec(), (id, 1));
         let mut all = ports.to_vec();
         if !all.contains(&self.cpu_port) {

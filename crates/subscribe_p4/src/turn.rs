@@ -15,11 +15,7 @@ type Key = (u16, State, EntryKey);
 pub(crate) struct Raised(BTreeMap<Key, u32>);
 
 impl Raised {
-    pub fn new() -> Raised {
-        Raised::default()
-    }
-
-    pub fn key(entry: &Entry) -> Key {
+    fn key(entry: &Entry) -> Key {
         (entry.stage, entry.state, entry.key.clone())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use source::{Diagnostics, FileId, SourceMap};
+use source::{Diagnostics, FileId, SourceMap, Span};
 use subscribe::{Layout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, Writes};
 use subscribe_p4::entries::{Installer, Steps};
 
@@ -182,31 +182,6 @@ impl<'a> Book<'a> {
             return Err(format!("there would be more than {most} rules, which is the limit of this service"));
         }
         let removed = self.take(remove);
-        match self.turn(&removed, add, origin) {
-            Ok((ids, steps)) => Ok(Changed { ids: ids.clone(), steps, undo: Undo { added: ids, removed } }),
-            Err(refusal) => {
-                removed.into_iter().for_each(|(id, held, _)| self.hold(id, held));
-                Err(told(refusal, read))
-            }
-        }
-    }
-
-    fn take(&mut self, ids: &[u64]) -> Vec<(u64, Held, Rule)> {
-        let mut of = |id: &u64| {
-            let held = self.let_go(*id)?;
-            let rule = self.subscriptions.rule(held.rule).cloned()?;
-            Some((*id, held, rule))
-        };
-        ids.iter().filter_map(&mut of).collect()
-    }
-
-    /// Compiles a change: the ids of what was added, and what the switch is told.
-    fn turn(
-        &mut self,
-        removed: &[(u64, Held, Rule)],
-        add: Vec<New>,
-        origin: Origin,
-    ) -> Result<(Vec<u64>, Steps), Refusal> {
         let gone: Vec<RuleId> = removed.iter().map(|(_, held, _)| held.rule).collect();
         let mut next = self.next_id;
         let mut ids = Vec::with_capacity(add.len());
@@ -220,20 +195,34 @@ impl<'a> Book<'a> {
             rules.push(rule);
             texts.push(text);
         }
-        let applied = self.subscriptions.change(&gone, rules)?;
+        let applied = match self.subscriptions.change(&gone, rules) {
+            Ok(applied) => applied,
+            Err(refusal) => {
+                removed.into_iter().for_each(|(id, held, _)| self.hold(id, held));
+                return Err(told(refusal, read));
+            }
+        };
         self.next_id = next;
         for ((id, text), rule) in ids.iter().zip(texts).zip(applied.added) {
             self.hold(*id, Held { rule, origin, text });
         }
-        let steps = match self.installer.steps(&applied.change) {
-            Ok(steps) => steps,
-            Err(_) => {
-                let back = Undo { added: ids, removed: removed.to_vec() };
-                self.undo_change(back);
-                return Err(Refusal::Groups(self.program.options.target.max_group));
+        let undo = Undo { added: ids.clone(), removed };
+        match self.installer.steps(&applied.change) {
+            Ok(steps) => Ok(Changed { ids, steps, undo }),
+            Err(many) => {
+                self.undo_change(undo);
+                Err(many.to_string())
             }
+        }
+    }
+
+    fn take(&mut self, ids: &[u64]) -> Vec<(u64, Held, Rule)> {
+        let mut of = |id: &u64| {
+            let held = self.let_go(*id)?;
+            let rule = self.subscriptions.rule(held.rule).cloned()?;
+            Some((*id, held, rule))
         };
-        Ok((ids, steps))
+        ids.iter().filter_map(&mut of).collect()
     }
 
     /// Makes a change as if it had not been. What the switch has is to be held against [`Book::everything`] then.
@@ -296,24 +285,27 @@ impl<'a> Book<'a> {
 
 /// Why rules cannot become tables, for people; places are those of the rules that were just read.
 fn told(mut refusal: Refusal, read: &Read) -> String {
-    let place = |rule: &mut Rule| {
-        let file = rule.span.file.0.wrapping_sub(read.base);
-        // What is not of these has no place to be shown.
-        rule.span.file = FileId(if read.map.contains(FileId(file)) { file } else { u32::MAX });
-        rule.span.file.0 != u32::MAX
+    /// What is not of these has no place to be shown.
+    const NOWHERE: FileId = FileId(u32::MAX);
+    let place = |span: &mut Span| {
+        let file = FileId(span.file.0.wrapping_sub(read.base));
+        span.file = if read.map.contains(file) { file } else { NOWHERE };
     };
-    match &mut refusal {
-        Refusal::Conflict { rules, .. } => rules.sort_by_cached_key(|rule| !place(&mut rule.clone())),
-        Refusal::Slots { rule, .. } => drop(place(rule)),
-        _ => {}
-    }
     let mut with = String::new();
-    if let Refusal::Conflict { rules, .. } = &mut refusal {
-        for rule in rules {
-            if !place(rule) {
+    match &mut refusal {
+        Refusal::TooLarge { at, .. } => place(at),
+        Refusal::Slots { rule, .. } => place(&mut rule.span),
+        Refusal::Conflict { rules, .. } => {
+            rules.iter_mut().for_each(|rule| place(&mut rule.span));
+            rules.sort_by_key(|rule| rule.span.file == NOWHERE);
+            if let Some(rule) = rules.iter().find(|rule| rule.span.file == NOWHERE) {
                 with = format!("\nthe other is rule `{}`", rule.name.as_deref().unwrap_or_default());
             }
         }
+        Refusal::Groups(_) | Refusal::Codes(..) | Refusal::Validity => {}
     }
     refusal.diagnostic(&read.map).render(&read.map, false) + &with
 }
+
+#[cfg(test)]
+mod tests;

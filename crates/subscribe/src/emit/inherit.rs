@@ -21,7 +21,8 @@ impl Emitter {
         if let (Some(old), Some(new)) = (old.direct(), self.entrance.direct()) {
             below(with.store, old, new, &mut waiting);
         } else {
-            let old: HashMap<&Vec<Option<bool>>, Ref> = old.frontier.iter().map(|(pattern, of)| (pattern, *of)).collect();
+            let old: HashMap<&Vec<Option<bool>>, Ref> =
+                old.frontier.iter().map(|(pattern, of)| (pattern, *of)).collect();
             let new = self.entrance.frontier.iter().rev();
             waiting.extend(new.filter_map(|(pattern, new)| Some((*old.get(pattern)?, *new))));
         }

@@ -66,7 +66,8 @@ impl Options {
 ///
 /// Where messages are numbered, each port's are numbered anew without gaps, from 1 on, in a register: a subscriber finds
 /// out by a gap that a packet to it was lost. A gap in what comes in becomes a gap in every subscriber's numbers, since
-/// nobody knows for whom the lost messages were. Numbers are expected apart for each port that packets come in on. Packets without messages (count 0, and all ones) go to everyone.
+/// nobody knows for whom the lost messages were. Gaps are counted apart for each port that packets come in on, from the first
+/// number there on. Packets without messages (count 0, and all ones) go to everyone.
 pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, options: &Options) -> String {
     let parts = &format.parts;
     let stages = subscribe::stages(&rules.format, layout, &options.target);

@@ -1,0 +1,130 @@
+use subscribe::{NoIncludes, TooMuch};
+use subscribe_p4::entries::{Entity, Update};
+
+use super::*;
+
+const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
+const FORMAT: &str = "#include <v1model.p4>
+header h_t { @query_field bit<16> a; bit<8> b; }
+struct headers_t { h_t h; }
+struct metadata_t {}
+@query_action
+action mark(inout headers_t hdr, bit<8> value) { hdr.h.b = value; }
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.h); transition accept; }
+}
+";
+
+fn program() -> Program {
+    let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, "format.p4", FORMAT, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics).expect("the format is right");
+    let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
+    let rules = subscribe_p4::rules(&format).expect("names differ");
+    let layout = Layout::sensible(&rules.format, &[]);
+    let (options, info) = (subscribe_p4::Options::default(), p4runtime_proto::config::P4Info::default());
+    Program { format, rules, layout, options, text: String::new(), info, cpu_port: 510 }
+}
+
+fn read(book: &mut Book<'_>, text: &str) -> Read {
+    let read = book.read("rules", text.to_owned(), &mut NoIncludes);
+    assert!(!read.diagnostics.has_errors(), "{}", read.diagnostics.render(&read.map, false));
+    read
+}
+
+fn change(book: &mut Book<'_>, remove: &[u64], add: &str, origin: Origin) -> Result<Changed, String> {
+    let mut read = read(book, add);
+    let rules = std::mem::take(&mut read.rules);
+    book.change(remove, rules, origin, &read)
+}
+
+/// Rules with their ids and origins, and how many are said to be the file's.
+fn held(book: &Book<'_>) -> (Vec<(u64, String, bool)>, usize) {
+    let one = |(id, held): (u64, &Held)| (id, held.text.to_string(), held.origin == Origin::File);
+    (book.rules().map(one).collect(), book.in_file())
+}
+
+/// What a switch has that was told everything, in no order; states and groups are numbered anew by that.
+fn entries(book: &mut Book<'_>) -> usize {
+    let all = book.everything().all();
+    assert!(all.iter().all(|update| matches!(update, Update::Insert(_))), "{all:?}");
+    all.iter().filter(|update| matches!(update, Update::Insert(Entity::Table(_)))).count()
+}
+
+#[test]
+fn changes_are_undone_as_if_they_had_not_been() {
+    let program = program();
+    let mut book = Book::new(&program, 10);
+    change(&mut book, &[], "a == 1 : fwd(1)\na > 5 : fwd(2, 3)\n", Origin::File).unwrap();
+    change(&mut book, &[], "a == 7 : fwd(4)", Origin::Added).unwrap();
+    let (before, entries_before) = (held(&book), entries(&mut book));
+    assert_eq!(before.1, 2);
+
+    let changed = change(&mut book, &[1, 3], "a < 3 : fwd(5)", Origin::Added).unwrap();
+    assert_eq!((&changed.ids[..], changed.steps.is_empty()), (&[4][..], false));
+    assert_eq!((book.len(), book.in_file()), (2, 1));
+    book.undo(changed);
+    assert_eq!((held(&book), entries(&mut book)), (before, entries_before));
+    // Rules that came back can go, and an id is never given again.
+    assert_eq!(change(&mut book, &[1, 2, 3], "a == 9 : fwd(1)", Origin::Added).unwrap().ids, [5]);
+    assert_eq!((book.len(), book.in_file()), (1, 0));
+}
+
+#[test]
+fn refusals_change_nothing_and_are_told_at_their_places() {
+    let program = program();
+    let mut book = Book::new(&program, 3);
+    change(&mut book, &[], "a == 1 : mark(1)\na == 2 : fwd(2)", Origin::File).unwrap();
+    let before = held(&book);
+    // The third rule takes the place of the second, and gets into the way of the first.
+    let conflict = change(&mut book, &[2], "a > 5 : fwd(1)\na < 3 : mark(2)", Origin::Added).err().unwrap();
+    assert!(conflict.contains("rules:2:1") && conflict.ends_with("the other is rule `#1`"), "{conflict}");
+    let many = change(&mut book, &[], "a == 8 : fwd(1)\na == 9 : fwd(1)", Origin::Added).err().unwrap();
+    assert!(many.contains("more than 3 rules"), "{many}");
+    assert_eq!(held(&book), before);
+    assert_eq!(change(&mut book, &[2], "a == 2 : fwd(3)", Origin::File).unwrap().ids, [3]);
+
+    // A rule from before has no place in what was just read.
+    let at = book.subscriptions.rules().next().expect("the first rule").1.span;
+    let read = read(&mut book, "a == 3 : fwd(1)");
+    let (full, own) = (TooMuch::Steps, read.rules[0].rule.span);
+    let refusal =
+        |at| Refusal::TooLarge { full: full.clone(), rules: (1, 2), ranges: Vec::new(), values: Vec::new(), at };
+    assert!(!told(refusal(at), &read).contains("rules:1"), "{}", told(refusal(at), &read));
+    assert!(told(refusal(own), &read).contains("rules:1:1"), "{}", told(refusal(own), &read));
+}
+
+#[test]
+fn more_groups_with_the_controller_than_there_are_change_nothing() {
+    let program = program();
+    let mut book = Book::new(&program, 20_000);
+    change(&mut book, &[], "a == 1 : fwd(1)\na == 2 : fwd(2)", Origin::File).unwrap();
+    let before = held(&book);
+    let pairs = (0..200).flat_map(|one| (one + 1..200).map(move |other| (one, other)));
+    let rule = |(number, (one, other))| format!("a == {number} : fwd({one}, {other}); to_controller\n");
+    let text: String = (10..).zip(pairs.take(9_000)).map(rule).collect();
+    let many = change(&mut book, &[2], &text, Origin::Added).err().unwrap();
+    assert!(many.contains("together with the controller"), "{many}");
+    assert_eq!(held(&book), before);
+    assert!(!change(&mut book, &[1, 2], "", Origin::File).unwrap().steps.is_empty(), "what came back can go");
+    assert_eq!(entries(&mut book), 0);
+}
+
+#[test]
+fn rules_keep_their_ids_when_the_way_of_writing_changes_and_files_are_read_anew() {
+    let program = program();
+    let mut book = Book::new(&program, 10);
+    let text = "a == 1 : fwd(1)\na == 1 : fwd(1)\na > 5 : fwd(2, 3)\n";
+    change(&mut book, &[], text, Origin::File).unwrap();
+    change(&mut book, &[], "a == 1 : fwd(1)", Origin::Added).unwrap();
+    let before = held(&book);
+    book.write(Writes::InTurn);
+    assert_eq!(held(&book), before);
+    // One of two that are the same goes, the later one; the one that was added is not the file's.
+    let new = read(&mut book, "a > 5 : fwd(2, 3)\na == 1 : fwd(1)\na == 4 : drop\n");
+    let (go, come) = book.reload(&new.rules);
+    assert_eq!((go, come.iter().map(|new| &*new.text).collect::<Vec<_>>()), (vec![2], vec!["a == 4 : drop"]));
+    book.change(&[2], come, Origin::File, &new).unwrap();
+    assert_eq!(book.rules().map(|(id, _)| id).collect::<Vec<_>>(), [1, 3, 4, 5]);
+}
