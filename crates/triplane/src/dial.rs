@@ -75,3 +75,17 @@ pub fn causes(what: &str, error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_written_in_several_ways() {
+        let address = |addr| Dial { addr, tls_ca: None, tls_cert: None, tls_key: None, tls_name: None }.address();
+        assert_eq!(address("9559"), "127.0.0.1:9559");
+        assert_eq!(address(":9559"), "127.0.0.1:9559");
+        assert_eq!(address("http://10.0.0.1:9559"), "10.0.0.1:9559");
+        assert_eq!(address("switch.example:9559"), "switch.example:9559");
+    }
+}

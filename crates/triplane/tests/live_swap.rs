@@ -3,13 +3,18 @@
 //!
 //! The test needs root; without it it skips, and says so.
 
+#[path = "support/controller.rs"]
+mod controller;
+#[path = "support/flows.rs"]
+mod flows;
 mod support;
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use controller::{ELECTION, Primary, become_primary, connect};
+use flows::FLOWS;
 use p4runtime_proto::config::{P4Info, Preamble};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -59,9 +64,6 @@ control D(packet_out p, in headers hdr) { apply { p.emit(hdr); } }
 V1Switch(P(), V(), I(), E(), V(), D()) main;
 ";
 
-const FLOWS: u16 = 16;
-/// How many datagrams may be on their way: fewer than any queue or socket has room for, so that nothing may be lost.
-const WINDOW: u64 = 64;
 /// How often the program is changed.
 const SWAPS: u8 = 6;
 /// Datagrams that arrive between two changes at least.
@@ -102,92 +104,43 @@ impl Network {
 }
 
 /// What arrived.
-#[derive(Default)]
 struct Arrived {
     /// Of each flow.
-    counts: [u32; FLOWS as usize],
+    counts: [u32; FLOWS],
     /// By each program.
     by_program: [u64; SWAPS as usize + 1],
 }
 
-/// Sends datagrams of many flows from h1 and receives them at h2 until `is_over`: each flow's must come in the order in
-/// which they were sent, all of them, and each marked by one of the programs, never by an older one than the one before.
+/// Sends datagrams of many flows from h1 to h2 until `is_over`: each is marked by one of the programs, never by an older one
+/// than the one before of its flow.
 fn send_through(network: &Network, is_over: &AtomicBool, so_far: &AtomicU64) -> Arrived {
-    let bind = |host: &Namespace, address: [u8; 4]| {
-        let address = SocketAddr::from((address, 0));
-        host.enter(|| UdpSocket::bind(address)).expect("to enter a namespace").expect("a socket")
+    let (mut by_program, mut latest) = ([0; SWAPS as usize + 1], [0u8; FLOWS]);
+    let arrived = |flow: usize, datagram: &[u8]| {
+        let (program, entry) = (datagram[6], datagram[7]);
+        assert_eq!(datagram[8..], datagram[2..6], "the register of flow {flow} goes on");
+        assert_eq!(usize::from(entry), 100 + flow, "the entry of flow {flow} is there");
+        assert!(program >= latest[flow] && program <= SWAPS, "flow {flow} went from {} to {program}", latest[flow]);
+        latest[flow] = program;
+        by_program[usize::from(program)] += 1;
+        so_far.fetch_add(1, Ordering::Release);
     };
-    let receiver = bind(&network.h2, [10, 0, 0, 2]);
-    receiver.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout can be set");
-    let to = receiver.local_addr().expect("it is bound");
-    let senders: Vec<UdpSocket> = (0..FLOWS).map(|_| bind(&network.h1, [10, 0, 0, 1])).collect();
-    senders.iter().for_each(|sender| sender.connect(to).expect("there is a route"));
-    let (mut arrived, mut latest) = (Arrived::default(), [0u8; FLOWS as usize]);
-    let (mut sent, mut count) = (0u64, 0u64);
-    let mut progress = Instant::now();
-    while !is_over.load(Ordering::Acquire) || count < sent {
-        while !is_over.load(Ordering::Acquire) && sent - count < WINDOW {
-            let (flow, number) = ((sent % u64::from(FLOWS)) as u16, (sent / u64::from(FLOWS)) as u32);
-            let datagram = [&flow.to_be_bytes()[..], &number.to_be_bytes(), &[0; LENGTH - 6]].concat();
-            senders[usize::from(flow)].send(&datagram).expect("a datagram can be sent");
-            sent += 1;
-        }
-        let mut datagram = [0; 64];
-        match receiver.recv(&mut datagram) {
-            Ok(LENGTH) => {
-                let word = |at: usize| u32::from_be_bytes(datagram[at..at + 4].try_into().expect("four bytes"));
-                let flow = usize::from(u16::from_be_bytes([datagram[0], datagram[1]]));
-                let (program, entry) = (datagram[6], datagram[7]);
-                assert_eq!(word(2), arrived.counts[flow], "datagram of flow {flow} out of its turn");
-                assert_eq!(word(8), arrived.counts[flow], "the register of flow {flow} goes on");
-                assert_eq!(usize::from(entry), 100 + flow, "the entry of flow {flow} is there");
-                assert!(
-                    program >= latest[flow] && program <= SWAPS,
-                    "flow {flow} went from {} to {program}",
-                    latest[flow]
-                );
-                latest[flow] = program;
-                arrived.by_program[usize::from(program)] += 1;
-                arrived.counts[flow] += 1;
-                count += 1;
-                so_far.store(count, Ordering::Release);
-                progress = Instant::now();
-            }
-            Ok(len) => panic!("a datagram of {len} bytes"),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                assert!(progress.elapsed() < PATIENCE, "{count} of {sent} datagrams arrived");
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    assert_eq!(arrived.by_program.iter().sum::<u64>(), sent);
-    arrived
+    let (h1, h2) = ((&network.h1, [10, 0, 0, 1]), (&network.h2, [10, 0, 0, 2]));
+    let counts = flows::send_through(h1, h2, LENGTH, |_| !is_over.load(Ordering::Acquire), arrived);
+    Arrived { counts, by_program }
 }
 
 /// The switch's controller.
 struct Controller {
     client: P4RuntimeClient<Channel>,
     info: P4Info,
-    _stream: (tokio::sync::mpsc::Sender<v1::StreamMessageRequest>, tonic::Streaming<v1::StreamMessageResponse>),
+    _primary: Primary,
 }
-
-const ELECTION: Option<v1::Uint128> = Some(v1::Uint128 { high: 0, low: 1 });
 
 impl Controller {
     async fn connect() -> Controller {
-        let channel = Channel::from_static("http://127.0.0.1:9559").connect().await.expect("the switch listens");
-        let mut client = P4RuntimeClient::new(channel);
-        let arbitration = v1::MasterArbitrationUpdate { device_id: 1, election_id: ELECTION, ..Default::default() };
-        let update = Some(v1::stream_message_request::Update::Arbitration(arbitration));
-        let (sender, requests) = tokio::sync::mpsc::channel(1);
-        sender.send(v1::StreamMessageRequest { update }).await.expect("there is room");
-        let requests = tonic::codegen::tokio_stream::wrappers::ReceiverStream::new(requests);
-        let mut stream = client.stream_channel(requests).await.expect("a stream opens").into_inner();
-        stream.message().await.expect("an answer comes");
-        let request = v1::GetForwardingPipelineConfigRequest { device_id: 1, response_type: 0 };
-        let config = client.get_forwarding_pipeline_config(request).await.expect("it is told").into_inner().config;
-        let info = config.and_then(|config| config.p4info).expect("there is a pipeline");
-        Controller { client, info, _stream: (sender, stream) }
+        let client = connect().await;
+        let (primary, info) = become_primary(client.clone()).await;
+        Controller { client, info, _primary: primary }
     }
 
     /// An entry for each flow.

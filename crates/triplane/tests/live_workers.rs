@@ -2,21 +2,19 @@
 //!
 //! These tests need root; without it they skip, and say so.
 
+#[path = "support/flows.rs"]
+mod flows;
 mod support;
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::net::IpAddr;
 
+use flows::{FLOWS, send_through};
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use serde_json::Value;
 use support::{PATIENCE, Running, root, triplane};
 
-const FLOWS: u16 = 16;
 /// Datagrams of each flow.
 const EACH: u32 = 800;
-/// How many may be on their way: fewer than any queue or socket has room for, so that nothing may be lost.
-const WINDOW: u64 = 64;
 
 /// Two hosts and the router of `examples/router` between them, on links with so many queues.
 struct Network {
@@ -55,49 +53,6 @@ impl Network {
     }
 }
 
-/// Sends datagrams of many flows from h1, as they come from programs, and receives them at h2: each flow's must come in the
-/// order in which they were sent, and all of them.
-fn send_through(network: &Network) {
-    let bind = |host: &Namespace, address: [u8; 4]| {
-        let address = SocketAddr::from((address, 0));
-        host.enter(|| UdpSocket::bind(address)).expect("to enter a namespace").expect("a socket")
-    };
-    let receiver = bind(&network.h2, [10, 0, 2, 2]);
-    receiver.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout can be set");
-    let to = receiver.local_addr().expect("it is bound");
-    let senders: Vec<UdpSocket> = (0..FLOWS).map(|_| bind(&network.h1, [10, 0, 1, 1])).collect();
-    senders.iter().for_each(|sender| sender.connect(to).expect("there is a route"));
-    let mut expected = vec![0u32; usize::from(FLOWS)];
-    let (mut sent, mut arrived) = (0u64, 0u64);
-    let all = u64::from(FLOWS) * u64::from(EACH);
-    let mut progress = Instant::now();
-    while arrived < all {
-        while sent < all && sent - arrived < WINDOW {
-            let (flow, number) = ((sent % u64::from(FLOWS)) as u16, (sent / u64::from(FLOWS)) as u32);
-            let datagram = [&flow.to_be_bytes()[..], &number.to_be_bytes()].concat();
-            senders[usize::from(flow)].send(&datagram).expect("a datagram can be sent");
-            sent += 1;
-        }
-        let mut datagram = [0; 64];
-        match receiver.recv(&mut datagram) {
-            Ok(6) => {
-                let flow = usize::from(u16::from_be_bytes([datagram[0], datagram[1]]));
-                let number = u32::from_be_bytes([datagram[2], datagram[3], datagram[4], datagram[5]]);
-                assert_eq!(number, expected[flow], "datagram of flow {flow} out of its turn");
-                expected[flow] += 1;
-                arrived += 1;
-                progress = Instant::now();
-            }
-            Ok(len) => panic!("a datagram of {len} bytes"),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                assert!(progress.elapsed() < PATIENCE, "{arrived} of {sent} datagrams arrived");
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    assert!(expected.iter().all(|count| *count == EACH), "{expected:?}");
-}
-
 /// What two workers on these ports tell when they have ended: standard error, and the counters.
 fn run(queues: u32, ports: [&str; 2]) -> Option<(String, Value)> {
     let network = match Network::new(queues) {
@@ -109,11 +64,13 @@ fn run(queues: u32, ports: [&str; 2]) -> Option<(String, Value)> {
     };
     let mut router = network.router(ports);
     router.wait_for("Ctrl-C ends");
-    send_through(&network);
+    let all = FLOWS as u64 * u64::from(EACH);
+    let (h1, h2) = ((&network.h1, [10, 0, 1, 1]), (&network.h2, [10, 0, 2, 2]));
+    let arrived = send_through(h1, h2, 6, |sent| sent < all, |_, _| ());
+    assert_eq!(arrived, [EACH; FLOWS]);
     router.signal("INT");
     let done = router.wait().ok();
     let summary = done.json();
-    let all = u64::from(FLOWS) * u64::from(EACH);
     // 6 bytes behind the headers of Ethernet, IPv4 and UDP.
     for (name, count) in [("port.1.rx", all), ("port.2.tx", all), ("port.1.tx", 0), ("port.2.rx", 0)] {
         let counter = |what: &str| summary["counters"][format!("{name}.{what}")].as_u64();

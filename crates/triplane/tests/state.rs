@@ -4,6 +4,8 @@
 //! The test runs itself again inside a network namespace, where the switch and its controller have the loopback interface
 //! to themselves. It needs root and skips without.
 
+#[path = "support/controller.rs"]
+mod controller;
 mod support;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,8 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use controller::{ELECTION, become_primary, connect};
+use dice::Dice;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -44,18 +48,6 @@ const KILLS: usize = 5;
 const WRITERS: u32 = 4;
 /// Entries of the largest batch.
 const LARGEST: u64 = 40;
-
-/// Numbers that repeat: xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-}
 
 /// What is known of a batch of entries, which is inserted and deleted as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,21 +88,22 @@ fn inside_a_namespace() {
     let program = directory.write("exact.p4", PROGRAM);
     for seed in 1..=SEEDS {
         let state = directory.path(&format!("state-{seed}"));
-        let mut random = Random(seed);
+        let mut dice = Dice::new(seed);
         let batches = Arc::new(Mutex::new(Batches::new()));
         for kill in 0..=KILLS {
             // The first start is told the program, and every other one that follows.
             let switch = start(&state, (kill % 2 == 0).then_some(&program));
-            let delay = Duration::from_millis(random.below(400));
+            let delay = Duration::from_millis(dice.below(400));
             runtime.block_on(async {
                 let client = connect().await;
                 let found = read(client.clone()).await;
                 check(found, &mut batches.lock().unwrap(), seed);
-                let (_stream, table, action) = become_primary(client.clone()).await;
+                let (_primary, info) = become_primary(client.clone()).await;
+                let (table, action) = ids(&info);
                 let writers: Vec<_> = (0..WRITERS)
                     .map(|writer| {
-                        let random = Random((seed << 32) | ((kill as u64) << 16) | u64::from(writer + 1));
-                        tokio::spawn(write(client.clone(), table, action, writer, random, batches.clone()))
+                        let dice = Dice::new((seed << 32) | ((kill as u64) << 16) | u64::from(writer + 1));
+                        tokio::spawn(write(client.clone(), table, action, writer, dice, batches.clone()))
                     })
                     .collect();
                 tokio::time::sleep(delay).await;
@@ -147,7 +140,7 @@ async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state:
     let set = async |mut client: P4RuntimeClient<Channel>, action: Action| {
         let request = v1::SetForwardingPipelineConfigRequest {
             device_id: 1,
-            election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+            election_id: ELECTION,
             action: action.into(),
             config: Some(config.clone()).filter(|_| action != Action::Commit),
             ..Default::default()
@@ -164,7 +157,7 @@ async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state:
     for turn in 0..3 {
         let switch = start(state, (turn == 0).then_some(program));
         let client = connect().await;
-        let (_stream, ..) = become_primary(client.clone()).await;
+        let (_primary, _) = become_primary(client.clone()).await;
         if turn == 0 {
             set(client.clone(), Action::VerifyAndSave).await.expect("it can be saved");
         }
@@ -173,7 +166,7 @@ async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state:
         match turn {
             0 => {
                 let shared = Arc::new(Mutex::new(Batches::new()));
-                let writer = tokio::spawn(write(client.clone(), table, action, 0, Random(1), shared.clone()));
+                let writer = tokio::spawn(write(client.clone(), table, action, 0, Dice::new(1), shared.clone()));
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 switch.signal("KILL");
                 writer.await.expect("a writer ends when the switch is gone");
@@ -198,30 +191,6 @@ fn start(state: &str, program: Option<&String>) -> Running {
     switch
 }
 
-async fn connect() -> P4RuntimeClient<Channel> {
-    let channel = Channel::from_static("http://127.0.0.1:9559").connect().await.expect("the switch listens");
-    P4RuntimeClient::new(channel).max_decoding_message_size(usize::MAX)
-}
-
-/// Opens a stream, and tells the table and its action.
-async fn become_primary(mut client: P4RuntimeClient<Channel>) -> (impl Sized, u32, u32) {
-    let arbitration = v1::MasterArbitrationUpdate {
-        device_id: 1,
-        election_id: Some(v1::Uint128 { high: 0, low: 1 }),
-        ..Default::default()
-    };
-    let update = Some(v1::stream_message_request::Update::Arbitration(arbitration));
-    let (sender, requests) = tokio::sync::mpsc::channel(1);
-    sender.send(v1::StreamMessageRequest { update }).await.expect("there is room");
-    let requests = tonic::codegen::tokio_stream::wrappers::ReceiverStream::new(requests);
-    let mut stream = client.stream_channel(requests).await.expect("a stream opens").into_inner();
-    stream.message().await.expect("an answer comes");
-    let request = v1::GetForwardingPipelineConfigRequest { device_id: 1, response_type: 0 };
-    let config = client.get_forwarding_pipeline_config(request).await.expect("it is told").into_inner().config;
-    let (table, action) = ids(&config.and_then(|config| config.p4info).expect("there is a pipeline"));
-    ((sender, stream), table, action)
-}
-
 /// The table and its action.
 fn ids(P4Info { tables, actions, .. }: &P4Info) -> (u32, u32) {
     let table = tables[0].preamble.as_ref().expect("it has a name").id;
@@ -235,7 +204,7 @@ async fn write(
     table_id: u32,
     action_id: u32,
     writer: u32,
-    mut random: Random,
+    mut dice: Dice,
     batches: Arc<Mutex<Batches>>,
 ) {
     loop {
@@ -243,12 +212,12 @@ async fn write(
             let batches = batches.lock().unwrap();
             let own: Vec<_> = batches.range((writer, 0)..(writer + 1, 0)).collect();
             let there: Vec<_> = own.iter().filter(|(_, (_, known))| *known == Known::There).collect();
-            match random.below(4) {
+            match dice.below(4) {
                 0 if !there.is_empty() => {
-                    let ((_, number), (size, _)) = there[random.below(there.len() as u64) as usize];
+                    let ((_, number), (size, _)) = there[dice.below(there.len() as u64) as usize];
                     (*number, *size, Type::Delete)
                 }
-                _ => (own.len() as u32, 1 + random.below(LARGEST) as u32, Type::Insert),
+                _ => (own.len() as u32, 1 + dice.below(LARGEST) as u32, Type::Insert),
             }
         };
         let update = |at: u32| {
@@ -267,7 +236,7 @@ async fn write(
         };
         let request = v1::WriteRequest {
             device_id: 1,
-            election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+            election_id: ELECTION,
             atomicity: v1::write_request::Atomicity::DataplaneAtomic.into(),
             updates: (0..size).map(update).collect(),
             ..Default::default()

@@ -5,7 +5,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use market::{Counts, Feed, Mix, PORT, Receiver, Spec, Workload, messages};
+use market::{Counts, Feed, Mix, Receiver, Spec, Workload, messages};
+use support::feed::frame;
 use support::{Directory, run, triplane};
 use wire::itch::{Body, Message, Price, Symbol};
 use wire::pcap::{Reader, Writer};
@@ -45,18 +46,6 @@ fn wanted(message: &Message) -> Vec<u32> {
         ports.push(5);
     }
     ports
-}
-
-/// A datagram of the feed as a frame.
-fn frame(payload: &[u8]) -> Vec<u8> {
-    let udp = udp::Repr { source_port: PORT, destination_port: PORT };
-    let ip = ipv4::Repr::new([10, 0, 0, 1].into(), [239, 1, 1, 1].into(), ipv4::UDP);
-    let ethernet = ethernet::Repr {
-        destination: "01:00:5e:01:01:01".parse().unwrap(),
-        source: "02:00:00:00:00:01".parse().unwrap(),
-        ethertype: ethernet::IPV4,
-    };
-    ethernet.packet(&ip.packet(&udp.packet(ip.addresses(), payload)))
 }
 
 /// The feed's payload in a frame, whose headers have to be right to the byte.

@@ -11,11 +11,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use market::{Counts, Feed, Filter, Mix, PORT, Receiver, Spec, Workload, messages};
+use market::{Counts, Feed, Filter, Mix, Receiver, Spec, Workload, messages};
 use rig::{Rig, free_address};
+use support::feed::frame;
 use support::{Directory, Done, Running, run, triplane};
 use switch::{Frame, PortId};
-use wire::{ethernet, ipv4, udp};
+use wire::ethernet;
 
 const FORMAT: &str = "examples/market-data/feed.p4";
 
@@ -47,18 +48,6 @@ impl Service {
     fn list(&self) -> String {
         self.tell(&["list"]).ok().stdout
     }
-}
-
-/// A datagram of the feed as a frame.
-fn frame(payload: &[u8]) -> Vec<u8> {
-    let udp = udp::Repr { source_port: PORT, destination_port: PORT };
-    let ip = ipv4::Repr::new([10, 0, 0, 1].into(), [239, 1, 1, 1].into(), ipv4::UDP);
-    let ethernet = ethernet::Repr {
-        destination: "01:00:5e:01:01:01".parse().unwrap(),
-        source: "02:00:00:00:00:01".parse().unwrap(),
-        ethertype: ethernet::IPV4,
-    };
-    ethernet.packet(&ip.packet(&udp.packet(ip.addresses(), payload)))
 }
 
 fn payload(frame: &[u8]) -> &[u8] {

@@ -4,8 +4,8 @@
 //! `cargo bench -p subscribe_p4 --bench matching`. Rules are the paper's workload (`stock == S and price > P : fwd(H)`,
 //! 100 symbols, thresholds to 1000, 200 hosts, from a seed). All three sides get the bytes of the same ITCH Add Order
 //! messages, one in ten of a symbol that no rule names, and give the set of ports, as a number that stands for it: in the
-//! switch the multicast group or port that it would copy the message to. Copying is in none of the figures. That all
-//! give the same ports for every message is asserted first.
+//! switch the multicast group or port that it would copy the message to. Copying is in none of the figures. That switch and
+//! index give the same ports for every message is asserted first, and that the general matcher does for the first 50.
 //!
 //! The program runs from parser to the end of ingress, in batches of 32, as in the switch. Sides are measured in turns of
 //! 8,192 messages, figures are medians: on a machine that does other things besides, the median is of turns that nothing
@@ -139,9 +139,8 @@ fn messages() -> Vec<Vec<u8>> {
         let stock = dice.below(workload::SYMBOLS) + if dice.percent(10) { workload::SYMBOLS } else { 0 };
         let price = dice.below(workload::THRESHOLDS + workload::THRESHOLDS / 10) as u32;
         let mut message = vec![0, 36, b'A'];
-        message.extend((0..22).map(|_| dice.word() as u8));
-        message[21] = b'B';
-        message.truncate(22);
+        message.extend((0..18).map(|_| dice.word() as u8));
+        message.push(b'B');
         message.extend(((1 + dice.below(1000)) as u32).to_be_bytes());
         message.extend(format!("{:<8}", format!("SYM{stock:03}")).bytes());
         message.extend(price.to_be_bytes());
@@ -151,7 +150,7 @@ fn messages() -> Vec<Vec<u8>> {
     (0..MESSAGES).map(one).collect()
 }
 
-/// Panics unless all sides give every message the same ports.
+/// Panics unless switch and index give every message the same ports, and the general matcher, which is slow, the first.
 fn check(switch: &mut Switch, index: &Index, general: &Option<General>, messages: &mut [Vec<u8>]) {
     let (mut ours, mut theirs, mut delivered) = ([0; BATCH], [0; BATCH], 0);
     for batch in messages.chunks_mut(BATCH) {

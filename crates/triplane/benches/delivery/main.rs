@@ -15,6 +15,8 @@
 
 mod network;
 mod picture;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 mod trial;
 
 use std::error::Error;
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use market::Workload;
 use network::Network;
+use support::Directory;
 use trial::{Programs, Setting, Trial, Where, trial};
 
 struct Settings {
@@ -106,8 +109,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
-    let directory = Directory::new()?;
-    let programs = Programs::new(&directory.0, &settings.ports, settings.realtime)?;
+    let programs = Programs::new(Directory::new(), &settings.ports, settings.realtime);
     let mut points = Vec::new();
     for workload in Workload::ALL {
         for &rate in &settings.rates {
@@ -193,21 +195,4 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// A directory that is removed with everything in it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> std::io::Result<Directory> {
-        let path = std::env::temp_dir().join(format!("triplane-delivery-{}", std::process::id()));
-        std::fs::create_dir(&path)?;
-        Ok(Directory(path))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

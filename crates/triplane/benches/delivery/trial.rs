@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use market::{Feed, Filter, Workload};
@@ -10,6 +9,7 @@ use ports::namespace::Namespace;
 use serde_json::Value;
 
 use crate::network::{EXCHANGE, GROUP, Network, SUBSCRIBER};
+use crate::support::{self, Directory};
 
 /// What the subscriber wants.
 pub const WANTED: &str = "stock == \"GOOGL\"";
@@ -59,7 +59,7 @@ pub struct Trial {
 
 /// Programs and entries that the switches run.
 pub struct Programs {
-    directory: PathBuf,
+    directory: Directory,
     ports: String,
     realtime: bool,
 }
@@ -67,27 +67,22 @@ pub struct Programs {
 impl Programs {
     /// Has the rule compiled. `ports` is what stands before an interface's name: `xdp:` or nothing. With `realtime`
     /// processes go before all others of the machine.
-    pub fn new(directory: &Path, ports: &str, realtime: bool) -> Result<Programs, Box<dyn Error>> {
-        let path = |name: &str| directory.join(name);
-        std::fs::write(path("rules.sub"), format!("{WANTED} : fwd(2)\n"))?;
-        std::fs::write(path("forward.p4"), include_str!("forward.p4"))?;
-        let format = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/market-data/feed.p4");
-        let mut compile = Command::new(triplane());
-        compile.args(["subscribe", "compile"]).arg(format).arg(path("rules.sub"));
-        compile.arg("-o").arg(path("filter.json")).arg("--program").arg(path("filter.p4"));
-        let done = compile.output()?;
-        match done.status.success() {
-            true => Ok(Programs { directory: directory.to_owned(), ports: ports.to_owned(), realtime }),
-            false => Err(String::from_utf8_lossy(&done.stderr).into()),
-        }
+    pub fn new(directory: Directory, ports: &str, realtime: bool) -> Programs {
+        directory.write("forward.p4", include_str!("forward.p4"));
+        let rules = directory.write("rules.sub", format!("{WANTED} : fwd(2)\n"));
+        let (entries, program) = (directory.path("filter.json"), directory.path("filter.p4"));
+        let format = "examples/market-data/feed.p4";
+        let compile = ["subscribe", "compile", format, &rules, "-o", &entries, "--program", &program];
+        support::run(&mut support::triplane(&compile)).ok();
+        Programs { directory, ports: ports.to_owned(), realtime }
     }
 
     fn start(&self, network: &Network, filters: Where) -> Result<Process, Box<dyn Error>> {
         let mut command = self.triplane(&network.switch, "run")?;
         match filters {
-            Where::Subscriber => command.arg(self.directory.join("forward.p4")),
+            Where::Subscriber => command.arg(self.directory.path("forward.p4")),
             Where::Switch => {
-                command.arg(self.directory.join("filter.p4")).arg("--entries").arg(self.directory.join("filter.json"))
+                command.arg(self.directory.path("filter.p4")).arg("--entries").arg(self.directory.path("filter.json"))
             }
         };
         for (number, interface) in [(1, "r1"), (2, "r2")] {

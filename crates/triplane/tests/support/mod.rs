@@ -1,8 +1,9 @@
-//! What the tests of the command share: running programs with a time limit, and networks of namespaces.
+//! What the tests of the command share: running programs with a time limit, networks of namespaces, and frames of a feed.
 
 // Each test program uses a part of this.
 #![allow(dead_code)]
 
+pub mod feed;
 pub mod network;
 
 use std::io::Read;

@@ -30,7 +30,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub shape: ShapeArgs,
     /// Where to listen for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Whoever reaches it changes rules.
-    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = address)]
+    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address)]
     pub listen: SocketAddr,
     /// Keep rules that are added in this file, and go on with them at the next start. Without it they go with the service.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -93,7 +93,7 @@ impl SwitchArgs {
 #[derive(Args, Debug)]
 pub struct ServiceArgs {
     /// The service that `triplane subscribe serve` runs: ADDRESS:PORT, or PORT alone for this machine.
-    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = address)]
+    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address)]
     pub service: SocketAddr,
     /// Print JSON.
     #[arg(long)]
@@ -124,10 +124,4 @@ pub struct RemoveArgs {
 
 fn service() -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), subscription_service::PORT)
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let port = text.trim_start_matches(':').parse::<u16>();
-    let here = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    here.or_else(|_| text.parse()).map_err(|_| "give ADDRESS:PORT, or PORT alone for this machine".to_owned())
 }

@@ -1,0 +1,36 @@
+//! A controller of the switch that listens on P4Runtime's port in this network namespace.
+
+use p4runtime_proto::config::P4Info;
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use tonic::transport::Channel;
+
+/// The election id that it is primary with.
+pub const ELECTION: Option<v1::Uint128> = Some(v1::Uint128 { high: 0, low: 1 });
+
+/// A connection.
+pub async fn connect() -> P4RuntimeClient<Channel> {
+    let channel = Channel::from_static("http://127.0.0.1:9559").connect().await.expect("the switch listens");
+    P4RuntimeClient::new(channel).max_decoding_message_size(usize::MAX)
+}
+
+/// A stream that is the primary's as long as this value is there.
+pub struct Primary {
+    _requests: tokio::sync::mpsc::Sender<v1::StreamMessageRequest>,
+    _answers: tonic::Streaming<v1::StreamMessageResponse>,
+}
+
+/// Becomes the primary, and tells what runs on the switch.
+pub async fn become_primary(mut client: P4RuntimeClient<Channel>) -> (Primary, P4Info) {
+    let arbitration = v1::MasterArbitrationUpdate { device_id: 1, election_id: ELECTION, ..Default::default() };
+    let update = Some(v1::stream_message_request::Update::Arbitration(arbitration));
+    let (sender, requests) = tokio::sync::mpsc::channel(1);
+    sender.send(v1::StreamMessageRequest { update }).await.expect("there is room");
+    let requests = tonic::codegen::tokio_stream::wrappers::ReceiverStream::new(requests);
+    let mut answers = client.stream_channel(requests).await.expect("a stream opens").into_inner();
+    answers.message().await.expect("an answer comes");
+    let request = v1::GetForwardingPipelineConfigRequest { device_id: 1, response_type: 0 };
+    let config = client.get_forwarding_pipeline_config(request).await.expect("it is told").into_inner().config;
+    let info = config.and_then(|config| config.p4info).expect("there is a pipeline");
+    (Primary { _requests: sender, _answers: answers }, info)
+}
