@@ -173,15 +173,15 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.subscription.state[31:24] == 255) {
             leaf.apply();
         }
-        if (meta.subscription.state[31:24] == 255) {
-            do_mark.apply();
-        }
         if (target == 0) {
             mark_to_drop(standard_metadata);
         } else if (target[31:31] == 1) {
             standard_metadata.egress_spec = target[8:0];
         } else {
             standard_metadata.mcast_grp = target[15:0];
+        }
+        if (meta.subscription.state[31:24] == 255) {
+            do_mark.apply();
         }
     }
 }

@@ -118,8 +118,9 @@ fn packet_fields(text: &mut Text, written: &Written<'_>) {
 fn one(text: &mut Text, written: &Written<'_>) {
     packet_fields(text, written);
     match_tables(text, written);
-    act(text, written);
     send(text, "target");
+    // Last, so that an action can send the packet elsewhere.
+    act(text, written);
 }
 
 /// A packet with messages.
