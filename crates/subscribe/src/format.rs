@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::computed::Computed;
+
 /// A field of a [`Format`], by its place in [`Format::fields`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(pub u16);
@@ -102,9 +104,9 @@ pub struct Header {
 /// A tumbling window: what was counted is forgotten at the end of each, and counted anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Window {
-    /// So many microseconds, beginning at multiples of that.
+    /// So many microseconds, from the first message on that counts.
     Micros(u64),
-    /// So many updates.
+    /// So many messages that count: after the last of them there is nothing again.
     Packets(u64),
 }
 
@@ -148,6 +150,7 @@ pub struct Format {
     counters: Vec<Counter>,
     actions: Vec<ActionDeclaration>,
     compressed: HashMap<FieldId, u32>,
+    pub(crate) computed: Vec<Computed>,
     /// The names of fields and counters, and their endings.
     subjects: HashMap<String, Named<Subject>>,
     header_names: HashMap<String, Named<HeaderId>>,
@@ -156,7 +159,7 @@ pub struct Format {
     /// Names that `fwd` takes. If there are any, it takes no numbers: rules of a network deliver to hosts.
     pub port_names: BTreeMap<String, u32>,
     /// How many different aggregates (`avg(price by stock)`) rules may use at a time, each with a state of its own in
-    /// the program. 8 unless changed.
+    /// the program. 8 unless changed; [`Format::compute`] counts those that a program computes.
     pub slots: u16,
     /// The width of an aggregate's value, in bits. 64 unless changed; values saturate.
     pub slot_width: u32,
@@ -225,6 +228,7 @@ impl Default for Format {
             counters: Vec::new(),
             actions: Vec::new(),
             compressed: HashMap::new(),
+            computed: Vec::new(),
             subjects: HashMap::new(),
             header_names: HashMap::new(),
             max_port: 511,

@@ -40,6 +40,7 @@
 mod acts;
 mod check;
 mod codes;
+mod computed;
 mod dot;
 mod emit;
 mod evaluate;
@@ -68,6 +69,7 @@ mod value;
 pub mod workload;
 
 pub use check::{Difference, difference};
+pub use computed::{Computed, Place};
 pub use evaluate::Message;
 pub use explain::{Decided, Explanation, Verdict};
 pub use format::{
@@ -76,7 +78,9 @@ pub use format::{
 };
 pub use layout::{Key, Layout, OrderError};
 pub use memory::Memory;
-pub use parse::{Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, condition, constant, parse};
+pub use parse::{
+    Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, aggregate, condition, constant, parse, window,
+};
 pub use ranges::Ranges;
 pub use refusal::{Refusal, TooMuch};
 pub use report::Useless;

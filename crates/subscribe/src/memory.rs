@@ -1,7 +1,8 @@
 //! What counters and aggregates are, said directly: the yardstick for registers in a data plane.
 //!
 //! A message is first tested against the values from before it, then what its delivery says is done to them. Time is
-//! an argument; a window of time begins at multiples of its length.
+//! an argument. A window begins with the first message that counts after the end of the one before it; what is asked
+//! between two windows is answered as if nothing was ever counted. Numbers stay within their width: they saturate.
 
 use std::collections::HashMap;
 
@@ -14,8 +15,8 @@ use crate::tables::Delivery;
 /// What was seen in a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Which window, for windows of time.
-    window: u64,
+    /// When it is over, for windows of time.
+    end: u64,
     /// Updates in it.
     count: u128,
     /// Their sum, or the counter's value.
@@ -28,8 +29,8 @@ impl Seen {
     /// What is left of it at a time.
     fn at(self, window: Option<Window>, micros: u64) -> Seen {
         match window {
-            Some(Window::Micros(length)) if micros / length != self.window => {
-                Seen { window: micros / length, ..Seen::default() }
+            Some(Window::Micros(length)) if micros >= self.end => {
+                Seen { end: micros.saturating_add(length), ..Seen::default() }
             }
             Some(Window::Packets(length)) if self.count >= u128::from(length) => Seen::default(),
             _ => self,
@@ -94,14 +95,15 @@ impl Memory {
         for slot in &delivery.slots {
             let Some((aggregate, by_key)) = &mut self.slots[usize::from(*slot)] else { continue };
             let Some(key) = key(format, message, aggregate) else { continue };
-            let value = aggregate.field.and_then(|field| message.field(format, field)).unwrap_or(0);
+            let max = max_of(format.slot_width);
+            let value = aggregate.field.and_then(|field| message.field(format, field)).unwrap_or(0).min(max);
             let entry = by_key.entry(key).or_default();
             let seen = entry.at(Some(aggregate.window), micros);
             let is_first = seen.count == 0;
             *entry = Seen {
-                window: seen.window,
+                end: seen.end,
                 count: seen.count + 1,
-                sum: seen.sum.saturating_add(value),
+                sum: seen.sum.saturating_add(value).min(max),
                 min: if is_first { value } else { seen.min.min(value) },
                 max: seen.max.max(value),
             };

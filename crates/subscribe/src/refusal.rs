@@ -6,9 +6,9 @@ use bdd::{Full, Ref};
 use source::{Diagnostic, SourceMap, Span};
 
 use crate::emit::Refused;
-use crate::format::Subject;
+use crate::format::{Format, Subject};
 use crate::layout::visit;
-use crate::rule::{Action, Rule};
+use crate::rule::{Action, Aggregate, Rule};
 use crate::subscriptions::Subscriptions;
 
 /// Why rules cannot become tables.
@@ -31,8 +31,28 @@ pub enum Refusal {
     Slots {
         /// The rule.
         rule: Box<Rule>,
-        /// How many there are.
+        /// The aggregate.
+        aggregate: String,
+        /// How many slots there are for it.
         slots: u16,
+        /// Whether they are for this aggregate only.
+        computed: bool,
+    },
+    /// Rules name more keys of an aggregate than it has room for.
+    Keys {
+        /// The aggregate.
+        aggregate: String,
+        /// How many it has room for.
+        keys: u32,
+        /// Where one of the rules stands.
+        at: Span,
+    },
+    /// A message can match rules that update a counter in different ways, and the target takes one.
+    Updates {
+        /// The counter.
+        counter: String,
+        /// The rules.
+        rules: Vec<Rule>,
     },
     /// Different sets of ports would need more multicast groups than the target has.
     Groups(u32),
@@ -63,6 +83,21 @@ pub enum TooMuch {
 }
 
 impl Refusal {
+    pub(crate) fn slots(format: &Format, rule: Rule, aggregate: &Aggregate) -> Refusal {
+        let computed = format.computed().iter().find(|computed| computed.aggregate == *aggregate);
+        let slots = computed.map_or(format.slots, |computed| computed.slots);
+        let aggregate = aggregate.shown(format).to_string();
+        Refusal::Slots { rule: Box::new(rule), aggregate, slots, computed: computed.is_some() }
+    }
+
+    /// Of the aggregate that the format computes at this place.
+    pub(crate) fn keys(of: &Subscriptions, computed: u16) -> Refusal {
+        let computed = &of.format.computed()[usize::from(computed)];
+        let uses = |rule: &&Rule| rule.aggregates.contains(&computed.aggregate);
+        let at = of.rules().map(|(_, rule)| rule).filter(uses).last().map_or(Span::default(), |rule| rule.span);
+        Refusal::Keys { aggregate: computed.aggregate.shown(&of.format).to_string(), keys: computed.keys, at }
+    }
+
     pub(crate) fn too_large(of: &Subscriptions, full: Full, rules: usize) -> Refusal {
         let limits = &of.options.limits;
         let full = match full {
@@ -134,10 +169,34 @@ impl Refusal {
                 };
                 Diagnostic::error("rules-too-large", *at, message).help(why + &help)
             }
-            Refusal::Slots { rule, slots } => {
-                let message = format!("{} needs another aggregate, and the program has {slots}", rule.label(map));
-                Diagnostic::error("aggregates", rule.span, message)
-                    .help("aggregates are shared by rules that differ only in what they compare them with")
+            Refusal::Slots { rule, aggregate, slots, computed } => {
+                let message = format!(
+                    "{} needs another state for `{aggregate}`, and the program has {slots}, all in use",
+                    rule.label(map)
+                );
+                let shared =
+                    "rules share a state that differ only in what they compare it with, or in tests of its key";
+                let error = Diagnostic::error("aggregates", rule.span, message).help(match computed {
+                    true => format!(
+                        "{shared}; or make the program again with more: the third argument of `@query_aggregate`"
+                    ),
+                    false => shared.to_owned(),
+                });
+                error
+            }
+            Refusal::Keys { aggregate, keys, at } => {
+                let message =
+                    format!("the rules name more than {keys} keys of `{aggregate}`, which is what the program has");
+                Diagnostic::error("aggregates", *at, message)
+                    .help("make the program again with more: the second argument of `@query_aggregate`")
+            }
+            Refusal::Updates { counter, rules } => {
+                let span = rules.first().map_or(source::Span::default(), |rule| rule.span);
+                let message = format!("a message can ask for different updates of `{counter}`");
+                let error = Diagnostic::error("conflict", span, message);
+                let others = rules.iter().skip(1);
+                let error = others.fold(error, |error, rule| error.also(rule.span, "and this rule"));
+                error.help("all rules that match act, in no order: let their conditions exclude each other, or use two counters")
             }
             Refusal::Groups(max) => {
                 let message = format!("the rules deliver to more than {max} different sets of ports");
@@ -182,24 +241,35 @@ impl Subscriptions {
                 Refusal::with(self, full, self.rules().count())
             }
             Refused::Codes(level, bits) => Refusal::Codes(self.layout.keys()[level as usize].name(&self.format), bits),
+            Refused::Updates(set, counter) => {
+                let is_update = |act: &Action| matches!(act, Action::Update(update) if update.counter == counter);
+                let rules = self.rules_for(root, set, &is_update);
+                Refusal::Updates { counter: self.format.get_counter(counter).name.clone(), rules }
+            }
             Refused::Calls(set, action) => {
-                let message = self.message_for(root, set);
-                let mut rules: Vec<Rule> = Vec::new();
-                for (_, held) in self.held() {
-                    let call = held.rule.actions.iter().find(|act| matches!(act, Action::Call(id, _) if *id == action));
-                    let slots = held.slots();
-                    let Some(call) = call.filter(|_| self.view(held, &message, &slots).holds(&held.rule.condition))
-                    else {
-                        continue;
-                    };
-                    // One rule for each of two sets of arguments is enough.
-                    if rules.len() < 2 && !rules.iter().any(|rule| rule.actions.contains(call)) {
-                        rules.push(held.rule.clone());
-                    }
-                }
+                let is_call = |act: &Action| matches!(act, Action::Call(id, _) if *id == action);
+                let rules = self.rules_for(root, set, &is_call);
                 Refusal::Conflict { action: self.format.get_action(action).name.clone(), rules }
             }
         }
+    }
+
+    /// Two rules, if there are two, that act differently on a message for which a diagram comes to this set.
+    fn rules_for(&self, root: Ref, set: Ref, acts: &dyn Fn(&Action) -> bool) -> Vec<Rule> {
+        let message = self.message_for(root, set);
+        let mut rules: Vec<Rule> = Vec::new();
+        for (_, held) in self.held() {
+            let act = held.rule.actions.iter().find(|act| acts(act));
+            let slots = held.slots();
+            let Some(act) = act.filter(|_| self.view(held, &message, &slots).holds(&held.rule.condition)) else {
+                continue;
+            };
+            // One rule for each of two acts is enough.
+            if rules.len() < 2 && !rules.iter().any(|rule| rule.actions.contains(act)) {
+                rules.push(held.rule.clone());
+            }
+        }
+        rules
     }
 
     /// A message for which a diagram comes to this set.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::format::{Format, Subject};
+use crate::format::{FieldId, Format, Subject};
 use crate::rule::{Aggregate, Condition, Rule};
 
 /// An aggregate in its slot.
@@ -14,12 +14,15 @@ pub struct SlotUse {
     pub aggregate: Option<Aggregate>,
 }
 
-/// What an aggregate is computed over: the aggregate, and the condition of the messages that count.
+/// What an aggregate is computed over: the aggregate, and the condition of the messages that count, tests of its key
+/// aside. Rules whose conditions differ only there share a slot, for each key has a state of its own: what counts for
+/// keys that a rule excludes the rule never sees.
 type Over = (Aggregate, Condition);
 
 /// The slots, counted by use.
 pub(crate) struct Slots {
     taken: HashMap<Over, (u16, usize)>,
+    /// The last is taken first.
     free: Vec<u16>,
 }
 
@@ -29,12 +32,17 @@ impl Slots {
     }
 
     /// The slot for this, used once more; `None` if none is left.
-    pub fn hold(&mut self, over: Over, told: &mut Vec<SlotUse>) -> Option<u16> {
+    pub fn hold(&mut self, over: Over, format: &Format, told: &mut Vec<SlotUse>) -> Option<u16> {
         if let Some((slot, uses)) = self.taken.get_mut(&over) {
             *uses += 1;
             return Some(*slot);
         }
-        let slot = self.free.pop()?;
+        let fits = |slot: &u16| match format.computed_in(*slot) {
+            Some(computed) => format.computed()[computed].aggregate == over.0,
+            None => true,
+        };
+        let at = self.free.iter().rposition(fits)?;
+        let slot = self.free.remove(at);
         told.push(SlotUse { slot, aggregate: Some(over.0.clone()) });
         self.taken.insert(over, (slot, 1));
         Some(slot)
@@ -79,6 +87,56 @@ pub(crate) fn counted(rule: &Rule, aggregate: &Aggregate, format: &Format) -> Co
     let span = source::Span::default();
     all.extend(headers.into_iter().map(|header| Condition::Valid { header, span }));
     flat(all)
+}
+
+/// The part of [`counted`] that is not about the aggregate's key alone.
+pub(crate) fn apart_from_key(counted: &Condition, by: &[FieldId]) -> Condition {
+    let parts = match counted {
+        Condition::All(parts) => parts.clone(),
+        one => vec![one.clone()],
+    };
+    flat(parts.into_iter().filter(|part| !is_of(part, by)).collect())
+}
+
+/// Whether a condition tests these fields and nothing else.
+fn is_of(condition: &Condition, fields: &[FieldId]) -> bool {
+    match condition {
+        Condition::Test(test) => matches!(test.subject, Subject::Field(id) if fields.contains(&id)),
+        Condition::Not(inner) => is_of(inner, fields),
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().all(|part| is_of(part, fields)),
+        Condition::Always | Condition::Never | Condition::Valid { .. } => false,
+    }
+}
+
+/// More keys than this a rule does not name.
+const MAX_NAMED: usize = 4096;
+
+/// The keys that a rule's messages can have, if it names them: a test of each field of the key for some values.
+pub(crate) fn named(counted: &Condition, by: &[FieldId]) -> Option<Vec<Vec<u128>>> {
+    let parts = match counted {
+        Condition::All(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let values = |field: &FieldId| {
+        let of_field = parts.iter().filter_map(|part| match part {
+            Condition::Test(test) if test.subject == Subject::Field(*field) => Some(&test.values),
+            _ => None,
+        });
+        let all = of_field.cloned().reduce(|one, other| one.intersection(&other))?;
+        all.list().iter().map(|(first, last)| (first == last).then_some(*first)).collect::<Option<Vec<u128>>>()
+    };
+    let mut keys = vec![Vec::new()];
+    for values in by.iter().map(values) {
+        let values = values?;
+        if keys.len() * values.len() > MAX_NAMED {
+            return None;
+        }
+        keys = keys
+            .iter()
+            .flat_map(|key: &Vec<u128>| values.iter().map(|value| key.iter().copied().chain([*value]).collect()))
+            .collect();
+    }
+    (!by.is_empty()).then_some(keys)
 }
 
 fn flat(all: Vec<Condition>) -> Condition {

@@ -3,6 +3,7 @@
 use bdd::{Ref, Store};
 
 use crate::acts::{Act, Acts};
+use crate::computed::Places;
 use crate::emit::{Emitter, Surroundings, deliver};
 use crate::evaluate::{Message, View};
 use crate::format::{Format, Subject};
@@ -11,7 +12,7 @@ use crate::lower::Lowering;
 use crate::merge::{Merge, Stopped};
 use crate::refusal::Refusal;
 use crate::rule::{Aggregate, Condition, Rule};
-use crate::slots::{SlotUse, Slots, counted};
+use crate::slots::{SlotUse, Slots, apart_from_key, counted, named};
 use crate::tables::{Change, Delivery, Stage, Tables, Target, stages};
 
 /// A rule of [`Subscriptions`]. The number of a rule that was removed is given to another in time.
@@ -94,13 +95,27 @@ pub(crate) struct Held {
     key: u64,
     /// The numbers of its acts.
     acts: Vec<u32>,
-    /// The slot of each aggregate, with the condition of what counts there and the number of the act.
-    aggregates: Vec<(u16, Condition, u32)>,
+    /// For each aggregate of the rule.
+    aggregates: Vec<HeldAggregate>,
+}
+
+/// An aggregate of a rule, and what it holds.
+#[derive(Clone)]
+pub(crate) struct HeldAggregate {
+    slot: u16,
+    /// What the slot is shared by.
+    over: (Aggregate, Condition),
+    /// When a message counts by this rule.
+    counted: Condition,
+    /// The keys that the rule names, of an aggregate that the program computes.
+    keys: Option<(u16, Vec<Vec<u128>>)>,
+    /// The number of the act.
+    act: u32,
 }
 
 impl Held {
     pub fn slots(&self) -> Vec<u16> {
-        self.aggregates.iter().map(|(slot, _, _)| *slot).collect()
+        self.aggregates.iter().map(|aggregate| aggregate.slot).collect()
     }
 
     pub fn acts(&self) -> &[u32] {
@@ -121,6 +136,7 @@ pub struct Subscriptions {
     pub(crate) rules: Vec<Option<Held>>,
     free: Vec<u32>,
     slots: Slots,
+    places: Places,
 }
 
 impl Subscriptions {
@@ -135,6 +151,7 @@ impl Subscriptions {
             rules: Vec::new(),
             free: Vec::new(),
             slots: Slots::new(format.slots),
+            places: Places::default(),
             format,
             layout,
             options,
@@ -197,10 +214,14 @@ impl Subscriptions {
         let limits: bdd::Limits = limits.into();
         let outcome = match refused {
             Some(refusal) => Err(refusal),
-            None => self.turn(limits),
+            None => match self.places.crowded(&self.format) {
+                Some(computed) => Err(Refusal::keys(self, computed)),
+                None => self.turn(limits),
+            },
         };
         match outcome {
-            Ok(change) => {
+            Ok(mut change) => {
+                (change.new_places, change.old_places) = self.places.settle(&self.format);
                 self.acts.settle();
                 self.free.extend(removed.iter().map(|(at, _)| *at));
                 Ok(Applied { added, change, slots: told })
@@ -231,9 +252,9 @@ impl Subscriptions {
             let mut then = store.constant(&held.acts);
             let mut lowering = Lowering { store, format, layout, aggregates: &held.rule.aggregates, slots: &slots };
             let mut union = lowering.rule(&held.rule.condition, then)?;
-            for (_, condition, act) in &held.aggregates {
+            for HeldAggregate { counted, act, .. } in &held.aggregates {
                 then = lowering.store.constant(&[*act]);
-                let counts = lowering.rule(condition, then)?;
+                let counts = lowering.rule(counted, then)?;
                 union = lowering.store.union(union, counts)?;
             }
             Ok(union)
@@ -256,14 +277,18 @@ impl Subscriptions {
     fn put(&mut self, rule: Rule, told: &mut Vec<SlotUse>) -> Result<RuleId, Refusal> {
         let mut aggregates = Vec::new();
         for aggregate in &rule.aggregates {
-            let condition = counted(&rule, aggregate, &self.format);
-            match self.slots.hold((aggregate.clone(), condition.clone()), told) {
-                Some(slot) => aggregates.push((slot, condition, self.acts.hold(Act::Slot(slot)))),
-                None => {
-                    self.release_aggregates(&rule.aggregates, aggregates, told);
-                    return Err(Refusal::Slots { rule: Box::new(rule), slots: self.format.slots });
-                }
+            let counted = counted(&rule, aggregate, &self.format);
+            let over = (aggregate.clone(), apart_from_key(&counted, &aggregate.by));
+            let Some(slot) = self.slots.hold(over.clone(), &self.format, told) else {
+                self.release_aggregates(aggregates, told);
+                return Err(Refusal::slots(&self.format, rule, &over.0));
+            };
+            let computed = self.format.computed_in(slot);
+            let keys = computed.and_then(|at| Some((at as u16, named(&counted, &aggregate.by)?)));
+            if let Some((computed, keys)) = &keys {
+                keys.iter().for_each(|key| self.places.hold(*computed, key));
             }
+            aggregates.push(HeldAggregate { slot, over, counted, keys, act: self.acts.hold(Act::Slot(slot)) });
         }
         let acts = rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
         let at = self.free.pop().unwrap_or(self.rules.len() as u32);
@@ -276,10 +301,13 @@ impl Subscriptions {
         Ok(RuleId(at))
     }
 
-    fn release_aggregates(&mut self, of: &[Aggregate], held: Vec<(u16, Condition, u32)>, told: &mut Vec<SlotUse>) {
-        for (aggregate, (_, condition, act)) in of.iter().zip(held) {
-            self.slots.release(&(aggregate.clone(), condition), told);
+    fn release_aggregates(&mut self, held: Vec<HeldAggregate>, told: &mut Vec<SlotUse>) {
+        for HeldAggregate { over, keys, act, .. } in held {
+            self.slots.release(&over, told);
             self.acts.release(act);
+            if let Some((computed, keys)) = keys {
+                keys.iter().for_each(|key| self.places.release(computed, key));
+            }
         }
     }
 
@@ -288,16 +316,19 @@ impl Subscriptions {
         let held = self.rules.get_mut(id.0 as usize)?.take()?;
         self.merge.remove(held.key, id.0);
         held.acts.iter().for_each(|act| self.acts.release(*act));
-        self.release_aggregates(&held.rule.aggregates, held.aggregates.clone(), told);
+        self.release_aggregates(held.aggregates.clone(), told);
         Some((id.0, held))
     }
 
     /// Puts a rule back that was taken out.
     fn put_back(&mut self, at: u32, mut held: Held) {
         held.acts = held.rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
-        for (aggregate, (slot, condition, act)) in held.rule.aggregates.iter().zip(&mut held.aggregates) {
-            self.slots.hold_again((aggregate.clone(), condition.clone()), *slot);
+        for HeldAggregate { slot, over, keys, act, .. } in &mut held.aggregates {
+            self.slots.hold_again(over.clone(), *slot);
             *act = self.acts.hold(Act::Slot(*slot));
+            if let Some((computed, keys)) = keys {
+                keys.iter().for_each(|key| self.places.hold(*computed, key));
+            }
         }
         self.merge.insert(held.key, at);
         self.rules[at as usize] = Some(held);
@@ -337,7 +368,7 @@ impl Subscriptions {
 
     /// All that a switch holds for the rules.
     pub fn tables(&self) -> Tables {
-        self.emitter.tables(&self.surroundings())
+        Tables { places: self.places.list(), ..self.emitter.tables(&self.surroundings()) }
     }
 
     /// What the rules do with a message, each asked by itself. Groups are not told.
@@ -349,9 +380,9 @@ impl Subscriptions {
             if view.holds(&held.rule.condition) {
                 numbers.extend_from_slice(&held.acts);
             }
-            for (_, condition, act) in &held.aggregates {
-                if view.holds(condition) {
-                    numbers.push(*act);
+            for aggregate in &held.aggregates {
+                if view.holds(&aggregate.counted) {
+                    numbers.push(aggregate.act);
                 }
             }
         }

@@ -20,6 +20,7 @@
 //! of a stage's tables have entries depends on the rules, which of them exist on the [`Target`] and the field's
 //! [`Match`] alone, so that a program can be generated before there are rules.
 
+use crate::computed::Place;
 use crate::evaluate::Message;
 use crate::format::{ActionId, Format, Match};
 use crate::layout::{Key, Layout};
@@ -52,12 +53,14 @@ pub struct Target {
     pub has_ranges: bool,
     /// The largest multicast group's number. Groups are numbered from 1.
     pub max_group: u32,
+    /// Whether a message updates each counter once at most: rules that ask for more are refused.
+    pub one_update: bool,
 }
 
 impl Default for Target {
     /// v1model.
     fn default() -> Self {
-        Target { wide: Wide::Range, exact_beside: true, has_ranges: true, max_group: 0xffff }
+        Target { wide: Wide::Range, exact_beside: true, has_ranges: true, max_group: 0xffff, one_update: false }
     }
 }
 
@@ -212,6 +215,8 @@ pub struct Tables {
     pub groups: Vec<Group>,
     /// By stage and value.
     pub codes: Vec<CodeEntry>,
+    /// By aggregate and key.
+    pub places: Vec<Place>,
 }
 
 impl Tables {
@@ -281,6 +286,8 @@ pub struct Change {
     /// Entries of code tables to add then. A value may have no code in between: only all of a change at once leaves no
     /// message with a mixture where bounds of a field with codes come or go.
     pub new_codes: Vec<CodeEntry>,
+    /// Places of keys to make first; a place may be one that goes with this change.
+    pub new_places: Vec<Place>,
     /// Groups to make first.
     pub new_groups: Vec<Group>,
     /// Leaves to add.
@@ -297,6 +304,8 @@ pub struct Change {
     pub old_leaves: Vec<State>,
     /// Groups to delete last.
     pub old_groups: Vec<u32>,
+    /// Places of keys to delete last.
+    pub old_places: Vec<Place>,
     /// States that stay and whose entries change, 0 among them; ascending. All other entries here are of states that are
     /// new or go.
     pub kept: Vec<State>,
@@ -315,6 +324,8 @@ impl Change {
             + self.old_groups.len()
             + self.old_codes.len()
             + self.new_codes.len()
+            + self.new_places.len()
+            + self.old_places.len()
     }
 
     /// Whether nothing changes.

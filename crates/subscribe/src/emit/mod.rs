@@ -74,6 +74,8 @@ pub(crate) enum Refused {
     Codes(u32, u32),
     /// Two rules for the same message run an action with different arguments: the set of acts, and the action.
     Calls(Ref, crate::ActionId),
+    /// A message updates a counter in two ways, and the target takes one: the set of acts, and the counter.
+    Updates(Ref, crate::CounterId),
 }
 
 /// What everything is looked up in while entries are made.
@@ -94,6 +96,7 @@ pub(crate) struct Emitter {
     /// By level, for fields that have them.
     codes: BTreeMap<u32, Codes>,
     writes: Writes,
+    one_update: bool,
     /// Arms of the nodes of each level, and how many there may be.
     arms: BTreeMap<u32, usize>,
     max_arms: usize,
@@ -120,6 +123,7 @@ impl Emitter {
             groups: Groups::new(options.target.max_group),
             codes: codes.collect(),
             writes: options.writes,
+            one_update: options.target.one_update,
             arms: BTreeMap::new(),
             max_arms: options.limits.entries,
         }
@@ -215,6 +219,10 @@ impl Emitter {
             let delivery = deliver(with, set);
             if let Some(pair) = delivery.calls.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 return Err(Refused::Calls(set, pair[0].0));
+            }
+            let twice = delivery.updates.windows(2).find(|pair| pair[0].counter == pair[1].counter);
+            if let Some(pair) = twice.filter(|_| self.one_update) {
+                return Err(Refused::Updates(set, pair[0].counter));
             }
             if delivery.ports.len() > 1 && !self.groups.has(&delivery.ports) {
                 ports.insert(delivery.ports);

@@ -29,7 +29,7 @@ mod value;
 
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
-use crate::format::Format;
+use crate::format::{Format, Subject, Window};
 use crate::lex::{At, Lexer, Token};
 use crate::rule::{Aggregate, Condition, Rule};
 use crate::value::Constant;
@@ -142,6 +142,30 @@ pub fn condition(
     None
 }
 
+/// Reads an aggregate that stands by itself, as programs declare it: `avg(price) by stock over 100ms`. `None` if there was
+/// a mistake, which is pushed to `diagnostics`.
+pub fn aggregate(map: &mut SourceMap, text: &str, format: &Format, diagnostics: &mut Diagnostics) -> Option<Aggregate> {
+    let text = &text[..text.floor_char_boundary(u32::MAX as usize)];
+    let file = map.add("aggregate", text);
+    let mut parser = Parser::new(text, file, format, diagnostics);
+    parser.declares = true;
+    let Ok(subject) = parser.subject() else { return None };
+    if parser.next.token == Token::End && matches!(subject, Subject::Aggregate(_)) {
+        return parser.aggregates.pop();
+    }
+    let error = Diagnostic::error("rule-syntax", parser.next.span, "this is no aggregate");
+    diagnostics.push(error.help("write `avg(price) by stock over 100ms`, `count() over 1000 packets`"));
+    None
+}
+
+/// Reads a window as rules write it: `100ms`, `1000 packets`. `None` if the text is none.
+pub fn window(text: &str) -> Option<Window> {
+    let (format, mut diagnostics) = (Format::new(), Diagnostics::new());
+    let mut parser = Parser::new(text.get(..100).unwrap_or(text), FileId::default(), &format, &mut diagnostics);
+    let window = parser.window().ok()?;
+    (parser.next.token == Token::End).then_some(window)
+}
+
 /// Reads a constant as rules write it; `None` if the text is none, or more than one.
 pub fn constant(text: &str) -> Option<Constant> {
     let mut lexer = Lexer::new(text, FileId::default());
@@ -172,6 +196,8 @@ struct Parser<'a> {
     parts: usize,
     /// Whether the test being read has a range, and whether it has a prefix.
     stretches: (bool, bool),
+    /// Whether an aggregate is declared, and not used.
+    declares: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -190,6 +216,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             parts: 0,
             stretches: (false, false),
+            declares: false,
         }
     }
 

@@ -89,7 +89,13 @@ impl Parser<'_> {
         }
         // What is counted does not depend on the field, but whether it is there does.
         let field = field.map(|(_, id)| id);
-        let aggregate = Aggregate { function, field, by, window: window.unwrap_or(self.format.window) };
+        let mut aggregate = Aggregate { function, field, by, window: window.unwrap_or(self.format.window) };
+        if window.is_none() {
+            aggregate.window = self.format.window_of(&aggregate);
+        }
+        if !self.declares && !self.format.computes(&aggregate) {
+            return self.not_computed(start.span.to(self.end), &aggregate);
+        }
         let at = self.aggregates.iter().position(|other| *other == aggregate).unwrap_or_else(|| {
             self.aggregates.push(aggregate);
             self.aggregates.len() - 1
@@ -99,6 +105,22 @@ impl Parser<'_> {
             return self.fail(error);
         }
         Ok(Subject::Aggregate(at as u16))
+    }
+
+    /// That the program computes other aggregates.
+    fn not_computed<T>(&mut self, span: Span, aggregate: &Aggregate) -> Parsed<T> {
+        let format = self.format;
+        let shown = aggregate.shown(format).to_string();
+        let error = Diagnostic::error("aggregates", span, format!("the program does not compute `{shown}`"));
+        let computed: Vec<String> =
+            format.computed().iter().map(|computed| computed.aggregate.shown(format).to_string()).collect();
+        let error = match computed.is_empty() {
+            true => error.label("it computes no aggregates"),
+            false => error.label(format!("it computes {}", source::names::listed(computed.iter().map(String::as_str)))),
+        };
+        self.fail(error.help(format!(
+            "write `@query_aggregate(\"{shown}\")` before the format's struct of headers, and make the program again (`triplane subscribe program`)"
+        )))
     }
 
     /// `by field, field` and `over window`, in any order, each once.
@@ -125,7 +147,7 @@ impl Parser<'_> {
         }
     }
 
-    fn window(&mut self) -> Parsed<Window> {
+    pub(super) fn window(&mut self) -> Parsed<Window> {
         let start = self.next.span;
         let parts = match self.next.token.clone() {
             Token::Odd(text) => {

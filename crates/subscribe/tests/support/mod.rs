@@ -49,7 +49,7 @@ pub fn compressed() -> Format {
 /// A set of options for each target there is.
 pub fn targets() -> Vec<Options> {
     let target = |wide, exact_beside, has_ranges| Options {
-        target: Target { wide, exact_beside, has_ranges, max_group: 0xffff },
+        target: Target { wide, exact_beside, has_ranges, ..Target::default() },
         ..Options::default()
     };
     vec![
