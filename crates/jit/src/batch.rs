@@ -10,7 +10,7 @@ use crate::compiled::{Compiled, Loop, Outcome, outcome};
 use crate::layout::word;
 use crate::lent::Lent;
 use crate::packet::{Packet, out};
-use crate::scout::{self, BATCH, SPECIAL, row};
+use crate::scout::{self, BATCH, ERROR, Row, Rows, SPECIAL, STEP};
 
 /// Packets that a fresh unit runs on one after the other.
 ///
@@ -22,7 +22,8 @@ pub struct Batch<'a> {
     code: &'a Loop,
     packet: &'a mut Packet,
     /// The memory of the batch, which is the packet's otherwise: see [`crate::scout`].
-    rows: Vec<u64>,
+    rows: Vec<Row>,
+    notes: Vec<u64>,
     /// How many packets there are, and how many of them have run.
     count: usize,
     done: usize,
@@ -50,21 +51,21 @@ impl Compiled {
         let code = self.batches(unit).expect("a fresh unit with results runs on batches");
         packet.restart(Vec::new(), 0);
         packet.given.clear();
-        let mut rows = std::mem::take(&mut packet.rows);
-        rows.resize(code.notes.words, 0);
-        Batch { compiled: self, code, packet, rows, count: 0, done: 0, stopped: false, _buffers: PhantomData }
+        let (mut rows, mut notes) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.notes));
+        rows.resize(BATCH, Row::default());
+        notes.resize(code.notes.words, 0);
+        Batch { compiled: self, code, packet, rows, notes, count: 0, done: 0, stopped: false, _buffers: PhantomData }
     }
 }
 
 /// Writes where a packet lies.
 #[inline(always)]
-fn arrive(row: &mut [u64], buffer: &mut [u8], start: usize) {
+fn arrive(row: &mut Row, buffer: &mut [u8], start: usize) {
     let length = buffer.len().checked_sub(start).expect("packets begin within their buffers");
     let base = buffer.as_mut_ptr() as u64;
-    let row: &mut [u64; row::RESULTS] = row.first_chunk_mut().expect("a row has these words");
-    row[row::PACKET] = base + start as u64;
-    row[row::LENGTH] = length as u64;
-    row[row::BUFFER] = base;
+    row.packet = base + start as u64;
+    row.length = length as u64;
+    row.buffer = base;
 }
 
 impl<'a> Batch<'a> {
@@ -86,11 +87,25 @@ impl<'a> Batch<'a> {
     /// If there are 32 packets, the batch has begun to run, or `start` is beyond the buffer.
     #[inline]
     pub fn push(&mut self, buffer: &'a mut [u8], start: usize) -> usize {
-        assert!(self.count < BATCH && self.done == 0, "a batch has room until it runs");
-        let size = self.code.notes.row;
-        arrive(&mut self.rows[self.count * size..], buffer, start);
-        self.count += 1;
-        self.count - 1
+        let number = self.count;
+        self.extend(std::iter::once((buffer, start)));
+        number
+    }
+
+    /// Adds packets, as many [`Batch::push`] would.
+    ///
+    /// # Panics
+    /// As [`Batch::push`].
+    #[inline]
+    pub fn extend(&mut self, buffers: impl Iterator<Item = (&'a mut [u8], usize)>) {
+        assert_eq!(self.done, 0, "packets are added before the first runs");
+        let rows: &mut Rows = self.rows.first_chunk_mut().expect("there are rows for a batch");
+        let mut count = self.count;
+        for (buffer, start) in buffers {
+            arrive(rows.get_mut(count).expect("a batch has room for 32 packets"), buffer, start);
+            count += 1;
+        }
+        self.count = count;
     }
 
     /// How many packets there are.
@@ -122,7 +137,7 @@ impl<'a> Batch<'a> {
             // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
             // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is borrowed
             // exclusively meanwhile. There is one packet at least.
-            let at = self.host(objects, now, |frame, memory, _| unsafe { code(frame, memory, from * 8, to * 8) }) / 8;
+            let at = self.host(objects, now, |frame, rows, notes| unsafe { code(frame, rows, notes, from, to) });
             self.stopped = at < to;
             self.done = at + usize::from(self.stopped);
             if !self.packet.colours.is_empty() && !self.stopped {
@@ -131,11 +146,6 @@ impl<'a> Batch<'a> {
         }
         self.packet.primed = self.stopped;
         Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
-    }
-
-    /// The addresses that code takes: of the frame, and of the memory of the batch.
-    fn memory(&mut self) -> (*mut u64, *mut u64) {
-        (self.packet.frame.as_mut_ptr(), self.rows.as_mut_ptr())
     }
 
     /// Asks tables for what packets will look up that have not run yet.
@@ -147,27 +157,28 @@ impl<'a> Batch<'a> {
             return;
         }
         if self.done == 0 {
-            self.host(objects, now, |frame, memory, count| {
+            let count = self.count;
+            self.host(objects, now, |frame, rows, notes| {
                 // SAFETY: the code was generated for a validated program and memory of this layout, where the rows of so
                 // many packets say where they lie. It reads these, the frame and what the host lends, and writes to the
-                // memory alone; all of it is borrowed exclusively meanwhile.
-                unsafe { scout(frame, memory, count * 8) };
+                // notes alone; all of it is borrowed exclusively meanwhile.
+                unsafe { scout(frame, rows, notes, count) };
             });
         }
-        scout::ask(notes, &mut self.rows, self.done, self.count, objects);
+        scout::ask(notes, &mut self.notes, self.done, self.count, objects);
     }
 
     /// Has code run while everything is lent to it.
     #[inline(always)]
-    fn host<R>(&mut self, objects: &mut Objects, now: Now, work: impl FnOnce(*mut u64, *mut u64, usize) -> R) -> R {
+    fn host<R>(&mut self, objects: &mut Objects, now: Now, work: impl FnOnce(*mut u64, *mut Row, *mut u64) -> R) -> R {
         objects.advance_clock(now.ns);
         let packet: *mut Packet = self.packet;
-        // SAFETY: the packet is borrowed exclusively, and nothing else of it but frame and rows is used while code runs.
+        // SAFETY: the packet is borrowed exclusively, and nothing else of it but the frame is used while code runs.
         let mut host = unsafe { Host::new(self.compiled.shape(), packet, objects, now.ns) };
-        let (frame, memory) = self.memory();
+        let frame = self.packet.frame.as_mut_ptr();
         // SAFETY: frames begin with control words.
         unsafe { frame.add(word::HOST).write(&raw mut host as u64) };
-        work(frame, memory, self.count)
+        work(frame, self.rows.as_mut_ptr(), self.notes.as_mut_ptr())
     }
 
     /// Forgets what the packet left behind that stopped the batch, if one did.
@@ -185,16 +196,15 @@ impl<'a> Batch<'a> {
     /// If there is no such packet.
     #[inline(always)]
     pub fn ended(&self, number: usize) -> Ended<'_> {
-        let size = self.code.notes.row;
-        let blame = self.packet.frame[word::BLAME] as u32;
-        Ended::new(&self.rows[number * size..][..size], blame)
+        let rows: &Rows = self.rows.first_chunk().expect("there are rows for a batch");
+        Ended { row: &rows[number], frame: &self.packet.frame }
     }
 
     /// A copy of a packet that leaves from within its buffer, once it has run; `None` of others.
     pub fn output_copy(&self, number: usize) -> Option<Vec<u8>> {
         let ended = self.ended(number);
         let start = ended.output_start().filter(|_| number < self.done)?;
-        let (base, end) = (ended.row[row::BUFFER], ended.row[row::PACKET] + ended.row[row::LENGTH]);
+        let (base, end) = (ended.row.buffer, ended.row.packet + ended.row.length);
         // SAFETY: the row is that of a packet of this batch, so the buffer is borrowed exclusively for as long as the batch
         // lives, and no code runs on it now.
         let buffer = unsafe { std::slice::from_raw_parts(base as *const u8, (end - base) as usize) };
@@ -207,15 +217,13 @@ impl<'a> Batch<'a> {
     /// If the batch did not stop.
     pub fn stopped(&mut self) -> Lent<'_> {
         assert!(self.stopped, "the batch stopped at a packet");
-        let number = self.done - 1;
-        let size = self.code.notes.row;
-        let row = &self.rows[number * size..][..size];
-        let start = (row[row::PACKET] - row[row::BUFFER]) as usize;
+        let row = &self.rows[self.done - 1];
+        let start = (row.packet - row.buffer) as usize;
         Lent {
             compiled: self.compiled,
             packet: self.packet,
-            base: row[row::BUFFER] as *mut u8,
-            len: start + row[row::LENGTH] as usize,
+            base: row.buffer as *mut u8,
+            len: start + row.length as usize,
             start,
             primed: true,
             stays: true,
@@ -231,70 +239,64 @@ impl Drop for Batch<'_> {
         self.packet.take_data();
         self.packet.clear_traces();
         self.packet.rows = std::mem::take(&mut self.rows);
+        self.packet.notes = std::mem::take(&mut self.notes);
     }
 }
 
 /// What came of a packet of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'b> {
-    row: &'b [u64; row::RESULTS],
-    results: &'b [u64],
-    blame: u32,
+    row: &'b Row,
+    frame: &'b [u64],
 }
 
-impl<'b> Ended<'b> {
-    #[inline(always)]
-    fn new(row: &'b [u64], blame: u32) -> Ended<'b> {
-        let (row, results) = row.split_first_chunk().expect("a row has these words");
-        Ended { row, results, blame }
-    }
-
+impl Ended<'_> {
     /// How the unit ended.
     #[inline(always)]
     pub fn outcome(&self) -> Outcome {
-        let ending = self.row[row::ENDING];
-        outcome(ending & 0xff, (ending as u32 >> 8) as usize, self.blame)
+        let ended = self.row.ended;
+        outcome(ended & 0xff, usize::from((ended >> STEP) as u16), || self.frame[word::BLAME] as u32)
     }
 
     /// Whether code saw the packet to its end that was made for its way through the parser, where that fixes what lies
     /// where. It makes no difference but to time.
     pub fn is_special(&self) -> bool {
-        self.row[row::ENDING] & SPECIAL != 0
+        self.row.ended & SPECIAL != 0
     }
 
     /// The low 64 bits of a result, by the place of its slot in the unit's list.
     ///
     /// # Panics
-    /// If there is no such result.
+    /// If a unit cannot have so many results.
     #[inline(always)]
     pub fn result(&self, result: usize) -> u64 {
-        self.results[result]
+        self.row.results[result]
     }
 
     /// The parser's error, an index into [`ir::Program::errors`].
     #[inline(always)]
     pub fn parser_error(&self) -> u32 {
-        self.row[row::ERROR] as u32
+        (self.row.ended >> ERROR) as u32
     }
 
     /// How many bytes the packet had when it came in.
     #[inline(always)]
     pub fn length(&self) -> usize {
-        self.row[row::LENGTH] as usize
+        self.row.length as usize
     }
 
     /// How many bytes its buffer has.
     #[inline(always)]
     pub fn room(&self) -> usize {
-        (self.row[row::PACKET] - self.row[row::BUFFER] + self.row[row::LENGTH]) as usize
+        (self.row.packet - self.row.buffer + self.row.length) as usize
     }
 
     /// Where in its buffer the packet begins that leaves; `None` if it is not there.
     #[inline(always)]
     pub fn output_start(&self) -> Option<usize> {
-        match self.row[row::OUT] {
+        match self.row.out {
             out::EMITTED | out::REPLACED => None,
-            at => Some((at - self.row[row::BUFFER]) as usize),
+            at => Some((at - self.row.buffer) as usize),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::calls::{self, Host};
 use crate::emit::{Emit, Facts, State, aside};
 use crate::layout::{Layout, word};
 use crate::packet::{Packet, Shape};
-use crate::scout::Notes;
+use crate::scout::{Notes, RESULTS, Row};
 use crate::{Plan, Probe, Unsupported, code};
 
 /// What the code generator strives for.
@@ -41,11 +41,11 @@ pub enum Outcome {
 }
 
 pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
-/// A unit as a loop, which gets the frame, the memory of a batch, and eight times the numbers of the first packet and of the
-/// one behind the last.
-pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut u64, usize, usize) -> usize;
-/// A scout, which gets the frame, the memory of a batch, and eight times the number of its packets.
-pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut u64, usize) -> u64;
+/// A unit as a loop, which gets the frame, the rows and notes of a batch, and the numbers of the first packet and of the one
+/// behind the last.
+pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize, usize) -> usize;
+/// A scout, which gets the frame, the rows and notes of a batch, and the number of its packets.
+pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize) -> u64;
 
 /// What runs a fresh unit on batches.
 #[derive(Debug)]
@@ -168,6 +168,9 @@ impl Compiled {
         }
         let is_word = |slot: &SlotId| program.slots[*slot].width <= 64;
         assert!(plan.given.iter().all(is_word), "slots that are given have up to 64 bits");
+        let results = plan.units.iter().filter_map(|unit| unit.results.as_ref());
+        assert!(results.map(Vec::len).all(|count| count <= RESULTS), "there is room for the results");
+        assert!(plan.units.iter().all(|unit| unit.steps.len() < 1 << 16), "there is room for the number of a step");
         let layout = Layout::new(program, &plan.given, &kept(program))?;
         let facts = Facts::new(program, &layout, plan);
         let mut module = module(speed)?;
@@ -195,10 +198,10 @@ impl Compiled {
                 if unit.fresh && unit.results.is_some() {
                     // Who measures tables wants each lookup where it belongs.
                     let notes = Notes::new(program, &layout, unit, probe.is_none());
-                    let id = make("batch", 4, &notes, &|emit| emit.with_probe(probe).batch(index))?;
+                    let id = make("batch", 5, &notes, &|emit| emit.with_probe(probe).batch(index))?;
                     let mut scout = None;
                     if !notes.tables.is_empty() {
-                        scout = Some(make("scout", 3, &notes, &|emit| emit.scout())?);
+                        scout = Some(make("scout", 4, &notes, &|emit| emit.scout())?);
                     }
                     batched = Some((id, scout, notes));
                 }
@@ -279,7 +282,7 @@ impl Compiled {
         // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
         // and are borrowed exclusively here, by what the caller promises.
         let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
-        outcome(ending, frame[word::STEP] as usize, frame[word::BLAME] as u32)
+        outcome(ending, frame[word::STEP] as usize, || frame[word::BLAME] as u32)
     }
 
     pub(crate) fn shape(&self) -> &Arc<Shape> {
@@ -298,11 +301,11 @@ impl Compiled {
 
 /// How a unit ended: by a number, at a step, and with something to blame.
 #[inline(always)]
-pub(crate) fn outcome(ending: u64, step: usize, blame: u32) -> Outcome {
+pub(crate) fn outcome(ending: u64, step: usize, blame: impl Fn() -> u32) -> Outcome {
     match ending {
         code::RETURN => Outcome::Done(Ending::Return),
         code::STOPPED => Outcome::Stopped(step),
-        _ => rare_outcome(ending, step, blame),
+        _ => rare_outcome(ending, step, blame()),
     }
 }
 

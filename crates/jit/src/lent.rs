@@ -168,6 +168,7 @@ impl Packet {
             covered: BitString::new(),
             moved: Vec::new(),
             rows: Vec::new(),
+            notes: Vec::new(),
             given: Vec::new(),
             primed: self.primed,
         };

@@ -57,6 +57,8 @@ use ir::{BodyId, SlotId};
 
 /// The most packets of a [`Batch`].
 pub const BATCH: usize = scout::BATCH;
+/// The most [results](Unit::results) of a unit.
+pub const RESULTS: usize = scout::RESULTS;
 
 /// Why a program cannot become machine code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,7 +104,7 @@ pub struct Unit {
     pub fresh: bool,
     /// The units that can follow on the same packet, by their place in the plan.
     pub next: Vec<usize>,
-    /// The slots that a batch keeps of each packet, the low 64 bits of them; `None` if the unit never runs on a batch.
+    /// The slots, at most [`RESULTS`], that a batch keeps of each packet, the low 64 bits of them; `None` if the unit never runs on a batch.
     pub results: Option<Vec<SlotId>>,
 }
 

@@ -7,6 +7,7 @@ use engine::{BitString, Colour, HeaderState, Requested};
 use ir::{HeaderId, Kept, LocId, Program, SlotId};
 
 use crate::layout::{Layout, Valid, word};
+use crate::scout::Row;
 
 /// What [`word::OUT`] holds besides the address of the first byte to send.
 pub(crate) mod out {
@@ -44,8 +45,9 @@ pub struct Packet {
     /// What a hash covers, and headers on their way: kept for their memory.
     pub(crate) covered: BitString,
     pub(crate) moved: Vec<u8>,
-    /// The rows and keys of a batch: see [`crate::scout`].
-    pub(crate) rows: Vec<u64>,
+    /// The memory of a batch: see [`crate::scout`].
+    pub(crate) rows: Vec<Row>,
+    pub(crate) notes: Vec<u64>,
     /// What the architecture has set for its packets.
     pub(crate) given: Vec<u64>,
     /// Whether all of the frame belongs to this packet, so that any unit may run: not before a fresh unit has run after
@@ -89,6 +91,7 @@ impl Packet {
             covered: BitString::new(),
             moved: Vec::new(),
             rows: Vec::new(),
+            notes: Vec::new(),
             given: Vec::new(),
             primed: false,
         };

@@ -10,13 +10,13 @@
 //! Where it cannot be wrong about a key, the packet need not compare: see [`Notes::is_sure`].
 //!
 //! ```text
-//! rows, one a packet:     where it lies | how it ended | results
-//! for each noted table:   the keys of all packets | what was found for each | a bit for each packet that came to the table |
-//!                         where the record lies of what was found first
+//! rows, one a packet:           where it lies | how it ended | results
+//! notes, for each noted table:  the keys of all packets | what was found for each | a bit for each packet that came to the
+//!                               table | where the record lies of what was found first
 //! ```
 //!
-//! What was found is a number whose record lies so many records behind the first, -1 for the default action's in front of
-//! that, or [`UNKNOWN`].
+//! A [`Row`] is a line of the cache. What was found is a number of 32 bits whose record lies so many records behind the
+//! first, -1 for the default action's in front of that, or [`UNKNOWN`].
 
 use engine::tables::MISS;
 use engine::{Objects, record_places};
@@ -33,30 +33,38 @@ const MAX_NOTED: usize = 6;
 const MAX_WORDS: usize = 6;
 /// How many packets are scouted before the first of them runs.
 pub(crate) const BATCH: usize = 32;
+/// So many results have room in a row.
+pub(crate) const RESULTS: usize = 3;
 
-/// The bit of a row's [`row::ENDING`] that says that code made for the packet's way through the parser saw it to its end.
-pub(crate) const SPECIAL: u64 = 1 << 32;
+/// The bit of [`Row::ended`] that says that code made for the packet's way through the parser saw it to its end.
+pub(crate) const SPECIAL: u64 = 1 << 8;
+/// The lowest bits of the step and of the parser's error in [`Row::ended`].
+pub(crate) const STEP: u32 = 16;
+pub(crate) const ERROR: u32 = 32;
 
 /// What is noted as found where nothing is known.
-pub(crate) const UNKNOWN: u64 = -2i64 as u64;
+pub(crate) const UNKNOWN: u32 = -2i32 as u32;
 
-/// Words of a packet's row.
-pub(crate) mod row {
+/// What a batch keeps of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Row {
     /// Address of the packet's first byte.
-    pub const PACKET: usize = 0;
+    pub packet: u64,
     /// Length of the packet in bytes.
-    pub const LENGTH: usize = 1;
+    pub length: u64,
     /// Address of the first byte of its buffer.
-    pub const BUFFER: usize = 2;
+    pub buffer: u64,
     /// How the outgoing packet is made: see [`crate::packet::out`].
-    pub const OUT: usize = 3;
-    /// How the unit ended, and from bit 8 on the step that it ended with.
-    pub const ENDING: usize = 4;
-    /// The parser error.
-    pub const ERROR: usize = 5;
-    /// The first of the results.
-    pub const RESULTS: usize = 6;
+    pub out: u64,
+    /// How the unit ended in the lowest 8 bits, then [`SPECIAL`], the step that it ended with, and the parser's error.
+    pub ended: u64,
+    /// The unit's results.
+    pub results: [u64; RESULTS],
 }
+
+/// The rows of a batch.
+pub(crate) type Rows = [Row; BATCH];
 
 /// A table in the notes of a unit.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +76,7 @@ pub(crate) struct Noted {
     pub counts: bool,
     /// Words of its records.
     pub stride: usize,
-    /// Where the keys of all packets begin, and what was found for each.
+    /// The words where the keys of all packets begin, and what was found for each.
     pub keys: usize,
     pub found: usize,
     /// The word of bits for the packets that came to the table, and the one with the address of the record behind the
@@ -84,8 +92,7 @@ pub(crate) struct Noted {
 pub(crate) struct Notes {
     pub tables: Vec<Noted>,
     pub results: Vec<SlotId>,
-    /// Words of a packet's row, and of the memory of a batch.
-    pub row: usize,
+    /// How many words there are.
     pub words: usize,
     /// How many of the unit's steps there is something to note in.
     pub steps: usize,
@@ -98,12 +105,10 @@ impl Notes {
         if ahead && layout.byte_cursor {
             notes.tables(program, layout, unit);
         }
-        notes.row = row::RESULTS + notes.results.len();
-        notes.words = notes.row * BATCH;
         for noted in &mut notes.tables {
             noted.keys = notes.words;
             noted.found = noted.keys + noted.words * BATCH;
-            noted.reached = noted.found + BATCH;
+            noted.reached = noted.found + BATCH / 2;
             noted.records = noted.reached + 1;
             notes.words = noted.records + 1;
         }
@@ -244,54 +249,50 @@ pub(crate) fn ask(notes: &Notes, memory: &mut [u64], from: usize, to: usize, obj
     for noted in &notes.tables {
         memory[noted.records] = first_record(noted, objects);
         let reached = memory[noted.reached] & wanted;
-        let mut found = [MISS; BATCH];
+        let (before, behind) = memory.split_at_mut(noted.found);
+        let found = &mut halves(&mut behind[..BATCH / 2])[from..to];
+        let keys = &before[noted.keys + from * noted.words..noted.keys + to * noted.words];
         if reached == wanted {
-            let keys = &memory[noted.keys + from * noted.words..noted.keys + to * noted.words];
-            let found = &mut found[..to - from];
-            let answered = objects.find_batch(noted.table, keys, found);
-            let noted_as = &mut memory[noted.found + from..noted.found + to];
-            if answered {
-                objects.records(noted.table, found, |_, _| {});
-                noted_as.iter_mut().zip(found).for_each(|(to, found)| *to = as_word(*found));
-            } else {
-                noted_as.fill(UNKNOWN);
+            match objects.find_batch(noted.table, keys, found) {
+                true => objects.ask_for_records(noted.table, found),
+                false => found.fill(UNKNOWN),
             }
-            continue;
-        }
-        // Of those that did not come to the table nothing is known.
-        memory[noted.found + from..noted.found + to].fill(UNKNOWN);
-        let (mut keys, mut who, mut count) = ([0; BATCH * MAX_WORDS], [0u8; BATCH], 0);
-        let mut left = reached;
-        while left != 0 {
-            let number = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let key = &memory[noted.keys + number * noted.words..][..noted.words];
-            keys[count * noted.words..][..noted.words].copy_from_slice(key);
-            who[count] = number as u8;
-            count += 1;
-        }
-        let found = &mut found[..count];
-        if count > 0 && objects.find_batch(noted.table, &keys[..count * noted.words], found) {
-            objects.records(noted.table, found, |_, _| {});
-            for (who, found) in who.iter().zip(found) {
-                memory[noted.found + usize::from(*who)] = as_word(*found);
-            }
+        } else {
+            // Of those that did not come to the table nothing is known.
+            found.fill(UNKNOWN);
+            ask_for_some(noted, keys, reached >> from, found, objects);
         }
     }
 }
 
-/// What was found, as code takes it: so many records behind the first, or -1.
-fn as_word(found: u32) -> u64 {
+/// Asks a table for the keys whose bit is set.
+fn ask_for_some(noted: &Noted, all: &[u64], mut wanted: u64, noted_as: &mut [u32], objects: &Objects) {
+    let (mut keys, mut who, mut count) = ([0; BATCH * MAX_WORDS], [0u8; BATCH], 0);
+    while wanted != 0 {
+        let number = wanted.trailing_zeros() as usize;
+        wanted &= wanted - 1;
+        keys[count * noted.words..][..noted.words].copy_from_slice(&all[number * noted.words..][..noted.words]);
+        who[count] = number as u8;
+        count += 1;
+    }
+    let mut found = [MISS; BATCH];
+    let found = &mut found[..count];
+    if count > 0 && objects.find_batch(noted.table, &keys[..count * noted.words], found) {
+        objects.ask_for_records(noted.table, found);
+        who.iter().zip(found).for_each(|(who, found)| noted_as[usize::from(*who)] = *found);
+    }
+}
+
+/// Words as twice as many of half the width.
+fn halves(words: &mut [u64]) -> &mut [u32] {
     const { assert!(MISS == u32::MAX, "a miss is -1") };
-    i64::from(found as i32) as u64
+    // SAFETY: any bits are a number, and words are aligned for their halves, so that nothing is left at either end.
+    unsafe { words.align_to_mut().1 }
 }
 
 /// The address of the record behind that of the default action.
 fn first_record(noted: &Noted, objects: &Objects) -> u64 {
-    let mut first = 0;
-    objects.records(noted.table, &[MISS], |_, record| {
-        assert_eq!(record.len(), noted.stride, "records are as long as the longest list of arguments");
-        first = record.as_ptr_range().end as u64;
-    });
-    first
+    let record = objects.default_record(noted.table);
+    assert_eq!(record.len(), noted.stride, "records are as long as the longest list of arguments");
+    record.as_ptr_range().end as u64
 }

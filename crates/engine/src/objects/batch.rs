@@ -18,15 +18,20 @@ impl Objects {
         self.control().tables[id].backend.lookup_batch(keys, found)
     }
 
-    /// Gives the records of what runs for handles that [`Objects::find_batch`] found, and asks for their memory.
+    /// Asks for the memory of the records of what runs for handles that [`Objects::find_batch`] found, where that is not in
+    /// near caches anyway.
     #[inline]
-    pub fn records(&self, id: TableId, found: &[u32], mut give: impl FnMut(usize, &[u64])) {
+    pub fn ask_for_records(&self, id: TableId, found: &[u32]) {
         let records = &self.control().tables[id].records;
-        for (at, found) in found.iter().enumerate() {
-            let record = records.get(handle(*found));
-            tables::prefetch(record, 0);
-            give(at, record);
+        if !records.are_near() {
+            found.iter().for_each(|found| tables::prefetch(records.get(handle(*found)), 0));
         }
+    }
+
+    /// The record of a table's default action. Those of its entries lie behind it, in the order of their handles.
+    #[inline]
+    pub fn default_record(&self, id: TableId) -> &[u64] {
+        self.control().tables[id].records.get(None)
     }
 
     /// Counts and meters a hit of what [`Objects::find_batch`] found in a table without a profile, and gives the record

@@ -306,9 +306,7 @@ impl<'a> Runner<'a> {
         let mut packets = self.compiled.batch(0, &mut self.packet);
         packets.set_slot_to(self.ingress_port.0, self.ingress_port.1);
         let count = batch.len();
-        for buffer in batch {
-            packets.push(buffer, self.room);
-        }
+        packets.extend(batch.iter_mut().map(|buffer| (&mut **buffer, self.room)));
         let mut next = 0;
         while next < count {
             let Progress { done, stopped } = packets.run(objects, now);

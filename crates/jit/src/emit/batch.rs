@@ -5,6 +5,8 @@
 //! somebody will look at it: the loop stops behind a packet that did not come to its end, that asked for something, or
 //! that leaves from elsewhere than its buffer, and can be entered again with the next one.
 
+use std::mem::offset_of;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
@@ -14,16 +16,19 @@ use super::known::Known;
 use super::words::Word;
 use crate::layout::word;
 use crate::packet::out;
-use crate::scout::{SPECIAL, row};
+use crate::scout::{ERROR, Row, SPECIAL, STEP};
 use crate::{Step, code};
+
+/// Bytes from one row to the next.
+pub(super) const ROW: i64 = size_of::<Row>() as i64;
 
 /// The batch that code runs a unit on, and which packet it is at.
 #[derive(Clone, Copy)]
 pub(super) struct Lane {
-    /// The memory of the batch: see [`crate::scout`].
-    pub memory: Value,
-    /// Eight times the number of the packet in the batch.
-    pub at: Value,
+    /// The notes of the batch: see [`crate::scout`].
+    pub notes: Value,
+    /// The number of the packet in the batch.
+    pub number: Value,
     /// The address of its row.
     row: Value,
     /// How the outgoing packet is made.
@@ -33,31 +38,31 @@ pub(super) struct Lane {
 }
 
 impl Emit<'_, '_> {
-    /// Generates the loop: a function of the frame, the memory of the batch and eight times the numbers of the first
-    /// packet and of the one behind the last, of which the first is smaller. It returns eight times the number of the
-    /// packet that it stopped at, or of the one behind the last.
+    /// Generates the loop: a function of the frame, the rows and notes of the batch and the numbers of the first packet and
+    /// of the one behind the last, of which the first is smaller. It returns the number of the packet that it stopped at,
+    /// or of the one behind the last.
     pub(crate) fn batch(mut self, number: usize) {
         let entry = self.b.current_block().expect("a function begins with a block");
-        let [memory, from, to] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
+        let [rows, notes, from, to] = [1, 2, 3, 4].map(|at| self.b.block_params(entry)[at]);
         let (head, next) = (self.b.create_block(), self.b.create_block());
         // From one packet to the next, homes are cleared behind the one that wrote to them.
         self.clear_homes();
         let [row, at] = [(); 2].map(|()| self.b.append_block_param(head, types::I64));
-        let first = self.b.ins().imul_imm_s(from, self.notes.row as i64);
-        let first = self.b.ins().iadd(memory, first);
+        let first = self.b.ins().imul_imm_s(from, ROW);
+        let first = self.b.ins().iadd(rows, first);
         self.b.ins().jump(head, &[first.into(), from.into()]);
         self.b.switch_to_block(head);
-        let lane = Lane { memory, at, row, out: self.b.declare_var(types::I64), next };
+        let lane = Lane { notes, number: at, row, out: self.b.declare_var(types::I64), next };
         self.lane = Some(lane);
-        self.packet = self.row_load(lane, row::PACKET);
-        self.length = self.row_load(lane, row::LENGTH);
+        self.packet = self.row_load(lane, offset_of!(Row, packet));
+        self.length = self.row_load(lane, offset_of!(Row, length));
         let nothing = self.number(out::EMITTED);
         self.b.def_var(lane.out, nothing);
         self.specialise();
         self.all_steps(number);
         self.b.switch_to_block(next);
-        let next_row = self.b.ins().iadd_imm_s(row, self.notes.row as i64 * 8);
-        let next = self.b.ins().iadd_imm_s(at, 8);
+        let next_row = self.b.ins().iadd_imm_s(row, ROW);
+        let next = self.b.ins().iadd_imm_s(at, 1);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, to);
         let done = self.b.create_block();
         self.b.ins().brif(more, head, &[next_row.into(), next.into()], done, &[]);
@@ -71,7 +76,7 @@ impl Emit<'_, '_> {
         let out = self.b.use_var(lane.out);
         self.frame_store(word::OUT as u32, out);
         self.tell_packet();
-        self.b.ins().return_(&[lane.at]);
+        self.b.ins().return_(&[lane.number]);
         self.b.set_cold_block(finish);
         self.seal();
     }
@@ -103,7 +108,7 @@ impl Emit<'_, '_> {
         self.branch(condition, stop, on);
         self.b.switch_to_block(stop);
         let known = self.known.clone();
-        self.set_ending(code::STOPPED | (self.step as u64) << 8);
+        self.set_ending(code::STOPPED | (self.step as u64) << STEP);
         self.light(lane);
         self.known = known;
         self.b.switch_to_block(on);
@@ -125,29 +130,27 @@ impl Emit<'_, '_> {
 
     /// Writes what is kept of every packet.
     fn fill_row(&mut self, lane: Lane) {
-        let ending = match self.ending() {
-            Word::Known(ending) if self.known.is_special => Word::Known(ending | SPECIAL),
-            ending => ending,
-        };
-        let error = self.error();
-        let (out, ending, error) = (self.b.use_var(lane.out), self.value(ending), self.value(error));
-        for (word, value) in [(row::OUT, out), (row::ENDING, ending), (row::ERROR, error)] {
-            self.row_store(lane, word, value);
-        }
+        let (ending, error) = (self.ending(), self.error());
+        let error = self.w_shl(error, ERROR);
+        let ended = self.w_or(ending, error);
+        let ended = if self.known.is_special { self.w_or(ended, Word::Known(SPECIAL)) } else { ended };
+        let (out, ended) = (self.b.use_var(lane.out), self.value(ended));
+        self.row_store(lane, offset_of!(Row, out), out);
+        self.row_store(lane, offset_of!(Row, ended), ended);
         for index in 0..self.notes.results.len() {
             let result = self.slot(self.notes.results[index]);
             let result = if result.width == 0 { Word::Known(0) } else { result.low() };
             let result = self.value(result);
-            self.row_store(lane, row::RESULTS + index, result);
+            self.row_store(lane, offset_of!(Row, results) + index * 8, result);
         }
     }
 
-    pub(super) fn row_load(&mut self, lane: Lane, word: usize) -> Value {
-        self.b.ins().load(types::I64, self.flags.record, lane.row, word as i32 * 8)
+    pub(super) fn row_load(&mut self, lane: Lane, offset: usize) -> Value {
+        self.b.ins().load(types::I64, self.flags.record, lane.row, offset as i32)
     }
 
-    fn row_store(&mut self, lane: Lane, word: usize, value: Value) {
-        self.b.ins().store(self.flags.record, value, lane.row, word as i32 * 8);
+    fn row_store(&mut self, lane: Lane, offset: usize, value: Value) {
+        self.b.ins().store(self.flags.record, value, lane.row, offset as i32);
     }
 
     /// Puts into the frame where the packet lies, for those who look there.

@@ -7,6 +7,8 @@
 //! run does not touch the payload, does a call move bytes. Where that cannot work (headers that are no whole bytes, loops,
 //! bodies that change headers between emissions) each emission appends to a bit string instead.
 
+use std::mem::offset_of;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, Value, types};
 use cranelift_frontend::Variable;
@@ -16,7 +18,7 @@ use super::Emit;
 use super::words::Word;
 use crate::Step;
 use crate::layout::word;
-use crate::scout::row;
+use crate::scout::Row;
 
 /// The runs of a body that emits.
 #[derive(Clone, Copy)]
@@ -176,7 +178,7 @@ impl Emit<'_, '_> {
     /// Where the buffer begins that the packet lies in.
     pub(super) fn buffer(&mut self) -> Value {
         match self.lane {
-            Some(lane) => self.row_load(lane, row::BUFFER),
+            Some(lane) => self.row_load(lane, offset_of!(Row, buffer)),
             None => self.frame_load(word::BUFFER as u32),
         }
     }

@@ -41,7 +41,7 @@ use value::Num;
 use words::Word;
 
 use crate::layout::{Layout, word};
-use crate::scout::Notes;
+use crate::scout::{Notes, STEP};
 use crate::{Step, code};
 
 /// Alias regions and flags of memory accesses.
@@ -350,7 +350,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         let blame = self.number(u64::from(blame));
         self.frame_store(word::BLAME as u32, blame);
         let ending = match self.lane {
-            Some(_) => ending | (self.step as u64) << 8,
+            Some(_) => ending | (self.step as u64) << STEP,
             None => {
                 self.store_step(self.step);
                 ending

@@ -2,61 +2,64 @@
 //!
 //! Nothing is stored but notes; frame, packet and objects stay as they are. See [`crate::scout`].
 
+use std::mem::offset_of;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 use ir::{BodyKind, HeaderRef, Op, Place, SlotId, TableId};
 
 use super::Emit;
+use super::batch::ROW;
 use super::value::Num;
 use super::words::Word;
 use crate::code;
-use crate::scout::{Noted, UNKNOWN, row};
+use crate::scout::{Noted, Row, UNKNOWN};
 use crate::walk::{self, Use};
 
 /// Where a scout writes, and which packet it is at.
 #[derive(Clone)]
 pub(super) struct Scouting {
-    memory: Value,
-    /// Eight times the number of the packet in the batch, and the bit with that number.
-    at: Value,
+    notes: Value,
+    /// The number of the packet in the batch, and the bit with that number.
+    number: Value,
     bit: Value,
     /// For each noted table, the bits of the packets that came to it.
     reached: Vec<Variable>,
 }
 
 impl Emit<'_, '_> {
-    /// Generates the scout of a unit that has something to note: a function of the frame, the memory of the batch and
-    /// eight times the number of its packets, of which there is one at least.
+    /// Generates the scout of a unit that has something to note: a function of the frame, the rows and notes of the batch
+    /// and the number of its packets, of which there is one at least.
     pub(crate) fn scout(mut self) {
         let entry = self.b.current_block().expect("a function begins with a block");
-        let (memory, end) = (self.b.block_params(entry)[1], self.b.block_params(entry)[2]);
+        let [rows, notes, end] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
         let zero = self.number(0);
         let reached: Vec<Variable> = self.notes.tables.iter().map(|_| self.b.declare_var(types::I64)).collect();
         reached.iter().for_each(|bits| self.b.def_var(*bits, zero));
         let (head, done) = (self.b.create_block(), self.b.create_block());
         let [row, at, bit] = [(); 3].map(|()| self.b.append_block_param(head, types::I64));
         let one = self.number(1);
-        self.b.ins().jump(head, &[memory.into(), zero.into(), one.into()]);
+        self.b.ins().jump(head, &[rows.into(), zero.into(), one.into()]);
         self.b.switch_to_block(head);
-        self.packet = self.b.ins().load(types::I64, self.flags.record, row, row::PACKET as i32 * 8);
-        self.length = self.b.ins().load(types::I64, self.flags.record, row, row::LENGTH as i32 * 8);
-        self.scouting = Some(Scouting { memory, at, bit, reached: reached.clone() });
+        self.packet = self.b.ins().load(types::I64, self.flags.record, row, offset_of!(Row, packet) as i32);
+        self.length = self.b.ins().load(types::I64, self.flags.record, row, offset_of!(Row, length) as i32);
+        self.scouting = Some(Scouting { notes, number: at, bit, reached: reached.clone() });
         self.specialise();
         self.enter();
         self.steps_from(0);
         self.all_points();
         let finish = self.finish;
         self.b.switch_to_block(finish);
-        let next_row = self.b.ins().iadd_imm_s(row, self.notes.row as i64 * 8);
-        let next = self.b.ins().iadd_imm_s(at, 8);
+        let next_row = self.b.ins().iadd_imm_s(row, ROW);
+        let next = self.b.ins().iadd_imm_s(at, 1);
         let next_bit = self.b.ins().iadd(bit, bit);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
         self.b.ins().brif(more, head, &[next_row.into(), next.into(), next_bit.into()], done, &[]);
         self.b.switch_to_block(done);
         for (noted, bits) in self.notes.tables.iter().zip(reached) {
             let bits = self.b.use_var(bits);
-            self.b.ins().store(self.flags.record, bits, memory, noted.reached as i32 * 8);
+            self.b.ins().store(self.flags.record, bits, notes, noted.reached as i32 * 8);
         }
         let ending = self.number(code::RETURN);
         self.b.ins().return_(&[ending]);
@@ -76,10 +79,10 @@ impl Emit<'_, '_> {
     }
 
     /// Where the word of a packet's key lies that `noted` tells of: an address and what lies behind it.
-    fn key_at(&mut self, memory: Value, at: Value, noted: &Noted, word: usize) -> (Value, i32) {
-        let words = self.number(noted.words as u64);
-        let offset = if noted.words == 1 { at } else { self.b.ins().imul(at, words) };
-        (self.b.ins().iadd(memory, offset), ((noted.keys + word) * 8) as i32)
+    fn key_at(&mut self, notes: Value, number: Value, noted: &Noted, word: usize) -> (Value, i32) {
+        let words = if noted.words == 1 { number } else { self.b.ins().imul_imm_s(number, noted.words as i64) };
+        let offset = self.b.ins().ishl_imm_u(words, 3);
+        (self.b.ins().iadd(notes, offset), ((noted.keys + word) * 8) as i32)
     }
 
     /// An instruction, or nothing in its place if it could be noticed, or if what it gives is not known yet.
@@ -120,7 +123,7 @@ impl Emit<'_, '_> {
         let scouting = self.scouting.clone().expect("only scouts write notes");
         for (index, word) in self.key(id).into_iter().enumerate() {
             let word = self.value(word);
-            let (address, offset) = self.key_at(scouting.memory, scouting.at, &noted, index);
+            let (address, offset) = self.key_at(scouting.notes, scouting.number, &noted, index);
             self.b.ins().store(self.flags.record, word, address, offset);
         }
         let reached = scouting.reached[at];
@@ -145,10 +148,11 @@ impl Emit<'_, '_> {
             let key = self.key(id);
             return self.looked_up(id, key);
         };
-        let at = self.b.ins().iadd(lane.memory, lane.at);
-        let found = self.b.ins().load(types::I64, self.flags.record, at, noted.found as i32 * 8);
-        let is_known = self.w_cmp(IntCC::NotEqual, Word::Value(found), Word::Known(UNKNOWN));
-        let is_known = self.value(is_known);
+        let offset = self.b.ins().ishl_imm_u(lane.number, 2);
+        let at = self.b.ins().iadd(lane.notes, offset);
+        let found = self.b.ins().sload32(self.flags.record, at, noted.found as i32 * 8);
+        let unknown = i64::from(UNKNOWN as i32);
+        let is_known = self.b.ins().icmp_imm_s(IntCC::NotEqual, found, unknown);
         let (known, other, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let chosen = self.b.declare_var(types::I64);
         let mut key = None;
@@ -161,7 +165,7 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(compare);
             let mut differs = Word::Known(0);
             for (index, part) in here.iter().enumerate() {
-                let (address, offset) = self.key_at(lane.memory, lane.at, &noted, index);
+                let (address, offset) = self.key_at(lane.notes, lane.number, &noted, index);
                 let noted = self.b.ins().load(types::I64, self.flags.record, address, offset);
                 let other = self.w_xor(Word::Value(noted), *part);
                 differs = self.w_or(differs, other);
@@ -174,7 +178,7 @@ impl Emit<'_, '_> {
             let table = self.number(u64::from(id.as_u32()));
             self.call("apply_noted", &[self.frame, table, found]).expect("it has a result")
         } else {
-            let first = self.b.ins().load(types::I64, self.flags.record, lane.memory, noted.records as i32 * 8);
+            let first = self.b.ins().load(types::I64, self.flags.record, lane.notes, noted.records as i32 * 8);
             let behind = self.b.ins().imul_imm_s(found, noted.stride as i64 * 8);
             self.b.ins().iadd(first, behind)
         };

@@ -298,7 +298,7 @@ pub fn run_batches(
         all.filter(|slot| program.slots[*slot].width <= 64 && dice.below(4) == 0).collect()
     };
     plan.given = some(&mut dice);
-    let results = some(&mut dice);
+    let results: Vec<ir::SlotId> = some(&mut dice).into_iter().take(jit::RESULTS).collect();
     plan.units[0].results = Some(results.clone());
     let length = some(&mut dice).first().copied();
     plan.units[0].steps.splice(0..0, length.map(Step::LengthTo));
@@ -356,9 +356,12 @@ pub fn run_batches(
         for buffers in buffers.chunks_mut(jit::BATCH) {
             let (mut batch, count) = (compiled.batch(0, &mut packet), buffers.len());
             given.iter().for_each(|(slot, value)| batch.set_slot_to(*slot, *value));
-            for buffer in buffers {
+            // One by one or together, which is the same.
+            let (some, others) = buffers.split_at_mut(dice.below(count as u64) as usize);
+            for buffer in some {
                 batch.push(buffer, room);
             }
+            batch.extend(others.iter_mut().map(|buffer| (&mut **buffer, room)));
             let ends = |batch: &jit::Batch<'_>, number: usize| {
                 let ended = batch.ended(number);
                 let results = (0..results.len()).map(|at| ended.result(at)).collect::<Vec<_>>();
