@@ -57,6 +57,27 @@ header add_order_t {
     bit<32> price;
 }
 
+// An order with the participant who made it (`F`).
+header attributed_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    bit<64> order;
+    @query_field_exact("side") @format(TEXT)
+    bit<8>  side;
+    @query_field("shares")
+    bit<32> shares;
+    @query_field_exact("stock") @format(TEXT)
+    bit<64> stock;
+    @query_field("price")
+    bit<32> price;
+    @query_field_exact("attribution") @format(TEXT)
+    bit<32> attribution;
+}
+
 header trade_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -87,9 +108,10 @@ header other_t {
 }
 
 header_union message_t {
-    add_order_t add_order;
-    trade_t     trade;
-    other_t     other;
+    add_order_t  add_order;
+    attributed_t attributed;
+    trade_t      trade;
+    other_t      other;
 }
 
 struct headers_t {
@@ -146,6 +168,7 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         start_t next = packet.lookahead<start_t>();
         transition select(next.length, next.kind) {
             (36, 0x41): add_order;
+            (40, 0x46): attributed;
             (44, 0x50): trade;
             (3 .. 255, _): other;
             default: accept;
@@ -153,6 +176,10 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
     }
     state add_order {
         packet.extract(hdr.messages.next.add_order);
+        transition behind;
+    }
+    state attributed {
+        packet.extract(hdr.messages.next.attributed);
         transition behind;
     }
     state trade {

@@ -65,6 +65,27 @@ header add_order_t {
     bit<32> price;
 }
 
+// An order with the participant who made it (`F`).
+header attributed_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    bit<64> order;
+    @query_field_exact("side") @format(TEXT)
+    bit<8>  side;
+    @query_field("shares")
+    bit<32> shares;
+    @query_field_exact("stock") @format(TEXT)
+    bit<64> stock;
+    @query_field("price")
+    bit<32> price;
+    @query_field_exact("attribution") @format(TEXT)
+    bit<32> attribution;
+}
+
 header trade_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -95,9 +116,10 @@ header other_t {
 }
 
 header_union message_t {
-    add_order_t add_order;
-    trade_t     trade;
-    other_t     other;
+    add_order_t  add_order;
+    attributed_t attributed;
+    trade_t      trade;
+    other_t      other;
 }
 
 struct headers_t {
@@ -157,6 +179,7 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         start_t next = packet.lookahead<start_t>();
         transition select(next.length, next.kind) {
             (36, 0x41): add_order;
+            (40, 0x46): attributed;
             (44, 0x50): trade;
             (3 .. 255, _): other;
             default: accept;
@@ -164,6 +187,10 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
     }
     state add_order {
         packet.extract(hdr.messages.next.add_order);
+        transition behind;
+    }
+    state attributed {
+        packet.extract(hdr.messages.next.attributed);
         transition behind;
     }
     state trade {
@@ -185,12 +212,13 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
 }
 
 
-// Added: tables for rules over kind, side, stock, shares, price.
+// Added: tables for rules over kind, side, stock, attribution, shares, price.
 
 control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     bit<8> kind_value = 0;
     bit<8> side_value = 0;
     bit<64> stock_value = 0;
+    bit<32> attribution_value = 0;
     bit<32> shares_value = 0;
     bit<32> price_value = 0;
     bit<1> ethernet_valid = 0;
@@ -198,10 +226,11 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<1> udp_valid = 0;
     bit<1> mold_valid = 0;
     bit<1> add_order_valid = 0;
+    bit<1> attributed_valid = 0;
     bit<1> trade_valid = 0;
     bit<1> other_valid = 0;
-    bit<1> add_order_or_trade_or_other_valid = 0;
-    bit<1> add_order_or_trade_valid = 0;
+    bit<1> add_order_or_attributed_or_trade_or_other_valid = 0;
+    bit<1> add_order_or_attributed_or_trade_valid = 0;
     bit<32> target = 0;    // a port, with the highest bit set, or a group
     register<bit<64>>(512) due_message;    // for each port, the number that should come next
     register<bit<64>>(1) lost_messages;    // how many never came
@@ -217,10 +246,11 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             udp_valid: ternary @name("udp_valid");
             mold_valid: ternary @name("mold_valid");
             add_order_valid: ternary @name("add_order_valid");
+            attributed_valid: ternary @name("attributed_valid");
             trade_valid: ternary @name("trade_valid");
             other_valid: ternary @name("other_valid");
-            add_order_or_trade_or_other_valid: ternary @name("add_order_or_trade_or_other_valid");
-            add_order_or_trade_valid: ternary @name("add_order_or_trade_valid");
+            add_order_or_attributed_or_trade_or_other_valid: ternary @name("add_order_or_attributed_or_trade_or_other_valid");
+            add_order_or_attributed_or_trade_valid: ternary @name("add_order_or_attributed_or_trade_valid");
         }
         actions = { to_state; NoAction; }
         default_action = NoAction;
@@ -272,6 +302,23 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     }
 
     table stock_rest {
+        key = { meta.subscription.state: exact @name("state"); }
+        actions = { to_state; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table attribution_exact {
+        key = {
+            meta.subscription.state: exact @name("state");
+            attribution_value: exact @name("value");
+        }
+        actions = { to_state; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table attribution_rest {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
@@ -366,17 +413,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         bit<32> removed = 0;   // bytes that do not leave
         bit<32> size = 0;
 
-        if (hdr.messages[0].add_order.isValid() || hdr.messages[0].trade.isValid() || hdr.messages[0].other.isValid()) {
+        if (hdr.messages[0].add_order.isValid() || hdr.messages[0].attributed.isValid() || hdr.messages[0].trade.isValid() || hdr.messages[0].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[0].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[0].add_order.kind;
@@ -385,8 +434,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[0].add_order.shares;
                 price_value = hdr.messages[0].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[0].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[0].attributed.kind;
+                side_value = hdr.messages[0].attributed.side;
+                stock_value = hdr.messages[0].attributed.stock;
+                attribution_value = hdr.messages[0].attributed.attribution;
+                shares_value = hdr.messages[0].attributed.shares;
+                price_value = hdr.messages[0].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[0].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[0].trade.kind;
@@ -395,13 +455,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[0].trade.shares;
                 price_value = hdr.messages[0].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[0].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[0].other.length);
                 kind_value = hdr.messages[0].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -418,9 +478,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -433,6 +496,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[0].add_order.setInvalid();
+                hdr.messages[0].attributed.setInvalid();
                 hdr.messages[0].trade.setInvalid();
                 hdr.messages[0].other.setInvalid();
             } else {
@@ -440,6 +504,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[0].add_order.setInvalid();
+                    hdr.messages[0].attributed.setInvalid();
                     hdr.messages[0].trade.setInvalid();
                     hdr.messages[0].other.setInvalid();
                 } else {
@@ -449,17 +514,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[1].add_order.isValid() || hdr.messages[1].trade.isValid() || hdr.messages[1].other.isValid()) {
+        if (hdr.messages[1].add_order.isValid() || hdr.messages[1].attributed.isValid() || hdr.messages[1].trade.isValid() || hdr.messages[1].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[1].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[1].add_order.kind;
@@ -468,8 +535,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[1].add_order.shares;
                 price_value = hdr.messages[1].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[1].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[1].attributed.kind;
+                side_value = hdr.messages[1].attributed.side;
+                stock_value = hdr.messages[1].attributed.stock;
+                attribution_value = hdr.messages[1].attributed.attribution;
+                shares_value = hdr.messages[1].attributed.shares;
+                price_value = hdr.messages[1].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[1].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[1].trade.kind;
@@ -478,13 +556,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[1].trade.shares;
                 price_value = hdr.messages[1].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[1].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[1].other.length);
                 kind_value = hdr.messages[1].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -501,9 +579,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -516,6 +597,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[1].add_order.setInvalid();
+                hdr.messages[1].attributed.setInvalid();
                 hdr.messages[1].trade.setInvalid();
                 hdr.messages[1].other.setInvalid();
             } else {
@@ -523,6 +605,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[1].add_order.setInvalid();
+                    hdr.messages[1].attributed.setInvalid();
                     hdr.messages[1].trade.setInvalid();
                     hdr.messages[1].other.setInvalid();
                 } else {
@@ -532,17 +615,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[2].add_order.isValid() || hdr.messages[2].trade.isValid() || hdr.messages[2].other.isValid()) {
+        if (hdr.messages[2].add_order.isValid() || hdr.messages[2].attributed.isValid() || hdr.messages[2].trade.isValid() || hdr.messages[2].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[2].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[2].add_order.kind;
@@ -551,8 +636,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[2].add_order.shares;
                 price_value = hdr.messages[2].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[2].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[2].attributed.kind;
+                side_value = hdr.messages[2].attributed.side;
+                stock_value = hdr.messages[2].attributed.stock;
+                attribution_value = hdr.messages[2].attributed.attribution;
+                shares_value = hdr.messages[2].attributed.shares;
+                price_value = hdr.messages[2].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[2].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[2].trade.kind;
@@ -561,13 +657,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[2].trade.shares;
                 price_value = hdr.messages[2].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[2].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[2].other.length);
                 kind_value = hdr.messages[2].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -584,9 +680,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -599,6 +698,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[2].add_order.setInvalid();
+                hdr.messages[2].attributed.setInvalid();
                 hdr.messages[2].trade.setInvalid();
                 hdr.messages[2].other.setInvalid();
             } else {
@@ -606,6 +706,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[2].add_order.setInvalid();
+                    hdr.messages[2].attributed.setInvalid();
                     hdr.messages[2].trade.setInvalid();
                     hdr.messages[2].other.setInvalid();
                 } else {
@@ -615,17 +716,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[3].add_order.isValid() || hdr.messages[3].trade.isValid() || hdr.messages[3].other.isValid()) {
+        if (hdr.messages[3].add_order.isValid() || hdr.messages[3].attributed.isValid() || hdr.messages[3].trade.isValid() || hdr.messages[3].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[3].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[3].add_order.kind;
@@ -634,8 +737,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[3].add_order.shares;
                 price_value = hdr.messages[3].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[3].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[3].attributed.kind;
+                side_value = hdr.messages[3].attributed.side;
+                stock_value = hdr.messages[3].attributed.stock;
+                attribution_value = hdr.messages[3].attributed.attribution;
+                shares_value = hdr.messages[3].attributed.shares;
+                price_value = hdr.messages[3].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[3].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[3].trade.kind;
@@ -644,13 +758,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[3].trade.shares;
                 price_value = hdr.messages[3].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[3].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[3].other.length);
                 kind_value = hdr.messages[3].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -667,9 +781,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -682,6 +799,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[3].add_order.setInvalid();
+                hdr.messages[3].attributed.setInvalid();
                 hdr.messages[3].trade.setInvalid();
                 hdr.messages[3].other.setInvalid();
             } else {
@@ -689,6 +807,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[3].add_order.setInvalid();
+                    hdr.messages[3].attributed.setInvalid();
                     hdr.messages[3].trade.setInvalid();
                     hdr.messages[3].other.setInvalid();
                 } else {
@@ -698,17 +817,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[4].add_order.isValid() || hdr.messages[4].trade.isValid() || hdr.messages[4].other.isValid()) {
+        if (hdr.messages[4].add_order.isValid() || hdr.messages[4].attributed.isValid() || hdr.messages[4].trade.isValid() || hdr.messages[4].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[4].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[4].add_order.kind;
@@ -717,8 +838,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[4].add_order.shares;
                 price_value = hdr.messages[4].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[4].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[4].attributed.kind;
+                side_value = hdr.messages[4].attributed.side;
+                stock_value = hdr.messages[4].attributed.stock;
+                attribution_value = hdr.messages[4].attributed.attribution;
+                shares_value = hdr.messages[4].attributed.shares;
+                price_value = hdr.messages[4].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[4].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[4].trade.kind;
@@ -727,13 +859,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[4].trade.shares;
                 price_value = hdr.messages[4].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[4].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[4].other.length);
                 kind_value = hdr.messages[4].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -750,9 +882,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -765,6 +900,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[4].add_order.setInvalid();
+                hdr.messages[4].attributed.setInvalid();
                 hdr.messages[4].trade.setInvalid();
                 hdr.messages[4].other.setInvalid();
             } else {
@@ -772,6 +908,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[4].add_order.setInvalid();
+                    hdr.messages[4].attributed.setInvalid();
                     hdr.messages[4].trade.setInvalid();
                     hdr.messages[4].other.setInvalid();
                 } else {
@@ -781,17 +918,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[5].add_order.isValid() || hdr.messages[5].trade.isValid() || hdr.messages[5].other.isValid()) {
+        if (hdr.messages[5].add_order.isValid() || hdr.messages[5].attributed.isValid() || hdr.messages[5].trade.isValid() || hdr.messages[5].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[5].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[5].add_order.kind;
@@ -800,8 +939,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[5].add_order.shares;
                 price_value = hdr.messages[5].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[5].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[5].attributed.kind;
+                side_value = hdr.messages[5].attributed.side;
+                stock_value = hdr.messages[5].attributed.stock;
+                attribution_value = hdr.messages[5].attributed.attribution;
+                shares_value = hdr.messages[5].attributed.shares;
+                price_value = hdr.messages[5].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[5].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[5].trade.kind;
@@ -810,13 +960,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[5].trade.shares;
                 price_value = hdr.messages[5].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[5].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[5].other.length);
                 kind_value = hdr.messages[5].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -833,9 +983,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -848,6 +1001,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[5].add_order.setInvalid();
+                hdr.messages[5].attributed.setInvalid();
                 hdr.messages[5].trade.setInvalid();
                 hdr.messages[5].other.setInvalid();
             } else {
@@ -855,6 +1009,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[5].add_order.setInvalid();
+                    hdr.messages[5].attributed.setInvalid();
                     hdr.messages[5].trade.setInvalid();
                     hdr.messages[5].other.setInvalid();
                 } else {
@@ -864,17 +1019,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[6].add_order.isValid() || hdr.messages[6].trade.isValid() || hdr.messages[6].other.isValid()) {
+        if (hdr.messages[6].add_order.isValid() || hdr.messages[6].attributed.isValid() || hdr.messages[6].trade.isValid() || hdr.messages[6].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[6].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[6].add_order.kind;
@@ -883,8 +1040,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[6].add_order.shares;
                 price_value = hdr.messages[6].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[6].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[6].attributed.kind;
+                side_value = hdr.messages[6].attributed.side;
+                stock_value = hdr.messages[6].attributed.stock;
+                attribution_value = hdr.messages[6].attributed.attribution;
+                shares_value = hdr.messages[6].attributed.shares;
+                price_value = hdr.messages[6].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[6].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[6].trade.kind;
@@ -893,13 +1061,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[6].trade.shares;
                 price_value = hdr.messages[6].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[6].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[6].other.length);
                 kind_value = hdr.messages[6].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -916,9 +1084,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -931,6 +1102,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[6].add_order.setInvalid();
+                hdr.messages[6].attributed.setInvalid();
                 hdr.messages[6].trade.setInvalid();
                 hdr.messages[6].other.setInvalid();
             } else {
@@ -938,6 +1110,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[6].add_order.setInvalid();
+                    hdr.messages[6].attributed.setInvalid();
                     hdr.messages[6].trade.setInvalid();
                     hdr.messages[6].other.setInvalid();
                 } else {
@@ -947,17 +1120,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[7].add_order.isValid() || hdr.messages[7].trade.isValid() || hdr.messages[7].other.isValid()) {
+        if (hdr.messages[7].add_order.isValid() || hdr.messages[7].attributed.isValid() || hdr.messages[7].trade.isValid() || hdr.messages[7].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[7].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[7].add_order.kind;
@@ -966,8 +1141,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[7].add_order.shares;
                 price_value = hdr.messages[7].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[7].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[7].attributed.kind;
+                side_value = hdr.messages[7].attributed.side;
+                stock_value = hdr.messages[7].attributed.stock;
+                attribution_value = hdr.messages[7].attributed.attribution;
+                shares_value = hdr.messages[7].attributed.shares;
+                price_value = hdr.messages[7].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[7].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[7].trade.kind;
@@ -976,13 +1162,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[7].trade.shares;
                 price_value = hdr.messages[7].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[7].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[7].other.length);
                 kind_value = hdr.messages[7].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -999,9 +1185,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -1014,6 +1203,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[7].add_order.setInvalid();
+                hdr.messages[7].attributed.setInvalid();
                 hdr.messages[7].trade.setInvalid();
                 hdr.messages[7].other.setInvalid();
             } else {
@@ -1021,6 +1211,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[7].add_order.setInvalid();
+                    hdr.messages[7].attributed.setInvalid();
                     hdr.messages[7].trade.setInvalid();
                     hdr.messages[7].other.setInvalid();
                 } else {
@@ -1030,17 +1221,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[8].add_order.isValid() || hdr.messages[8].trade.isValid() || hdr.messages[8].other.isValid()) {
+        if (hdr.messages[8].add_order.isValid() || hdr.messages[8].attributed.isValid() || hdr.messages[8].trade.isValid() || hdr.messages[8].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[8].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[8].add_order.kind;
@@ -1049,8 +1242,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[8].add_order.shares;
                 price_value = hdr.messages[8].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[8].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[8].attributed.kind;
+                side_value = hdr.messages[8].attributed.side;
+                stock_value = hdr.messages[8].attributed.stock;
+                attribution_value = hdr.messages[8].attributed.attribution;
+                shares_value = hdr.messages[8].attributed.shares;
+                price_value = hdr.messages[8].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[8].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[8].trade.kind;
@@ -1059,13 +1263,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[8].trade.shares;
                 price_value = hdr.messages[8].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[8].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[8].other.length);
                 kind_value = hdr.messages[8].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -1082,9 +1286,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -1097,6 +1304,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[8].add_order.setInvalid();
+                hdr.messages[8].attributed.setInvalid();
                 hdr.messages[8].trade.setInvalid();
                 hdr.messages[8].other.setInvalid();
             } else {
@@ -1104,6 +1312,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[8].add_order.setInvalid();
+                    hdr.messages[8].attributed.setInvalid();
                     hdr.messages[8].trade.setInvalid();
                     hdr.messages[8].other.setInvalid();
                 } else {
@@ -1113,17 +1322,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[9].add_order.isValid() || hdr.messages[9].trade.isValid() || hdr.messages[9].other.isValid()) {
+        if (hdr.messages[9].add_order.isValid() || hdr.messages[9].attributed.isValid() || hdr.messages[9].trade.isValid() || hdr.messages[9].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[9].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[9].add_order.kind;
@@ -1132,8 +1343,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[9].add_order.shares;
                 price_value = hdr.messages[9].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[9].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[9].attributed.kind;
+                side_value = hdr.messages[9].attributed.side;
+                stock_value = hdr.messages[9].attributed.stock;
+                attribution_value = hdr.messages[9].attributed.attribution;
+                shares_value = hdr.messages[9].attributed.shares;
+                price_value = hdr.messages[9].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[9].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[9].trade.kind;
@@ -1142,13 +1364,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[9].trade.shares;
                 price_value = hdr.messages[9].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[9].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[9].other.length);
                 kind_value = hdr.messages[9].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -1165,9 +1387,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -1180,6 +1405,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[9].add_order.setInvalid();
+                hdr.messages[9].attributed.setInvalid();
                 hdr.messages[9].trade.setInvalid();
                 hdr.messages[9].other.setInvalid();
             } else {
@@ -1187,6 +1413,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[9].add_order.setInvalid();
+                    hdr.messages[9].attributed.setInvalid();
                     hdr.messages[9].trade.setInvalid();
                     hdr.messages[9].other.setInvalid();
                 } else {
@@ -1196,17 +1423,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[10].add_order.isValid() || hdr.messages[10].trade.isValid() || hdr.messages[10].other.isValid()) {
+        if (hdr.messages[10].add_order.isValid() || hdr.messages[10].attributed.isValid() || hdr.messages[10].trade.isValid() || hdr.messages[10].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[10].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[10].add_order.kind;
@@ -1215,8 +1444,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[10].add_order.shares;
                 price_value = hdr.messages[10].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[10].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[10].attributed.kind;
+                side_value = hdr.messages[10].attributed.side;
+                stock_value = hdr.messages[10].attributed.stock;
+                attribution_value = hdr.messages[10].attributed.attribution;
+                shares_value = hdr.messages[10].attributed.shares;
+                price_value = hdr.messages[10].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[10].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[10].trade.kind;
@@ -1225,13 +1465,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[10].trade.shares;
                 price_value = hdr.messages[10].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[10].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[10].other.length);
                 kind_value = hdr.messages[10].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -1248,9 +1488,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -1263,6 +1506,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[10].add_order.setInvalid();
+                hdr.messages[10].attributed.setInvalid();
                 hdr.messages[10].trade.setInvalid();
                 hdr.messages[10].other.setInvalid();
             } else {
@@ -1270,6 +1514,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[10].add_order.setInvalid();
+                    hdr.messages[10].attributed.setInvalid();
                     hdr.messages[10].trade.setInvalid();
                     hdr.messages[10].other.setInvalid();
                 } else {
@@ -1279,17 +1524,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
         }
 
-        if (hdr.messages[11].add_order.isValid() || hdr.messages[11].trade.isValid() || hdr.messages[11].other.isValid()) {
+        if (hdr.messages[11].add_order.isValid() || hdr.messages[11].attributed.isValid() || hdr.messages[11].trade.isValid() || hdr.messages[11].other.isValid()) {
             kind_value = 0;
             side_value = 0;
             stock_value = 0;
+            attribution_value = 0;
             shares_value = 0;
             price_value = 0;
             add_order_valid = 0;
+            attributed_valid = 0;
             trade_valid = 0;
             other_valid = 0;
-            add_order_or_trade_or_other_valid = 0;
-            add_order_or_trade_valid = 0;
+            add_order_or_attributed_or_trade_or_other_valid = 0;
+            add_order_or_attributed_or_trade_valid = 0;
             if (hdr.messages[11].add_order.isValid()) {
                 size = 32w38;
                 kind_value = hdr.messages[11].add_order.kind;
@@ -1298,8 +1545,19 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[11].add_order.shares;
                 price_value = hdr.messages[11].add_order.price;
                 add_order_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
+            } else if (hdr.messages[11].attributed.isValid()) {
+                size = 32w42;
+                kind_value = hdr.messages[11].attributed.kind;
+                side_value = hdr.messages[11].attributed.side;
+                stock_value = hdr.messages[11].attributed.stock;
+                attribution_value = hdr.messages[11].attributed.attribution;
+                shares_value = hdr.messages[11].attributed.shares;
+                price_value = hdr.messages[11].attributed.price;
+                attributed_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[11].trade.isValid()) {
                 size = 32w46;
                 kind_value = hdr.messages[11].trade.kind;
@@ -1308,13 +1566,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 shares_value = hdr.messages[11].trade.shares;
                 price_value = hdr.messages[11].trade.price;
                 trade_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
-                add_order_or_trade_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_valid = 1;
             } else if (hdr.messages[11].other.isValid()) {
                 size = (2 + (bit<32>)hdr.messages[11].other.length);
                 kind_value = hdr.messages[11].other.kind;
                 other_valid = 1;
-                add_order_or_trade_or_other_valid = 1;
+                add_order_or_attributed_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
             if (full == 0) {
@@ -1331,9 +1589,12 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     if (!stock_exact.apply().hit) { stock_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
+                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                }
+                if (meta.subscription.state[31:24] == 7) {
                     if (!price_range.apply().hit) { price_rest.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
@@ -1346,6 +1607,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             if (full == 1) {
                 removed = removed + size;
                 hdr.messages[11].add_order.setInvalid();
+                hdr.messages[11].attributed.setInvalid();
                 hdr.messages[11].trade.setInvalid();
                 hdr.messages[11].other.setInvalid();
             } else {
@@ -1353,6 +1615,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (target == 0) {
                     removed = removed + size;
                     hdr.messages[11].add_order.setInvalid();
+                    hdr.messages[11].attributed.setInvalid();
                     hdr.messages[11].trade.setInvalid();
                     hdr.messages[11].other.setInvalid();
                 } else {
@@ -1411,6 +1674,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[0].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[0].add_order.setInvalid();
+                } else if (hdr.messages[0].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[0].attributed.setInvalid();
                 } else if (hdr.messages[0].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[0].trade.setInvalid();
@@ -1423,6 +1689,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[1].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[1].add_order.setInvalid();
+                } else if (hdr.messages[1].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[1].attributed.setInvalid();
                 } else if (hdr.messages[1].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[1].trade.setInvalid();
@@ -1435,6 +1704,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[2].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[2].add_order.setInvalid();
+                } else if (hdr.messages[2].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[2].attributed.setInvalid();
                 } else if (hdr.messages[2].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[2].trade.setInvalid();
@@ -1447,6 +1719,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[3].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[3].add_order.setInvalid();
+                } else if (hdr.messages[3].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[3].attributed.setInvalid();
                 } else if (hdr.messages[3].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[3].trade.setInvalid();
@@ -1459,6 +1734,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[4].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[4].add_order.setInvalid();
+                } else if (hdr.messages[4].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[4].attributed.setInvalid();
                 } else if (hdr.messages[4].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[4].trade.setInvalid();
@@ -1471,6 +1749,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[5].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[5].add_order.setInvalid();
+                } else if (hdr.messages[5].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[5].attributed.setInvalid();
                 } else if (hdr.messages[5].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[5].trade.setInvalid();
@@ -1483,6 +1764,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[6].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[6].add_order.setInvalid();
+                } else if (hdr.messages[6].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[6].attributed.setInvalid();
                 } else if (hdr.messages[6].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[6].trade.setInvalid();
@@ -1495,6 +1779,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[7].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[7].add_order.setInvalid();
+                } else if (hdr.messages[7].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[7].attributed.setInvalid();
                 } else if (hdr.messages[7].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[7].trade.setInvalid();
@@ -1507,6 +1794,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[8].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[8].add_order.setInvalid();
+                } else if (hdr.messages[8].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[8].attributed.setInvalid();
                 } else if (hdr.messages[8].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[8].trade.setInvalid();
@@ -1519,6 +1809,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[9].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[9].add_order.setInvalid();
+                } else if (hdr.messages[9].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[9].attributed.setInvalid();
                 } else if (hdr.messages[9].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[9].trade.setInvalid();
@@ -1531,6 +1824,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[10].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[10].add_order.setInvalid();
+                } else if (hdr.messages[10].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[10].attributed.setInvalid();
                 } else if (hdr.messages[10].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[10].trade.setInvalid();
@@ -1543,6 +1839,9 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
                 if (hdr.messages[11].add_order.isValid()) {
                     removed = removed + 32w38;
                     hdr.messages[11].add_order.setInvalid();
+                } else if (hdr.messages[11].attributed.isValid()) {
+                    removed = removed + 32w42;
+                    hdr.messages[11].attributed.setInvalid();
                 } else if (hdr.messages[11].trade.isValid()) {
                     removed = removed + 32w46;
                     hdr.messages[11].trade.setInvalid();

@@ -7,7 +7,7 @@ use subscribe::{Condition, Field, FieldId, Format, HeaderId, Kind, Match, NoIncl
 use wire::itch::{Body, Message, Price, Side, Symbol};
 
 /// A condition of the rule language over the fields of `examples/market-data/feed.p4`: `kind`, `side`, `stock`, `shares`,
-/// `price`, and whether `add_order`, `trade` or `other` is valid.
+/// `price`, `attribution`, and whether `add_order`, `attributed`, `trade` or `other` is valid.
 #[derive(Clone, Debug)]
 pub struct Filter {
     fields: Arc<Fields>,
@@ -46,27 +46,29 @@ impl std::fmt::Display for NoFilter {
 #[derive(Debug)]
 struct Fields {
     format: Format,
-    headers: [HeaderId; 4],
-    fields: [FieldId; 5],
+    headers: [HeaderId; 5],
+    fields: [FieldId; 6],
 }
 
 /// The places in [`Fields::headers`].
 const ADD_ORDER: usize = 0;
-const TRADE: usize = 1;
-const OTHER: usize = 2;
-const ORDER: usize = 3;
+const ATTRIBUTED: usize = 1;
+const TRADE: usize = 2;
+const OTHER: usize = 3;
+const ORDER: usize = 4;
 /// The places in [`Fields::fields`].
 const KIND: usize = 0;
 const SIDE: usize = 1;
 const STOCK: usize = 2;
 const SHARES: usize = 3;
 const PRICE: usize = 4;
+const ATTRIBUTION: usize = 5;
 
 impl Fields {
     fn new() -> Fields {
         let mut format = Format::new();
         // Nobody can write the last: it is valid where the fields of an order are.
-        let headers = ["add_order", "trade", "other", "add_order or trade"]
+        let headers = ["add_order", "attributed", "trade", "other", "add_order, attributed or trade"]
             .map(|name| format.header(name).expect("each name is there once"));
         let text = Kind::Text(Padding::SPACES);
         let fields = [
@@ -75,9 +77,14 @@ impl Fields {
             ("stock", 64, text, Match::Exact),
             ("shares", 32, Kind::Unsigned, Match::Any),
             ("price", 32, Kind::Unsigned, Match::Any),
+            ("attribution", 32, text, Match::Exact),
         ]
         .map(|(name, width, kind, matching)| {
-            let header = (name != "kind").then_some(headers[ORDER]);
+            let header = match name {
+                "kind" => None,
+                "attribution" => Some(headers[ATTRIBUTED]),
+                _ => Some(headers[ORDER]),
+            };
             let field = Field { name: name.to_owned(), width, kind, matching, header };
             format.field(field).expect("each name is there once, with a width that its kind has")
         });
@@ -89,18 +96,18 @@ impl Fields {
 /// What rules see of a message.
 struct View {
     /// By place in [`Fields::headers`].
-    valid: [bool; 4],
+    valid: [bool; 5],
     /// By place in [`Fields::fields`].
-    values: [u128; 5],
+    values: [u128; 6],
 }
 
 impl View {
     fn new(message: &Message) -> View {
         let order = |at, side: Side, stock: Symbol, shares: u32, price: Price| {
-            let mut valid = [false; 4];
+            let mut valid = [false; 5];
             (valid[at], valid[ORDER]) = (true, true);
             let side = if side == Side::Buy { b'B' } else { b'S' };
-            let mut values = [0; 5];
+            let mut values = [0; 6];
             values[SIDE] = side.into();
             values[STOCK] = u64::from_be_bytes(stock.0).into();
             (values[SHARES], values[PRICE]) = (shares.into(), price.0.into());
@@ -108,11 +115,16 @@ impl View {
         };
         let mut view = match &message.body {
             Body::AddOrder(body) => order(ADD_ORDER, body.side, body.stock, body.shares, body.price),
+            Body::AddOrderAttributed(body) => {
+                let mut view = order(ATTRIBUTED, body.side, body.stock, body.shares, body.price);
+                view.values[ATTRIBUTION] = u32::from_be_bytes(body.attribution).into();
+                view
+            }
             Body::Trade(body) => order(TRADE, body.side, body.stock, body.shares, body.price),
             _ => {
-                let mut valid = [false; 4];
+                let mut valid = [false; 5];
                 valid[OTHER] = true;
-                View { valid, values: [0; 5] }
+                View { valid, values: [0; 6] }
             }
         };
         view.values[KIND] = message.body.letter().into();
@@ -125,7 +137,12 @@ impl View {
 
     fn value(&self, fields: &Fields, field: FieldId) -> Option<u128> {
         let at = fields.fields.iter().position(|known| *known == field)?;
-        (at == KIND || self.valid[ORDER]).then(|| self.values[at])
+        let is_there = match at {
+            KIND => true,
+            ATTRIBUTION => self.valid[ATTRIBUTED],
+            _ => self.valid[ORDER],
+        };
+        is_there.then(|| self.values[at])
     }
 }
 
@@ -238,6 +255,23 @@ mod tests {
                 google(message) && price > Price(5_000_000) && side == Side::Buy || (100..=200).contains(&shares)
             })
         });
+    }
+
+    #[test]
+    fn attributed_orders_are_orders_and_say_who_made_them() {
+        let header = wire::itch::Header { stock_locate: 1, tracking: 0, timestamp_ns: 0 };
+        let (side, shares, stock, price) = (Side::Buy, 100, Symbol(*b"GOOGL   "), Price(5_000_000));
+        let attribution = *b"MM  ";
+        let attributed = wire::itch::AddOrderAttributed { order: 1, side, shares, stock, price, attribution };
+        let plain = wire::itch::AddOrder { order: 1, side, shares, stock, price };
+        let messages = [attributed.into(), plain.into()].map(|body| Message { header, body });
+        let wanted = |text| messages.each_ref().map(|message| Filter::parse(text).unwrap().wants(message));
+        assert_eq!(wanted("stock == \"GOOGL\" and shares == 100 and price <= 5000000 and side == \"B\""), [true, true]);
+        assert_eq!(wanted("kind == \"F\" or kind == \"D\""), [true, false]);
+        assert_eq!(wanted("attribution == \"MM\""), [true, false]);
+        assert_eq!(wanted("attribution != \"XX\""), [true, false]);
+        assert_eq!(wanted("not attribution == \"MM\""), [false, true]);
+        assert_eq!(wanted("valid(attributed) and not valid(add_order) and not valid(other)"), [true, false]);
     }
 
     #[test]
