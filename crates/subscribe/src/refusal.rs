@@ -176,13 +176,12 @@ impl Refusal {
                 );
                 let shared =
                     "rules share a state that differ only in what they compare it with, or in tests of its key";
-                let error = Diagnostic::error("aggregates", rule.span, message).help(match computed {
+                Diagnostic::error("aggregates", rule.span, message).help(match computed {
                     true => format!(
                         "{shared}; or make the program again with more: the third argument of `@query_aggregate`"
                     ),
                     false => shared.to_owned(),
-                });
-                error
+                })
             }
             Refusal::Keys { aggregate, keys, at } => {
                 let message =

@@ -206,6 +206,8 @@ impl fmt::Display for Shown<'_, Aggregate> {
             write!(f, " by {}", by.join(", "))?;
         }
         match aggregate.window {
+            Window::Micros(micros) if micros.is_multiple_of(1_000_000) => write!(f, " over {} s)", micros / 1_000_000),
+            Window::Micros(micros) if micros.is_multiple_of(1000) => write!(f, " over {} ms)", micros / 1000),
             Window::Micros(micros) => write!(f, " over {micros} us)"),
             Window::Packets(packets) => write!(f, " over {packets} packets)"),
         }

@@ -6,6 +6,7 @@ use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, S
 
 use crate::format::Format;
 use crate::rules::Rules;
+use crate::stateful;
 use crate::turn::{Raised, Rounds, least_specific_first, least_specific_last, overlapped};
 use crate::write::{EVERYONE, Options, REST_SESSION, VALIDITY, do_table, part_name, validity, wide_name};
 
@@ -180,6 +181,7 @@ impl<'a> Installer<'a> {
             updates.push(Update::Insert(Entity::Group(EVERYONE.into(), Vec::new())));
         }
         let mut steps = self.steps(&Change {
+            new_places: tables.places.clone(),
             new_groups: tables.groups.clone(),
             new_leaves: tables.leaves.clone(),
             inserted: tables.entries.clone(),
@@ -222,7 +224,8 @@ impl<'a> Installer<'a> {
         let everyone: Vec<u32> = self.ports.keys().copied().collect();
         let is_kept = |state: State| change.kept.binary_search(&state).is_ok();
         let new_groups = change.new_groups.iter().map(|group| Update::Insert(group_entity(group)));
-        let mut steps = Steps { prepare: new_groups.collect(), ..Steps::default() };
+        let new_places = change.new_places.iter().map(|place| Update::Insert(stateful::place(place, self.format)));
+        let mut steps = Steps { prepare: new_places.chain(new_groups).collect(), ..Steps::default() };
         let mut old_groups = Vec::new();
         for leaf in &change.new_leaves {
             self.leaf(leaf, &mut steps.prepare, &mut old_groups)?;
@@ -266,6 +269,8 @@ impl<'a> Installer<'a> {
         }
         steps.clean.extend(old_groups);
         steps.clean.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
+        let old_places = change.old_places.iter().map(|place| Update::Delete(stateful::place(place, self.format)));
+        steps.clean.extend(old_places);
         self.free.extend(self.leaving.drain(..));
         let now: Vec<u32> = self.ports.keys().copied().collect();
         if self.format.messages.is_some() && now != everyone {
@@ -312,6 +317,14 @@ impl<'a> Installer<'a> {
                 Some(entity(do_table(&action.name), (action.name.clone(), params)))
             };
             updates.extend(step(call(&before), call(&leaf.delivery)));
+        }
+        let counts =
+            |delivery: &Delivery| stateful::counts(delivery, self.rules).map(|(table, action)| entity(table, action));
+        updates.extend(step(counts(&before), counts(&leaf.delivery)));
+        for counter in 0..self.format.counters.len() {
+            let told = |delivery: &Delivery| stateful::update(delivery, counter, self.format);
+            let update = |delivery: &Delivery| told(delivery).map(|(table, action)| entity(table, action));
+            updates.extend(step(update(&before), update(&leaf.delivery)));
         }
         self.count_ports(&before, &leaf.delivery);
         if leaf.delivery != Delivery::default() {

@@ -192,6 +192,26 @@ pub struct Parts {
     pub deparser: Option<String>,
 }
 
+/// A variable that rules may test and update (`@query_counter`); 64 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its name.
+    pub name: String,
+    /// When it goes back to 0; `None` for never.
+    pub window: Option<subscribe::Window>,
+}
+
+/// What the program computes over messages (`@query_aggregate`); 64 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aggregate {
+    /// What; its fields are those of [`Format::fields`].
+    pub computes: subscribe::Aggregate,
+    /// How many keys rules may name; others share as many cells again.
+    pub keys: u32,
+    /// How many conditions of messages that count there may be at a time.
+    pub slots: u16,
+}
+
 /// What a program's messages look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
@@ -205,4 +225,8 @@ pub struct Format {
     pub messages: Option<Messages>,
     /// The program's own actions.
     pub actions: Vec<Action>,
+    /// Counters that rules may test and update.
+    pub counters: Vec<Counter>,
+    /// Aggregates that rules may test.
+    pub aggregates: Vec<Aggregate>,
 }

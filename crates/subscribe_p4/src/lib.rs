@@ -24,6 +24,7 @@ pub mod entries;
 pub mod format;
 mod read;
 mod rules;
+mod stateful;
 mod turn;
 mod write;
 

@@ -10,7 +10,7 @@ use crate::format::{Format, HeaderId, Match, Notation};
 /// The format as rules see it, and what its headers stand for here.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Fields and actions have the numbers of the program's.
+    /// Fields, actions, counters and aggregates have the numbers of the program's.
     pub format: subscribe::Format,
     /// For each header of `format`: it is valid if one of these is.
     pub headers: Vec<Vec<HeaderId>>,
@@ -48,7 +48,7 @@ impl Rules {
 /// If two declarations have one name.
 pub fn rules(format: &Format) -> Result<Rules, FormatError> {
     let mut out = subscribe::Format::new();
-    // Aggregates and counters are not generated yet.
+    // Without declarations, rules may use no aggregates.
     out.slots = 0;
     let mut headers = Vec::new();
     let mut known: BTreeMap<Vec<HeaderId>, RuleHeader> = BTreeMap::new();
@@ -87,6 +87,14 @@ pub fn rules(format: &Format) -> Result<Rules, FormatError> {
         let parameter = |(name, width): &(String, u32)| Parameter { name: name.clone(), width: *width };
         let parameters = action.params.iter().map(parameter).collect();
         out.action(ActionDeclaration { name: action.name.clone(), parameters })?;
+    }
+    for counter in &format.counters {
+        let (name, window) = (counter.name.clone(), counter.window);
+        out.counter(subscribe::Counter { name, width: 64, window })?;
+    }
+    for aggregate in &format.aggregates {
+        let (slots, keys) = (aggregate.slots, aggregate.keys);
+        out.compute(subscribe::Computed { aggregate: aggregate.computes.clone(), slots, keys });
     }
     Ok(Rules { format: out, headers })
 }

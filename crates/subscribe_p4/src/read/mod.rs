@@ -5,6 +5,7 @@ mod annotation;
 mod fields;
 mod messages;
 mod parts;
+mod state;
 
 use p4::ast::StructKind;
 use p4::typed::{Program, StructDecl, Type};
@@ -34,7 +35,10 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     }
     // Exact tables first: they split messages into many small sets, and cost the least.
     fields.sort_by_key(|field| field.matched != crate::format::Match::Exact);
-    (diagnostics.error_count() == before).then_some(Format { parts, headers, fields, messages, actions })
+    let (counters, aggregates) = (Vec::new(), Vec::new());
+    let mut format = Format { parts, headers, fields, messages, actions, counters, aggregates };
+    state::read(&mut format, headers_struct, diagnostics);
+    (diagnostics.error_count() == before).then_some(format)
 }
 
 struct Reader<'a> {

@@ -6,6 +6,7 @@ use super::message::{element, is_there, kinds, shorten, size};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
 use super::{EVERYONE, REST_SESSION, Written, do_table, place};
+use super::{counters, state as memory};
 use crate::format::{Bound, HeaderId, Messages, Path};
 
 pub(super) fn control(text: &mut Text, written: &Written<'_>) {
@@ -48,6 +49,8 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
     text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
     text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
     text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
+    counters::declare(text, written);
+    memory::declare(text, written);
     stages::declare(text, written);
     table(text, "leaf", &[STATE_KEY.to_owned()], "to_port; to_group;", written.options);
     for action in &format.actions {
@@ -71,12 +74,15 @@ fn match_tables(text: &mut Text, written: &Written<'_>) {
     text.block(format!("if ({})", stages::is_asked(state::LEAF)), |text| text.line("leaf.apply();"));
 }
 
-/// Calls the program's actions that the last state asks for.
+/// Counts a message and calls the program's actions, as the last state asks.
 fn act(text: &mut Text, written: &Written<'_>) {
-    if written.format.actions.is_empty() {
+    let format = written.format;
+    if format.actions.is_empty() && format.counters.is_empty() && format.aggregates.is_empty() {
         return;
     }
     text.block(format!("if ({})", stages::is_asked(state::LEAF)), |text| {
+        memory::act(text, written);
+        counters::act(text, written);
         for action in &written.format.actions {
             text.line(format!("{}.apply();", do_table(&action.name)));
         }

@@ -1,9 +1,11 @@
 //! The whole program, as text.
 
+mod counters;
 mod egress;
 mod ingress;
 mod message;
 mod stages;
+mod state;
 mod text;
 
 use subscribe::{Layout, Stage, Target};
@@ -13,7 +15,10 @@ use crate::entries::CONTROLLER_GROUPS;
 use crate::format::{Format, Messages, Path};
 use text::Text;
 
+pub(crate) use counters::{update_table, with_field};
 pub(crate) use stages::{VALIDITY, name as part_name, validity, wide_name};
+pub(crate) use state::{COUNTS, place_table};
+pub(crate) use text::identifier;
 
 /// The replication group of all ports that any rule delivers to: heartbeats go there.
 pub const EVERYONE: u16 = 0xffff;
@@ -37,7 +42,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let target = Target { exact_beside: false, max_group: CONTROLLER_GROUPS.start - 1, ..Target::default() };
+        let target = Target {
+            exact_beside: false,
+            max_group: CONTROLLER_GROUPS.start - 1,
+            one_update: true,
+            ..Target::default()
+        };
         Options { target, messages_per_pass: None, table_size: 1 << 20, split_horizon: false }
     }
 }
@@ -114,6 +124,16 @@ struct Written<'a> {
 /// The table that calls an action of the program.
 pub(crate) fn do_table(action: &str) -> String {
     format!("do_{}", text::identifier(action))
+}
+
+/// The value of a field in 64 bits.
+fn amount(written: &Written<'_>, field: subscribe::FieldId) -> String {
+    let field = &written.format.fields[usize::from(field.0)];
+    let value = format!("{}_value", identifier(&field.name));
+    match field.width {
+        ..=64 => format!("(bit<64>){value}"),
+        width => format!("({value} > {width}w{0:#x} ? 64w{0:#x} : (bit<64>){value})", u64::MAX),
+    }
 }
 
 /// `hdr.udp.length`.

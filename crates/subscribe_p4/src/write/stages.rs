@@ -3,7 +3,7 @@
 use subscribe::{Key, StageKey, Wide, state};
 
 use super::text::{Text, identifier};
-use super::{Options, Written};
+use super::{Options, Written, counters, state as memory};
 use crate::format::{Format, HeaderId};
 
 /// The state as a key.
@@ -76,7 +76,11 @@ pub(super) fn is_asked(tag: u32) -> String {
 
 /// Takes the state through all stages that ask it.
 pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
+    let first_slot = written.stages.iter().position(|stage| matches!(stage.column, StageKey::Column(Key::Slot(_))));
     for (number, stage) in written.stages.iter().enumerate() {
+        if first_slot == Some(number) {
+            memory::look(text, written, state::stage_tag(number));
+        }
         let StageKey::Column(key) = &stage.column else {
             text.line(format!("{VALIDITY}.apply();"));
             continue;
@@ -88,14 +92,26 @@ pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
         let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
         let opened: String = tables.iter().map(missed).collect();
         text.block(format!("if ({})", is_asked(state::stage_tag(number))), |text| {
+            remembered(text, written, *key);
             text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
         });
+    }
+}
+
+/// Reads what the program remembers of messages before, where a stage asks that.
+fn remembered(text: &mut Text, written: &Written<'_>, key: Key) {
+    match key {
+        Key::Counter(id) => counters::read(text, &written.format.counters[usize::from(id.0)]),
+        Key::Slot(slot) => memory::value(text, written, slot),
+        Key::Valid(_) | Key::Field(_) => {}
     }
 }
 
 fn value(written: &Written<'_>, key: Key) -> String {
     match key {
         Key::Field(id) => format!("{}_value", identifier(&written.format.fields[usize::from(id.0)].name)),
-        Key::Valid(_) | Key::Counter(_) | Key::Slot(_) => unreachable!("the format has no such columns"),
+        Key::Counter(id) => format!("{}_value", written.format.counters[usize::from(id.0)].name),
+        Key::Slot(slot) => format!("slot_{slot}_value"),
+        Key::Valid(_) => unreachable!("validity is a stage of its own"),
     }
 }

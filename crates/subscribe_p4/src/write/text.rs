@@ -52,6 +52,6 @@ impl Text {
 }
 
 /// A name of rules as a name of P4: dots become underscores.
-pub(super) fn identifier(name: &str) -> String {
+pub(crate) fn identifier(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }

@@ -1,0 +1,112 @@
+//! What the program remembers of messages for rules: counters and aggregates.
+
+use p4::typed::{Annotation, StructDecl};
+use source::{Diagnostic, Diagnostics, SourceMap};
+use subscribe::Window;
+
+use super::annotation::words;
+use crate::format::{Aggregate, Counter, Format};
+use crate::write::identifier;
+
+/// How many keys of an aggregate rules may name, unless the annotation says.
+const KEYS: u32 = 1024;
+/// The largest number of keys.
+const MAX_KEYS: u32 = 1 << 20;
+/// The most slots of all aggregates together.
+const MAX_SLOTS: usize = 64;
+/// Windows of time end before the switch's clock of 48 bits can go round.
+const MAX_MICROS: u64 = 1 << 47;
+
+/// `@query_counter(name, window)` and `@query_aggregate("avg(price) by stock over 1s", keys, slots)` before the struct of
+/// headers.
+pub(super) fn read(format: &mut Format, all: &StructDecl, diagnostics: &mut Diagnostics) {
+    for annotation in all.annotations.iter() {
+        let found = match &*annotation.name {
+            "query_counter" => counter(format, annotation).map(|counter| format.counters.push(counter)),
+            _ => Ok(()),
+        };
+        found.unwrap_or_else(|wrong| diagnostics.push(*wrong));
+    }
+    for annotation in all.annotations.iter() {
+        let found = match &*annotation.name {
+            "query_aggregate" => aggregate(format, annotation).map(|aggregate| format.aggregates.push(aggregate)),
+            _ => Ok(()),
+        };
+        found.unwrap_or_else(|wrong| diagnostics.push(*wrong));
+    }
+}
+
+fn counter(format: &Format, annotation: &Annotation) -> Result<Counter, Box<Diagnostic>> {
+    let wrong = |message: String| {
+        let error = Diagnostic::error("query-counter", annotation.span, message);
+        Box::new(error
+            .help("write `@query_counter(volume)`, or with a window `@query_counter(volume, \"100ms\")`; a number is microseconds"))
+    };
+    let words = words(annotation).unwrap_or_default();
+    let (name, window) = match &words[..] {
+        [name] => (name, None),
+        [name, window] => (name, Some(window)),
+        _ => return Err(wrong("`@query_counter` takes a name and a window".to_owned())),
+    };
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !begins || identifier(name) != *name {
+        return Err(wrong(format!("`{name}` is no name for a counter")));
+    }
+    let fields = format.fields.iter().map(|field| &field.name);
+    if fields.chain(format.counters.iter().map(|counter| &counter.name)).any(|other| identifier(other) == *name) {
+        return Err(wrong(format!("a field or another counter is called `{name}`")));
+    }
+    let window = window.map(|text| match text.parse() {
+        Ok(micros) => Some(Window::Micros(micros)),
+        Err(_) => subscribe::window(text),
+    });
+    match window {
+        Some(None | Some(Window::Micros(0 | MAX_MICROS..) | Window::Packets(0))) => {
+            Err(wrong(format!("`{}` is no window", words[1])))
+        }
+        window => Ok(Counter { name: name.clone(), window: window.flatten() }),
+    }
+}
+
+fn aggregate(format: &Format, annotation: &Annotation) -> Result<Aggregate, Box<Diagnostic>> {
+    let error = |message: String, help: String| {
+        let error = Diagnostic::error("query-aggregate", annotation.span, message);
+        Box::new(if help.is_empty() { error } else { error.help(help) })
+    };
+    let wrong = |message: String| error(message, String::new());
+    let example = "write `@query_aggregate(\"avg(price) by stock over 1s\")`; behind it may stand how many keys rules name, and how \
+                   many conditions of messages that count there are at a time: `@query_aggregate(\"…\", 4096, 2)`";
+    let words = words(annotation).unwrap_or_default();
+    let (text, numbers) =
+        words.split_first().ok_or_else(|| error("an aggregate is missing".to_owned(), example.to_owned()))?;
+    let numbers: Vec<u32> = numbers.iter().map_while(|number| number.parse().ok()).collect();
+    if words.len() > 3 || numbers.len() + 1 != words.len() || numbers.contains(&0) {
+        let message = "`@query_aggregate` takes an aggregate as text, and two numbers from 1 on".to_owned();
+        return Err(error(message, example.to_owned()));
+    }
+    let Ok(rules) = crate::rules(format) else { return Err(wrong("names of fields clash".to_owned())) };
+    let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
+    let Some(aggregate) = subscribe::aggregate(&mut map, text, &rules.format, &mut findings) else {
+        let (message, help) = match findings.iter().next() {
+            Some(first) => (first.message.clone(), first.help.clone()),
+            None => ("this is no aggregate".to_owned(), None),
+        };
+        return Err(error(format!("`{text}`: {message}"), help.unwrap_or_else(|| example.to_owned())));
+    };
+    if matches!(aggregate.window, Window::Micros(MAX_MICROS..)) {
+        return Err(wrong(format!("a window has less than {MAX_MICROS} microseconds")));
+    }
+    if format.aggregates.iter().any(|other| other.computes == aggregate) {
+        return Err(wrong(format!("`{text}` is declared twice")));
+    }
+    let keys = if aggregate.by.is_empty() { 1 } else { numbers.first().copied().unwrap_or(KEYS) };
+    let slots = numbers.get(1).map_or(1, |slots| *slots as usize);
+    if keys > MAX_KEYS {
+        return Err(wrong(format!("rules can name at most {MAX_KEYS} keys")));
+    }
+    let before: usize = format.aggregates.iter().map(|other| usize::from(other.slots)).sum();
+    match before + slots {
+        ..=MAX_SLOTS => Ok(Aggregate { computes: aggregate, keys, slots: slots as u16 }),
+        _ => Err(wrong(format!("a program has at most {MAX_SLOTS} states of aggregates together"))),
+    }
+}

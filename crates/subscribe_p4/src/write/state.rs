@@ -1,0 +1,301 @@
+//! Aggregates: what the program remembers from message to message, by key.
+//!
+//! A slot of an aggregate is a few registers of the same length; a key has one cell of each. Keys that rules name have
+//! their cells by a table (`place_0`), other keys by a hash, behind those. A cell knows whose it is: a key that finds
+//! another's begins anew there.
+//!
+//! ```text
+//! match:  place ──> read the slots' cells ──> window over, or another key's? then as if nothing was counted ──> tables
+//! act:    leaf's state ──> counts: which slots ──> add the message, write the cells
+//! ```
+//!
+//! Averages are divided by hand, bit by bit: P4 has no division of what is not known before.
+
+use subscribe::{Aggregate, Function, Window, state};
+
+use super::stages::{STATE_KEY, table};
+use super::text::{Text, identifier};
+use super::{Written, amount};
+
+/// The table that says which slots a leaf's messages count for.
+pub(crate) const COUNTS: &str = "counts";
+
+/// The time of a pass, in microseconds.
+pub(super) const NOW: &str = "standard_metadata.ingress_global_timestamp";
+
+/// The table of the places of an aggregate's keys.
+pub(crate) fn place_table(computed: usize) -> String {
+    format!("place_{computed}")
+}
+
+/// The variable for the cell of a message's key.
+fn cell(computed: usize) -> String {
+    format!("cell_{computed}")
+}
+
+/// A slot: its number, what it computes, and which of the declared aggregates that is.
+struct Slot<'a> {
+    number: u16,
+    computed: usize,
+    of: &'a Aggregate,
+}
+
+fn slots<'a>(written: &Written<'a>) -> Vec<Slot<'a>> {
+    let format = &written.rules.format;
+    let of = |number: u16| {
+        let computed = format.computed_in(number).expect("all slots compute something");
+        Slot { number, computed, of: &format.computed()[computed].aggregate }
+    };
+    (0..format.slots).map(of).collect()
+}
+
+impl Slot<'_> {
+    fn has_count(&self) -> bool {
+        matches!(self.of.function, Function::Count | Function::Avg) || matches!(self.of.window, Window::Packets(_))
+    }
+
+    fn has_amount(&self) -> bool {
+        self.of.function != Function::Count
+    }
+
+    /// What a cell has besides its key: names of registers, and widths.
+    fn parts(&self) -> Vec<(&'static str, u32)> {
+        let end = matches!(self.of.window, Window::Micros(_)).then_some(("end", 48));
+        let count = self.has_count().then_some(("count", 64));
+        let amount = self.has_amount().then_some(("amount", 64));
+        [end, count, amount].into_iter().flatten().collect()
+    }
+
+    /// The fields of the key: their names as identifiers, and widths.
+    fn key(&self, written: &Written<'_>) -> Vec<(String, u32)> {
+        let fields = self.of.by.iter().map(|id| &written.format.fields[usize::from(id.0)]);
+        fields.map(|field| (identifier(&field.name), field.width)).collect()
+    }
+
+    fn var(&self, part: &str) -> String {
+        format!("slot_{}_{part}", self.number)
+    }
+
+    fn register(&self, part: &str) -> String {
+        format!("slot_{}_kept_{part}", self.number)
+    }
+}
+
+/// Whether the program computes anything.
+fn is_any(written: &Written<'_>) -> bool {
+    written.rules.format.slots > 0
+}
+
+/// Registers, variables, actions and tables.
+pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
+    if is_any(written) {
+        registers(text, written);
+        tables(text, written);
+    }
+}
+
+fn registers(text: &mut Text, written: &Written<'_>) {
+    let format = &written.rules.format;
+    for slot in slots(written) {
+        let computed = &format.computed()[slot.computed];
+        let key = slot.key(written);
+        // Places for keys that rules name, and as many for others.
+        let cells = if key.is_empty() { 1 } else { 2 * computed.keys };
+        text.line("");
+        text.line(format!("// Slot {}: {}.", slot.number, slot.of.shown(format)));
+        let parts = slot.parts().into_iter().map(|(part, width)| (part.to_owned(), width));
+        for (part, width) in parts.chain(key.iter().cloned()) {
+            text.line(format!("register<bit<{width}>>({cells}) {};", slot.register(&part)));
+            text.line(format!("bit<{width}> {} = 0;", slot.var(&part)));
+        }
+        if !key.is_empty() {
+            text.line(format!(
+                "register<bit<64>>(1) {};    // how often a key lost its cell to another before its window was over",
+                slot.register("evictions")
+            ));
+            text.line(format!("bit<64> {} = 0;", slot.var("evictions")));
+            text.line(format!("bit<1> {} = 0;", slot.var("evicts")));
+        }
+        text.line(format!("bit<64> {} = 0;", slot.var("value")));
+    }
+}
+
+fn tables(text: &mut Text, written: &Written<'_>) {
+    let format = &written.rules.format;
+    text.line("");
+    for computed in 0..format.computed().len() {
+        text.line(format!("bit<32> {} = 0;", cell(computed)));
+    }
+    text.line(format!("bit<{}> counted = 0;", format.slots));
+    for computed in 0..format.computed().len() {
+        text.line(format!("action to_{}(bit<32> index) {{ {} = index; }}", place_table(computed), cell(computed)));
+    }
+    text.line(format!("action count_for(bit<{}> slots) {{ counted = slots; }}", format.slots));
+    averages(text, written);
+    for (number, computed) in format.computed().iter().enumerate() {
+        let fields = computed.aggregate.by.iter().map(|id| &written.format.fields[usize::from(id.0)].name);
+        let keys: Vec<String> =
+            fields.map(|name| format!("{}_value: exact @name(\"{name}\");", identifier(name))).collect();
+        if !keys.is_empty() {
+            let place = place_table(number);
+            table(text, &place, &keys, &format!("to_{place};"), written.options);
+        }
+    }
+    table(text, COUNTS, &[STATE_KEY.to_owned()], "count_for;", written.options);
+}
+
+/// Divisions, for each width of what is averaged.
+fn averages(text: &mut Text, written: &Written<'_>) {
+    let mut widths: Vec<u32> = slots(written)
+        .iter()
+        .filter(|slot| slot.of.function == Function::Avg)
+        .map(|slot| width(written, slot))
+        .collect();
+    widths.sort_unstable();
+    widths.dedup();
+    if widths.is_empty() {
+        return;
+    }
+    text.line("");
+    for name in ["dividend", "divisor", "quotient"] {
+        text.line(format!("bit<64> {name} = 0;"));
+    }
+    for width in widths {
+        text.block(format!("action divide_{width}()"), |text| {
+            text.line("quotient = 0;");
+            for bit in (0..width).rev() {
+                let fits = format!("(dividend >> {bit}) >= divisor");
+                text.line(format!("quotient = {fits} ? quotient + 64w{:#x} : quotient;", 1u64 << bit));
+                text.line(format!("dividend = {fits} ? dividend - (divisor << {bit}) : dividend;"));
+            }
+        });
+    }
+}
+
+/// The width of the values that an aggregate is of; wider ones count as the largest of 64 bits.
+fn width(written: &Written<'_>, slot: &Slot<'_>) -> u32 {
+    slot.of.field.map_or(64, |id| written.format.fields[usize::from(id.0)].width.min(64))
+}
+
+/// Before the stages of slots: reads the cells of a message's keys, if one of these stages or a leaf may ask for them.
+/// `first` is the tag of the first of them.
+pub(super) fn look(text: &mut Text, written: &Written<'_>, first: u32) {
+    text.block(format!("if (meta.subscription.state[31:{}] >= {first})", state::NUMBER_BITS), |text| {
+        let format = &written.rules.format;
+        for (number, computed) in format.computed().iter().enumerate() {
+            let fields = computed.aggregate.by.iter().map(|id| &written.format.fields[usize::from(id.0)].name);
+            let key: Vec<String> = fields.map(|name| format!("{}_value", identifier(name))).collect();
+            if !key.is_empty() {
+                let (place, cell, keys) = (place_table(number), cell(number), computed.keys);
+                text.block(format!("if (!{place}.apply().hit)"), |text| {
+                    let key = key.join(", ");
+                    text.line(format!("hash({cell}, HashAlgorithm.crc32, 32w{keys}, {{ {key} }}, 32w{keys});"));
+                });
+            }
+        }
+        for slot in slots(written) {
+            read(text, written, &slot);
+        }
+    });
+}
+
+fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
+    let key = slot.key(written);
+    let parts = slot.parts().into_iter().map(|(part, _)| part.to_owned());
+    for part in parts.chain(key.iter().map(|(name, _)| name.clone())) {
+        text.line(format!("{}.read({}, {});", slot.register(&part), slot.var(&part), cell(slot.computed)));
+    }
+    let (end, count) = (slot.var("end"), slot.var("count"));
+    let over = match slot.of.window {
+        Window::Micros(_) => format!("{NOW} >= {end}"),
+        Window::Packets(length) => format!("{count} == 0 || {count} >= {length}"),
+    };
+    let others: Vec<String> = key.iter().map(|(name, _)| format!("{} != {name}_value", slot.var(name))).collect();
+    let anew = |text: &mut Text| {
+        if let Window::Micros(length) = slot.of.window {
+            text.line(format!("{end} = {NOW} + {length};"));
+        }
+        if slot.has_count() {
+            text.line(format!("{count} = 0;"));
+        }
+        if slot.has_amount() {
+            let none = if slot.of.function == Function::Min { u64::MAX } else { 0 };
+            text.line(format!("{} = {none:#x};", slot.var("amount")));
+        }
+    };
+    if others.is_empty() {
+        text.block(format!("if ({over})"), anew);
+        return;
+    }
+    let evicts = slot.var("evicts");
+    text.line(format!("{evicts} = 0;"));
+    text.line(format!("if ({over}) {{"));
+    text.indented(anew);
+    text.line(format!("}} else if ({}) {{", others.join(" || ")));
+    text.indented(|text| {
+        anew(text);
+        text.line(format!("{evicts} = 1;"));
+    });
+    text.line("}");
+}
+
+/// In the stage of a slot: what its tables look up.
+pub(super) fn value(text: &mut Text, written: &Written<'_>, number: u16) {
+    let slot = &slots(written)[usize::from(number)];
+    let (value, count) = (slot.var("value"), slot.var("count"));
+    match slot.of.function {
+        Function::Count => text.line(format!("{value} = {count};")),
+        Function::Sum | Function::Min | Function::Max => text.line(format!("{value} = {};", slot.var("amount"))),
+        Function::Avg => {
+            text.line(format!("{value} = 0;"));
+            text.block(format!("if ({count} != 0)"), |text| {
+                text.line(format!("dividend = {};", slot.var("amount")));
+                text.line(format!("divisor = {count};"));
+                text.line(format!("divide_{}();", width(written, slot)));
+                text.line(format!("{value} = quotient;"));
+            });
+        }
+    }
+}
+
+/// Counts a message whose delivery is known.
+pub(super) fn act(text: &mut Text, written: &Written<'_>) {
+    if !is_any(written) {
+        return;
+    }
+    text.line("counted = 0;");
+    text.line(format!("{COUNTS}.apply();"));
+    for slot in slots(written) {
+        let number = slot.number;
+        text.block(format!("if (counted[{number}:{number}] == 1)"), |text| count(text, written, &slot));
+    }
+}
+
+fn count(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
+    let cell = cell(slot.computed);
+    let key = slot.key(written);
+    if slot.has_count() {
+        text.line(format!("{0} = {0} |+| 1;", slot.var("count")));
+    }
+    if let Some(field) = slot.of.field.filter(|_| slot.has_amount()) {
+        let (of, value) = (slot.var("amount"), amount(written, field));
+        match slot.of.function {
+            Function::Min => text.line(format!("{of} = {value} < {of} ? {value} : {of};")),
+            Function::Max => text.line(format!("{of} = {value} > {of} ? {value} : {of};")),
+            _ => text.line(format!("{of} = {of} |+| {value};")),
+        }
+    }
+    for (part, _) in slot.parts() {
+        text.line(format!("{}.write({cell}, {});", slot.register(part), slot.var(part)));
+    }
+    for (name, _) in &key {
+        text.line(format!("{}.write({cell}, {name}_value);", slot.register(name)));
+    }
+    if !key.is_empty() {
+        let (register, evictions) = (slot.register("evictions"), slot.var("evictions"));
+        text.block(format!("if ({} == 1)", slot.var("evicts")), |text| {
+            text.line(format!("{register}.read({evictions}, 0);"));
+            text.line(format!("{register}.write(0, {evictions} + 1);"));
+        });
+    }
+}

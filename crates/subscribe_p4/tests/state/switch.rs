@@ -1,0 +1,119 @@
+//! A generated program on a switch, told updates and sent single messages.
+
+use std::sync::Arc;
+
+use bits::Bits;
+use engine::TableEntry;
+use ir::{KeyValue, Program};
+use source::{Diagnostics, FileId, SourceMap};
+use subscribe::{Layout, NoIncludes, Rule};
+use subscribe_p4::entries::{Entity, Matched, Update};
+use subscribe_p4::{Format, Options, Rules};
+use switch::{Device, Frame, MulticastGroup, Time};
+use v1model::{Config, Executor};
+
+/// A format, and the program that is made of it.
+pub struct Made {
+    pub format: Format,
+    pub rules: Rules,
+    pub options: Options,
+    program: Arc<Program>,
+    ports: u32,
+}
+
+fn checked(name: &str, text: &str) -> (p4::typed::Program, SourceMap) {
+    let builtin = compile::Architecture::includes(&v1model::description::V1Model).to_vec();
+    let options = p4::Options { builtin, ..p4::Options::default() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics);
+    (typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))), map)
+}
+
+impl Made {
+    pub fn new(text: &str, ports: u32) -> Made {
+        let (typed, map) = checked("format.p4", text);
+        let mut diagnostics = Diagnostics::new();
+        let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
+        let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
+        let rules = subscribe_p4::rules(&format).expect("names differ");
+        let options = Options::default();
+        let layout = Layout::sensible(&rules.format, &[]);
+        let text = subscribe_p4::program(text, &format, &rules, &layout, &options);
+        let (typed, map) = checked("program.p4", &text);
+        let mut diagnostics = Diagnostics::new();
+        let program = compile::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
+        let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
+        Made { format, rules, options, program, ports }
+    }
+
+    pub fn parse(&self, text: &str) -> Vec<Rule> {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let rules = subscribe::parse(&mut map, "rules", text, &self.rules.format, &mut NoIncludes, &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
+        rules
+    }
+}
+
+pub struct Switch {
+    switch: v1model::Switch,
+}
+
+impl Switch {
+    pub fn new(made: &Made, executor: Executor) -> Switch {
+        let config = Config { executor, ..Config::with_ports(made.ports) };
+        let mut switch = v1model::Switch::new(made.program.clone(), config).expect("a v1model program");
+        // The clock of a program begins with the first frame.
+        switch.step(Time::ZERO, &mut Vec::new(), &mut Vec::new());
+        Switch { switch }
+    }
+
+    pub fn apply(&mut self, update: &Update) {
+        match update {
+            Update::Insert(Entity::Table(entry)) => self.insert(entry),
+            Update::Insert(Entity::Group(id, ports)) => {
+                assert!(self.switch.set_multicast_group(*id, Some(MulticastGroup::of_ports(ports.iter().copied()))));
+            }
+            other => panic!("nothing else comes with the first entries: {other:?}"),
+        }
+    }
+
+    fn insert(&mut self, entry: &subscribe_p4::entries::TableEntry) {
+        let program = self.switch.program().clone();
+        let id = program.table_named(&entry.table).unwrap_or_else(|| panic!("there is no {}", entry.table));
+        let table = &program.tables[id];
+        let key = |key: &ir::Key| {
+            let given = entry.keys.iter().find(|(name, _, _)| *name == key.name);
+            let bits = |value: u128| Bits::new(value, key.width);
+            given.map_or(KeyValue::Any, |(_, _, matched)| match *matched {
+                Matched::Exact(value) => KeyValue::Exact(bits(value)),
+                Matched::Lpm(value, length) => KeyValue::Lpm(bits(value), length),
+                Matched::Range(first, last) => KeyValue::Range(bits(first), bits(last)),
+                Matched::Ternary(value, mask) => KeyValue::Ternary(bits(value & mask), bits(mask)),
+            })
+        };
+        let keys = table.keys.iter().map(key).collect();
+        let named = |action: &&ir::TableAction| program.actions[action.action].name == entry.action;
+        let action = table.actions.iter().find(named).unwrap_or_else(|| panic!("{} has it not", entry.table)).action;
+        let args = entry.params.iter().map(|(_, width, value)| Bits::new(*value, *width)).collect();
+        let priority = entry.priority.unwrap_or(0) as i32;
+        self.switch.objects_mut().insert(id, TableEntry::new(keys, priority, action, args)).expect("the entry fits");
+    }
+
+    /// The ports that a message at a time goes to, ascending.
+    pub fn message(&mut self, micros: u64, bytes: Vec<u8>) -> Vec<u32> {
+        let mut out = Vec::new();
+        self.switch.step(Time::from_ns(micros * 1000), &mut vec![Frame::new(3, bytes)], &mut out);
+        let mut ports: Vec<u32> = out.iter().map(|frame| frame.port.0).collect();
+        ports.sort_unstable();
+        ports
+    }
+
+    /// A cell of a register.
+    pub fn register(&self, name: &str, index: u64) -> u128 {
+        let program = self.switch.program();
+        let name = format!("Subscriptions.{name}");
+        let (id, _) = program.registers.iter().find(|(_, register)| register.name == name).expect("the register");
+        self.switch.objects().register(id, index).expect("the cell").low_u128()
+    }
+}
