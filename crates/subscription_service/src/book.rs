@@ -293,9 +293,9 @@ fn told(mut refusal: Refusal, read: &Read) -> String {
     };
     let mut with = String::new();
     match &mut refusal {
-        Refusal::TooLarge { at, .. } => place(at),
+        Refusal::TooLarge { at, .. } | Refusal::Keys { at, .. } => place(at),
         Refusal::Slots { rule, .. } => place(&mut rule.span),
-        Refusal::Conflict { rules, .. } => {
+        Refusal::Conflict { rules, .. } | Refusal::Updates { rules, .. } => {
             rules.iter_mut().for_each(|rule| place(&mut rule.span));
             rules.sort_by_key(|rule| rule.span.file == NOWHERE);
             if let Some(rule) = rules.iter().find(|rule| rule.span.file == NOWHERE) {
