@@ -35,7 +35,7 @@ pub struct Batch<'a> {
 /// What a call of [`Batch::run`] came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The packets that came to their end.
+    /// The packets that came to their end: each leaves from its [buffer](Ended::output_start), or was dropped.
     pub done: std::ops::Range<usize>,
     /// Whether the batch stopped at the packet behind them: there is more to do for it.
     pub stopped: bool,
@@ -136,8 +136,11 @@ impl<'a> Batch<'a> {
             let (from, to) = (self.done, self.count.min(self.done + step));
             // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
             // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is borrowed
-            // exclusively meanwhile. There is one packet at least.
-            let at = self.host(objects, now, |frame, rows, notes| unsafe { code(frame, rows, notes, from, to) });
+            // exclusively meanwhile. There is one packet at least, and
+            // no more than rows.
+            let at = self.host(objects, now, |frame, rows, notes| unsafe {
+                code(frame, rows, notes, rows.add(from), rows.add(to)).offset_from_unsigned(rows)
+            });
             self.stopped = at < to;
             self.done = at + usize::from(self.stopped);
             if !self.packet.colours.is_empty() && !self.stopped {
@@ -198,6 +201,15 @@ impl<'a> Batch<'a> {
     pub fn ended(&self, number: usize) -> Ended<'_> {
         let rows: &Rows = self.rows.first_chunk().expect("there are rows for a batch");
         Ended { row: &rows[number], frame: &self.packet.frame }
+    }
+
+    /// The same of packets one after the other.
+    ///
+    /// # Panics
+    /// If there are no such packets.
+    #[inline]
+    pub fn ended_all(&self, numbers: std::ops::Range<usize>) -> impl Iterator<Item = Ended<'_>> {
+        self.rows[numbers].iter().map(|row| Ended { row, frame: &self.packet.frame })
     }
 
     /// A copy of a packet that leaves from within its buffer, once it has run; `None` of others.
@@ -291,7 +303,8 @@ impl Ended<'_> {
         (self.row.packet - self.row.buffer + self.row.length) as usize
     }
 
-    /// Where in its buffer the packet begins that leaves; `None` if it is not there.
+    /// Where in its buffer the packet begins that leaves; `None` if it is not there. Packets that a batch has
+    /// [done](Progress::done) leave from there or not at all.
     #[inline(always)]
     pub fn output_start(&self) -> Option<usize> {
         match self.row.out {

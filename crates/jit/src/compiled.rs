@@ -41,9 +41,9 @@ pub enum Outcome {
 }
 
 pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
-/// A unit as a loop, which gets the frame, the rows and notes of a batch, and the numbers of the first packet and of the one
-/// behind the last.
-pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize, usize) -> usize;
+/// A unit as a loop, which gets the frame, the rows and notes of a batch, and the rows of the first packet and behind the
+/// last. It returns the row that it stopped at, or the one behind the last.
+pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, *mut Row, *mut Row) -> *mut Row;
 /// A scout, which gets the frame, the rows and notes of a batch, and the number of its packets.
 pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize) -> u64;
 

@@ -305,18 +305,19 @@ impl<'a> Runner<'a> {
         let now = Now { ns: 0 };
         let mut packets = self.compiled.batch(0, &mut self.packet);
         packets.set_slot_to(self.ingress_port.0, self.ingress_port.1);
-        let count = batch.len();
-        packets.extend(batch.iter_mut().map(|buffer| (&mut **buffer, self.room)));
+        let (count, room) = (batch.len(), self.room);
+        packets.extend(batch.iter_mut().map(|buffer| (&mut **buffer, room)));
         let mut next = 0;
         while next < count {
             let Progress { done, stopped } = packets.run(objects, now);
             next = done.end + usize::from(stopped);
-            for (number, sent) in sent.iter_mut().enumerate().take(next).skip(done.start) {
-                let ended = packets.ended(number);
-                *sent = match (ended.outcome(), ended.output_start()) {
-                    (Outcome::Done(_), Some(start)) => (start, ended.result(0) as u16),
-                    _ => (0, NOWHERE),
-                };
+            for (sent, ended) in sent[done.clone()].iter_mut().zip(packets.ended_all(done.clone())) {
+                *sent = ended.output_start().map_or((0, NOWHERE), |start| (start, ended.result(0) as u16));
+            }
+            if stopped {
+                let ended = packets.ended(done.end);
+                let leaves = ended.output_start().filter(|_| matches!(ended.outcome(), Outcome::Done(_)));
+                sent[done.end] = leaves.map_or((0, NOWHERE), |start| (start, ended.result(0) as u16));
             }
         }
     }

@@ -25,11 +25,10 @@ pub(super) const ROW: i64 = size_of::<Row>() as i64;
 /// The batch that code runs a unit on, and which packet it is at.
 #[derive(Clone, Copy)]
 pub(super) struct Lane {
-    /// The notes of the batch: see [`crate::scout`].
+    /// The rows and the notes of the batch: see [`crate::scout`].
+    rows: Value,
     pub notes: Value,
-    /// The number of the packet in the batch.
-    pub number: Value,
-    /// The address of its row.
+    /// The address of the packet's row.
     row: Value,
     /// How the outgoing packet is made.
     pub out: Variable,
@@ -38,21 +37,20 @@ pub(super) struct Lane {
 }
 
 impl Emit<'_, '_> {
-    /// Generates the loop: a function of the frame, the rows and notes of the batch and the numbers of the first packet and
-    /// of the one behind the last, of which the first is smaller. It returns the number of the packet that it stopped at,
-    /// or of the one behind the last.
+    /// Generates the loop: a function of the frame, the rows and notes of the batch, and the addresses of the rows of the
+    /// first packet and behind the last, of which the first is smaller. It returns the address of the row that it stopped
+    /// at, or of the one behind the last.
     pub(crate) fn batch(mut self, number: usize) {
         let entry = self.b.current_block().expect("a function begins with a block");
-        let [rows, notes, from, to] = [1, 2, 3, 4].map(|at| self.b.block_params(entry)[at]);
+        let [rows, notes, first, end] = [1, 2, 3, 4].map(|at| self.b.block_params(entry)[at]);
         let (head, next) = (self.b.create_block(), self.b.create_block());
         // From one packet to the next, homes are cleared behind the one that wrote to them.
         self.clear_homes();
-        let [row, at] = [(); 2].map(|()| self.b.append_block_param(head, types::I64));
-        let first = self.b.ins().imul_imm_s(from, ROW);
-        let first = self.b.ins().iadd(rows, first);
-        self.b.ins().jump(head, &[first.into(), from.into()]);
+        // Nothing else goes from packet to packet: what code keeps in memory for want of registers, the next one waits for.
+        let row = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[first.into()]);
         self.b.switch_to_block(head);
-        let lane = Lane { notes, number: at, row, out: self.b.declare_var(types::I64), next };
+        let lane = Lane { rows, notes, row, out: self.b.declare_var(types::I64), next };
         self.lane = Some(lane);
         self.packet = self.row_load(lane, offset_of!(Row, packet));
         self.length = self.row_load(lane, offset_of!(Row, length));
@@ -62,12 +60,11 @@ impl Emit<'_, '_> {
         self.all_steps(number);
         self.b.switch_to_block(next);
         let next_row = self.b.ins().iadd_imm_s(row, ROW);
-        let next = self.b.ins().iadd_imm_s(at, 1);
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, to);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next_row, end);
         let done = self.b.create_block();
-        self.b.ins().brif(more, head, &[next_row.into(), next.into()], done, &[]);
+        self.b.ins().brif(more, head, &[next_row.into()], done, &[]);
         self.b.switch_to_block(done);
-        self.b.ins().return_(&[to]);
+        self.b.ins().return_(&[end]);
         let finish = self.finish;
         self.b.switch_to_block(finish);
         self.known = Known::default();
@@ -76,7 +73,7 @@ impl Emit<'_, '_> {
         let out = self.b.use_var(lane.out);
         self.frame_store(word::OUT as u32, out);
         self.tell_packet();
-        self.b.ins().return_(&[lane.number]);
+        self.b.ins().return_(&[lane.row]);
         self.b.set_cold_block(finish);
         self.seal();
     }
@@ -109,6 +106,8 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(stop);
         let known = self.known.clone();
         self.set_ending(code::STOPPED | (self.step as u64) << STEP);
+        let nothing = self.number(out::EMITTED);
+        self.b.def_var(lane.out, nothing);
         self.light(lane);
         self.known = known;
         self.b.switch_to_block(on);
@@ -143,6 +142,12 @@ impl Emit<'_, '_> {
             let result = self.value(result);
             self.row_store(lane, offset_of!(Row, results) + index * 8, result);
         }
+    }
+
+    /// The number of the packet in the batch.
+    pub(super) fn lane_number(&mut self, lane: Lane) -> Value {
+        let behind = self.b.ins().isub(lane.row, lane.rows);
+        self.b.ins().ushr_imm_u(behind, i64::from(ROW.trailing_zeros()))
     }
 
     pub(super) fn row_load(&mut self, lane: Lane, offset: usize) -> Value {

@@ -148,7 +148,8 @@ impl Emit<'_, '_> {
             let key = self.key(id);
             return self.looked_up(id, key);
         };
-        let offset = self.b.ins().ishl_imm_u(lane.number, 2);
+        let number = self.lane_number(lane);
+        let offset = self.b.ins().ishl_imm_u(number, 2);
         let at = self.b.ins().iadd(lane.notes, offset);
         let found = self.b.ins().sload32(self.flags.record, at, noted.found as i32 * 8);
         let unknown = i64::from(UNKNOWN as i32);
@@ -165,7 +166,7 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(compare);
             let mut differs = Word::Known(0);
             for (index, part) in here.iter().enumerate() {
-                let (address, offset) = self.key_at(lane.notes, lane.number, &noted, index);
+                let (address, offset) = self.key_at(lane.notes, number, &noted, index);
                 let noted = self.b.ins().load(types::I64, self.flags.record, address, offset);
                 let other = self.w_xor(Word::Value(noted), *part);
                 differs = self.w_or(differs, other);

@@ -375,6 +375,8 @@ pub fn run_batches(
                     let counter = if batch.ended(number).is_special() { &SPECIAL } else { &SHARED };
                     counter.fetch_add(1, Relaxed);
                     let (ends, start) = ends(&batch, number);
+                    let leaves = matches!(ends.0, Outcome::Done(_));
+                    assert_eq!(leaves, start.is_some(), "packet {number} leaves from where it lies, or is dropped");
                     seen.push((first + number, ends, start, batch.output_copy(number), Vec::new()));
                 }
                 if stopped {
