@@ -107,6 +107,12 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
             let message = format!("`{}` and `{}` both have the Ethernet address {}", earlier.name, host.name, host.mac);
             diagnostics.push(Diagnostic::error("topology", host.span, message).also(earlier.span, "the other one"));
         }
+        if let Some((address, bits)) = host.address
+            && let Some(what) = unusable(address, bits)
+        {
+            let message = format!("`{}` cannot have the address {address}, which is {what}", host.name);
+            diagnostics.push(Diagnostic::error("topology", host.span, message));
+        }
         if host.mac.is_multicast() {
             let message = format!("`{}` has the Ethernet address of a group, {}", host.name, host.mac);
             diagnostics.push(Diagnostic::error("topology", host.span, message));
@@ -116,6 +122,21 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
             diagnostics
                 .push(Diagnostic::error("topology", host.span, message).help("give it one: ip = \"10.0.1.1/24\""));
         }
+    }
+}
+
+/// What an address is that no host has (RFC 6890, and the network's own two where it has more); `None` for others.
+fn unusable(address: Ipv4Addr, bits: u8) -> Option<&'static str> {
+    let of_host = !u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+    let own = u32::from(address) & of_host;
+    match address {
+        _ if address.octets()[0] == 0 => Some("of \"this network\""),
+        _ if address.is_loopback() => Some("a loopback address"),
+        _ if address.is_multicast() => Some("that of a group"),
+        _ if address.octets()[0] >= 240 => Some("reserved"),
+        _ if bits < 31 && own == 0 => Some("that of its network"),
+        _ if bits < 31 && own == of_host => Some("its network's broadcast address"),
+        _ => None,
     }
 }
 

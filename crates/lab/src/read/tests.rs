@@ -154,6 +154,25 @@ delay = "1ms"
 }
 
 #[test]
+fn addresses_that_no_host_has_are_told() {
+    for (address, what) in [
+        ("0.0.0.0/0", "this network"),
+        ("127.0.0.1/8", "a loopback address"),
+        ("224.0.0.1/24", "that of a group"),
+        ("255.255.255.255/32", "reserved"),
+        ("10.0.1.0/24", "that of its network"),
+        ("10.0.1.255/24", "its network's broadcast address"),
+    ] {
+        let (_, found) = read(&format!("[hosts.h1]\nip = \"{address}\"\n"));
+        assert!(found.contains(what) && found.contains("lab.toml:1:"), "{address}\n{found}");
+    }
+    for address in ["10.0.1.0/22", "10.0.0.255/16", "10.0.1.0/31", "10.0.1.1/31", "10.0.1.255/32", "1.0.0.1/0"] {
+        let (_, found) = read(&format!("[hosts.h1]\nip = \"{address}\"\n"));
+        assert!(!found.contains("cannot have the address"), "{address}\n{found}");
+    }
+}
+
+#[test]
 fn the_tutorials_format_is_read() {
     let (topology, findings) = read(
         r#"{

@@ -103,6 +103,7 @@ impl Reader<'_> {
         topology: &Topology,
         scenario: &Scenario,
     ) -> Vec<Expectation> {
+        let before = self.diagnostics.error_count();
         let mut found = Vec::new();
         let mut expect = |what, bounds: Option<([Option<f64>; 2], Span)>| {
             if let Some(([at_least, at_most], span)) = bounds {
@@ -166,7 +167,7 @@ impl Reader<'_> {
                 expect(Quantity::Marked(traffic), self.bounds(table, "marked", least, share, "0.01"));
             }
         }
-        if found.is_empty() && !self.diagnostics.has_errors() {
+        if found.is_empty() && self.diagnostics.error_count() == before {
             self.wrong(span, "an expectation says what is expected: delivered = 0.99, rate = \"1Mbps\", queue = 40");
         }
         found
@@ -226,10 +227,18 @@ pub fn unmet(scenario: &Scenario, topology: &Topology, results: &Results) -> Vec
         let low = expected.at_least.filter(|least| value.is_nan() || value < *least);
         let high = expected.at_most.filter(|most| value.is_nan() || value > *most);
         let bound = low.map(|least| format!("at least {least}")).or(high.map(|most| format!("at most {most}")))?;
-        let is = if value.is_nan() { "was never seen".to_owned() } else { format!("is {value}") };
+        let is = if value.is_nan() { "was never seen".to_owned() } else { format!("is {}", shown(value, expected)) };
         Some(Unmet { message: format!("{what} {is}, and {bound} was expected"), span: expected.span })
     };
     scenario.expect.iter().filter_map(one).collect()
+}
+
+/// A value to four digits behind the point, or to all where fewer would look as if they met what is expected.
+fn shown(value: f64, expected: &Expectation) -> String {
+    let short = (value * 1e4).round() / 1e4;
+    let meets =
+        expected.at_least.is_none_or(|least| short >= least) && expected.at_most.is_none_or(|most| short <= most);
+    if meets { value.to_string() } else { short.to_string() }
 }
 
 /// What a quantity is called and what it came to; not a number if nothing was measured.

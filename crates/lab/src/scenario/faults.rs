@@ -1,6 +1,6 @@
 //! Faults, as a file asks for them and as the seed draws them.
 
-use source::Span;
+use source::{Diagnostic, Span};
 use toml::de::DeTable;
 
 use super::{Planned, RandomFaults};
@@ -32,12 +32,18 @@ impl Reader<'_> {
     /// The faults of one table.
     pub(super) fn fault(&mut self, table: &DeTable<'_>, span: Span, topology: &Topology) -> Vec<Planned> {
         self.known(table, "a fault", &KEYS);
+        for (word, of) in [("by", "slow"), ("offset", "skew"), ("behind", "skew"), ("drift_ppm", "skew")] {
+            if let (Some((_, span)), None) = (self.get(table, word), self.get(table, of)) {
+                self.wrong(span, format!("`{word}` says how far something is `{of}`, which this fault has not"));
+            }
+        }
         let Some(at) = self.parsed::<Delay>(table, "at") else {
             if self.get(table, "at").is_none() {
                 self.wrong(span, "a fault happens at a time: at = \"500ms\"");
             }
             return Vec::new();
         };
+        let before = self.diagnostics.error_count();
         let mut told = Vec::new();
         for (key, fault) in [("crash", Fault::Crash), ("restart", Fault::Restart)] {
             for name in self.names(table, key).unwrap_or_default() {
@@ -65,19 +71,38 @@ impl Reader<'_> {
         }
         for name in self.names(table, "slow").unwrap_or_default() {
             let by: Delay = self.parsed(table, "by").unwrap_or_default();
-            told.extend(self.place(name, topology).map(|node| (at, node, Fault::Slow(by.as_ns()))));
+            told.extend(self.host(name, "are slow", topology).map(|node| (at, node, Fault::Slow(by.as_ns()))));
         }
         for name in self.names(table, "skew").unwrap_or_default() {
             let ahead = self.parsed::<Delay>(table, "offset").unwrap_or_default().as_ns() as i64;
             let behind = self.parsed::<Delay>(table, "behind").unwrap_or_default().as_ns() as i64;
             let drift_ppb = i64::from(self.integer(table, "drift_ppm", 0..=1_000_000).unwrap_or(0)) * 1_000;
             let skew = Fault::Skew { offset_ns: ahead - behind, drift_ppb };
-            told.extend(self.place(name, topology).map(|node| (at, node, skew)));
+            told.extend(self.host(name, "have clocks that differ", topology).map(|node| (at, node, skew)));
         }
-        if told.is_empty() && !self.diagnostics.has_errors() {
+        if told.is_empty() && self.diagnostics.error_count() == before {
             self.wrong(span, "a fault says what goes wrong: crash = \"s1\", down = [\"s1\", \"s2\"], …");
         }
         told.into_iter().map(|(at, node, fault)| Planned { at, node, fault, span }).collect()
+    }
+
+    /// A host to which something happens that happens to no switch.
+    fn host(&mut self, (name, span): (&str, Span), what: &str, topology: &Topology) -> Option<Node> {
+        let node = self.place((name, span), topology)?;
+        if let Node::Switch(_) = node {
+            self.wrong(span, format!("`{name}` is a switch; only hosts {what}"));
+        }
+        Some(node)
+    }
+
+    /// Tells of something that is to happen when everything is over.
+    pub(super) fn in_time(&mut self, table: &DeTable<'_>, at: Delay, duration: Delay) {
+        if at >= duration
+            && let Some((_, span)) = self.get(table, "at")
+        {
+            let message = format!("this never happens: the scenario is over at {duration}");
+            self.diagnostics.push(Diagnostic::warning("after-the-end", span, message));
+        }
     }
 }
 

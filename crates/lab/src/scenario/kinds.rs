@@ -95,6 +95,12 @@ impl Reader<'_> {
         if let Timing::OnOff { on, off } = &mut timing {
             *on = self.parsed(table, "on").unwrap_or(*on);
             *off = self.parsed(table, "off").unwrap_or(*off);
+        } else {
+            for word in ["on", "off"] {
+                if let Some((_, span)) = self.get(table, word) {
+                    self.wrong(span, format!("`{word}` goes with timing = \"on-off\""));
+                }
+            }
         }
         let size = self.integer(table, "size", 62..=9_230).unwrap_or(512);
         Some(TrafficKind::Udp { size, rate_bps: self.offered(table, span)?, timing })

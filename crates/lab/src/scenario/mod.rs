@@ -7,6 +7,7 @@ mod limits;
 mod read;
 mod results;
 mod run;
+mod words;
 mod writes;
 
 use std::net::Ipv4Addr;

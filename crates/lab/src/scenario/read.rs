@@ -101,11 +101,6 @@ const MOST_TRAFFIC: usize = 4_096;
 /// The most pairs of senders and receivers of one table of traffic.
 const MOST_PAIRS: usize = 1_000_000;
 
-const TRAFFIC_KEYS: [&str; 25] = [
-    "name", "kind", "from", "to", "start", "stop", "rate", "size", "timing", "on", "off", "bytes", "control", "window",
-    "sizes", "request", "response", "think", "file", "count", "interval", "address", "ecn", "frame", "values",
-];
-
 /// Reads a scenario for a topology. `None` if there was an error.
 pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Diagnostics) -> Option<Scenario> {
     let document = document::parse(file, text, diagnostics)?;
@@ -137,10 +132,12 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
     reader.limits(top, &scenario, topology);
     for (table, span) in reader.list(top, "faults") {
         let faults = reader.fault(table, span, topology);
+        faults.first().into_iter().for_each(|fault| reader.in_time(table, fault.at, duration));
         scenario.faults.extend(faults);
     }
     for (table, span) in reader.list(top, "writes") {
         let write = reader.write(table, span, topology);
+        write.iter().for_each(|write| reader.in_time(table, write.at, duration));
         scenario.writes.extend(write);
     }
     for (table, span) in reader.list(top, "captures") {
@@ -253,7 +250,7 @@ impl Reader<'_> {
         topology: &Topology,
         scenario: &Scenario,
     ) -> Option<Traffic> {
-        self.known(table, "traffic", &TRAFFIC_KEYS);
+        self.words(table);
         let number = scenario.traffic.len() + 1;
         let name = self.text(table, "name").map_or(format!("traffic {number}"), |(name, span)| {
             self.showable(name, span);
@@ -266,6 +263,7 @@ impl Reader<'_> {
             self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, probe or replay");
             return None;
         };
+        let before = self.diagnostics.error_count();
         let kind = self.kind(table, span, kind, kind_span);
         let ecn = self.ecn(table);
         let address = self.behind(table);
@@ -275,7 +273,15 @@ impl Reader<'_> {
         }
         let to = self.hosts_of(table, "to", topology);
         let (kind, from) = (kind?, from?);
+        let wrong = self.diagnostics.error_count();
         let pairs = self.pairs(span, &kind, address.is_some(), from, to)?;
+        if pairs.is_empty() && wrong == before {
+            self.wrong(
+                span,
+                format!("`{name}` is sent by nobody: it has no senders, or nobody to send to but themselves"),
+            );
+        }
+        self.addressed(span, &name, &kind, address.is_some(), &pairs, topology);
         let start: Delay = self.parsed(table, "start").unwrap_or_default();
         let stop = self.parsed(table, "stop").unwrap_or(scenario.duration);
         if stop <= start {
@@ -322,6 +328,27 @@ impl Reader<'_> {
         Some(pairs.filter(|(_, receivers)| !receivers.is_empty()).collect())
     }
 
+    /// Hosts without an address neither send IP nor are sent any.
+    fn addressed(
+        &mut self,
+        span: Span,
+        name: &str,
+        kind: &TrafficKind,
+        behind_one: bool,
+        pairs: &[(usize, Vec<usize>)],
+        topology: &Topology,
+    ) {
+        if matches!(kind, TrafficKind::Probe { .. } | TrafficKind::Replay(_)) {
+            return;
+        }
+        let senders = pairs.iter().map(|(from, _)| from);
+        let receivers = pairs.iter().flat_map(|(_, to)| to).filter(|_| !behind_one);
+        if let Some(host) = senders.chain(receivers).find(|host| topology.hosts[**host].address.is_none()) {
+            let host = &topology.hosts[*host].name;
+            self.wrong(span, format!("`{host}`, which has no address, cannot send or receive `{name}`"));
+        }
+    }
+
     fn random_faults(&mut self, top: &DeTable<'_>) -> Option<RandomFaults> {
         let table = self.table(top, "random-faults")?;
         self.known(table, "`random-faults`", &["every", "lasts", "kinds"]);
@@ -330,6 +357,9 @@ impl Reader<'_> {
             if !["crash", "link"].contains(kind) {
                 self.wrong(*span, format!("`{kind}` is no kind of random fault; there are crash and link"));
             }
+        }
+        if let (Some([]), Some((_, span))) = (kinds.as_deref(), self.get(table, "kinds")) {
+            self.wrong(span, "no kind of fault is drawn: kinds = [\"crash\", \"link\"]");
         }
         let has = |wanted: &str| kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|(kind, _)| *kind == wanted));
         Some(RandomFaults {

@@ -249,6 +249,64 @@ traffic = "voice"
 }
 
 #[test]
+fn what_would_be_passed_over_is_told() {
+    let pair = "from = \"h1\"\nto = \"h2\"\n";
+    let udp = format!("[[traffic]]\nkind = \"udp\"\nrate = \"1Mbps\"\n{pair}");
+    let (_, fine) = read(&format!("{udp}timing = \"on-off\"\non = \"1ms\"\n[[faults]]\nat = \"1ms\"\nslow = \"h1\"\n"));
+    assert_eq!(fine, "");
+    for (wrong, expected) in [
+        (format!("[[traffic]]\nkind = \"tcp\"\nrate = \"1Mbps\"\n{pair}"), "traffic of the kind `tcp` has no `rate`"),
+        (format!("[[traffic]]\nkind = \"tcp\"\nstop = \"1s\"\n{pair}"), "traffic of the kind `tcp` has no `stop`"),
+        (format!("{udp}count = 2\n"), "traffic of the kind `udp` has no `count`"),
+        (format!("{udp}on = \"1ms\"\n"), "`on` goes with timing"),
+        (udp.replace("h2", "h1"), "`traffic 1` is sent by nobody"),
+        (udp.replace("\"h1\"", "[]"), "`traffic 1` is sent by nobody"),
+        ("[[faults]]\nat = \"1ms\"\nslow = \"s1\"\nby = \"1ms\"\n".to_owned(), "`s1` is a switch; only hosts are slow"),
+        ("[[faults]]\nat = \"1ms\"\nskew = \"s1\"\n".to_owned(), "only hosts have clocks that differ"),
+        ("[[faults]]\nat = \"1ms\"\nskew = \"h1\"\nby = 7\n".to_owned(), "`by` says how far something is `slow`"),
+        ("x = 1\n[[faults]]\nat = \"1ms\"\n".to_owned(), "a fault says what goes wrong"),
+        (format!("x = 1\n{udp}[[expect]]\ntraffic = \"traffic 1\"\n"), "an expectation says what is expected"),
+        ("[[faults]]\nat = \"5s\"\ncrash = \"s1\"\n".to_owned(), "this never happens: the scenario is over at 1s"),
+        ("[random-faults]\nkinds = []\n".to_owned(), "no kind of fault is drawn"),
+    ] {
+        let (_, found) = read(&wrong);
+        assert!(found.contains(expected) && found.contains("scenario.toml:"), "{expected} is not in\n{found}");
+    }
+}
+
+#[test]
+fn hosts_without_addresses_send_and_receive_nothing() {
+    let mut topology = star().0;
+    topology.hosts[1].address = None;
+    let mut map = SourceMap::new();
+    let text = "[[traffic]]\nkind = \"ping\"\nfrom = \"h1\"\nto = [\"h2\", \"h3\"]\n";
+    let file = map.add("scenario.toml", text);
+    let mut diagnostics = Diagnostics::new();
+    assert!(super::read(file, text, &topology, &mut diagnostics).is_none());
+    let found = diagnostics.render(&map, false);
+    assert!(found.contains("`h2`, which has no address, cannot send or receive `traffic 1`"), "{found}");
+}
+
+#[test]
+fn numbers_that_miss_are_short_and_never_look_as_if_they_met() {
+    let udp = "[[traffic]]\nname = \"v\"\nkind = \"udp\"\nrate = \"1Mbps\"\nfrom = \"h1\"\nto = \"h2\"\nsize = 125\n";
+    let down = "[[faults]]\nat = \"500ms\"\ndown = [\"s1\", \"h2\"]\n";
+    let told = |least: &str| {
+        let text = format!("{udp}{down}[[expect]]\ntraffic = \"v\"\ndelivered = {least}\n");
+        let results = run(&text, 1);
+        let flow = &results.traffic[0].measured;
+        (results.unmet[0].message.clone(), flow.received as f64 / flow.sent as f64)
+    };
+    let (message, share) = told("0.9");
+    let short = (share * 1e4).round() / 1e4;
+    assert!(message.contains(&format!("is {short}, and at least 0.9 was")), "{message}");
+    let just_above = share + 1e-9;
+    let (message, _) = told(&just_above.to_string());
+    let is: f64 = message.split("is ").nth(1).and_then(|rest| rest.split(',').next()).unwrap().parse().unwrap();
+    assert!(is < just_above, "{message}");
+}
+
+#[test]
 fn probes_are_read_and_bounds_hold_both_ways() {
     let probe = r#"
 [[traffic]]

@@ -1,0 +1,44 @@
+//! Which words each kind of traffic has. One that another kind has is a mistake, and not passed over: a flow of TCP with a
+//! `rate` would be as fast as it can.
+
+use source::Diagnostic;
+use toml::de::DeTable;
+
+use crate::read::document::Reader;
+
+/// What every kind of traffic has.
+const ALL: [&str; 4] = ["name", "kind", "from", "start"];
+
+/// What each kind has besides.
+const KINDS: [(&str, &[&str]); 7] = [
+    ("udp", &["to", "stop", "rate", "size", "timing", "on", "off", "address", "ecn"]),
+    ("tcp", &["to", "bytes", "control", "window", "address", "ecn"]),
+    ("flows", &["to", "stop", "rate", "sizes", "control", "address", "ecn"]),
+    ("requests", &["to", "stop", "request", "response", "think", "control", "address", "ecn"]),
+    ("ping", &["to", "count", "interval", "address"]),
+    ("probe", &["to", "stop", "frame", "count", "interval", "values"]),
+    ("replay", &["stop", "file"]),
+];
+
+impl Reader<'_> {
+    /// Reports words that traffic of its kind does not have.
+    pub(super) fn words(&mut self, table: &DeTable<'_>) {
+        let kind = table.get("kind").and_then(|kind| kind.get_ref().as_str());
+        let kind = KINDS.iter().find(|(name, _)| Some(*name) == kind);
+        let mut all: Vec<&str> = ALL.to_vec();
+        all.extend(KINDS.iter().flat_map(|(_, words)| *words));
+        all.sort_unstable();
+        all.dedup();
+        self.known(table, "traffic", &all);
+        let Some((kind, own)) = kind else { return };
+        for (key, _) in table.iter() {
+            let word: &str = key.get_ref();
+            if !all.contains(&word) || ALL.contains(&word) || own.contains(&word) {
+                continue;
+            }
+            let message = format!("traffic of the kind `{kind}` has no `{word}`");
+            let finding = Diagnostic::error("topology", self.span(key.span()), message);
+            self.diagnostics.push(finding.help(format!("besides {} it has {}", ALL.join(", "), own.join(", "))));
+        }
+    }
+}
