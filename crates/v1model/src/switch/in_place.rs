@@ -161,12 +161,12 @@ impl Switch {
         if let Some(slot) = standard.ingress_global_timestamp {
             batch.set_slot_to(slot, came.at.as_us());
         }
-        for frame in frames.iter_mut() {
+        lane.tally.frames += frames.len() as u64;
+        batch.extend(frames.iter_mut().map(|frame| {
             let (room, start) = frame.room();
-            lane.tally.frames += 1;
             lane.tally.bytes += (room.len() - start) as u64;
-            batch.push(room, start);
-        }
+            (room, start)
+        }));
         let mut next = 0;
         while next < batch.len() {
             let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
