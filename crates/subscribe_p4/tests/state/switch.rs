@@ -9,8 +9,11 @@ use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Layout, NoIncludes, Rule};
 use subscribe_p4::entries::{Entity, Matched, Update};
 use subscribe_p4::{Format, Options, Rules};
-use switch::{Device, Frame, MulticastGroup, Time};
+use switch::{Device, Frame, MirrorSession, MulticastGroup, Time};
 use v1model::{Config, Executor};
+
+/// Where packets come in.
+const IN: u32 = 3;
 
 /// A format, and the program that is made of it.
 pub struct Made {
@@ -31,15 +34,16 @@ fn checked(name: &str, text: &str) -> (p4::typed::Program, SourceMap) {
 }
 
 impl Made {
-    pub fn new(text: &str, ports: u32) -> Made {
+    /// For a switch of so many ports, with so many messages a pass; `change` does something to the program's text.
+    pub fn new(text: &str, ports: u32, messages_per_pass: Option<u32>, change: impl FnOnce(String) -> String) -> Made {
         let (typed, map) = checked("format.p4", text);
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
         let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
         let rules = subscribe_p4::rules(&format).expect("names differ");
-        let options = Options::default();
+        let options = Options { messages_per_pass, ..Options::default() };
         let layout = Layout::sensible(&rules.format, &[]);
-        let text = subscribe_p4::program(text, &format, &rules, &layout, &options);
+        let text = change(subscribe_p4::program(text, &format, &rules, &layout, &options));
         let (typed, map) = checked("program.p4", &text);
         let mut diagnostics = Diagnostics::new();
         let program = compile::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
@@ -70,8 +74,11 @@ impl Switch {
 
     pub fn apply(&mut self, update: &Update) {
         match update {
+            Update::Insert(Entity::Session(id, port)) => {
+                assert!(self.switch.set_mirror_session(*id, Some(MirrorSession::to_port(*port))));
+            }
             Update::Insert(Entity::Table(entry)) => self.insert(entry),
-            Update::Insert(Entity::Group(id, ports)) => {
+            Update::Insert(Entity::Group(id, ports)) | Update::Modify(Entity::Group(id, ports)) => {
                 assert!(self.switch.set_multicast_group(*id, Some(MulticastGroup::of_ports(ports.iter().copied()))));
             }
             other => panic!("nothing else comes with the first entries: {other:?}"),
@@ -102,18 +109,15 @@ impl Switch {
 
     /// The ports that a message at a time goes to, ascending.
     pub fn message(&mut self, micros: u64, bytes: Vec<u8>) -> Vec<u32> {
-        let mut out = Vec::new();
-        self.switch.step(Time::from_ns(micros * 1000), &mut vec![Frame::new(3, bytes)], &mut out);
-        let mut ports: Vec<u32> = out.iter().map(|frame| frame.port.0).collect();
+        let mut ports: Vec<u32> = self.packet(micros, bytes).iter().map(|(port, _)| *port).collect();
         ports.sort_unstable();
         ports
     }
 
-    /// A cell of a register.
-    pub fn register(&self, name: &str, index: u64) -> u128 {
-        let program = self.switch.program();
-        let name = format!("Subscriptions.{name}");
-        let (id, _) = program.registers.iter().find(|(_, register)| register.name == name).expect("the register");
-        self.switch.objects().register(id, index).expect("the cell").low_u128()
+    /// What leaves of a packet at a time.
+    pub fn packet(&mut self, micros: u64, bytes: Vec<u8>) -> Vec<(u32, Vec<u8>)> {
+        let mut out = Vec::new();
+        self.switch.step(Time::from_us(micros), &mut vec![Frame::new(IN, bytes)], &mut out);
+        out.into_iter().map(|frame| (frame.port.0, frame.data)).collect()
     }
 }
