@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use market::Workload;
 use network::Network;
+use picture::Shares;
 use support::Directory;
 use trial::{Programs, Setting, Trial, Where, trial};
 
@@ -183,11 +184,12 @@ fn draw(folder: &Path, points: &[Point], settings: &Settings) -> Result<(), Box<
         of(workload, filters).filter(|point| point.rate == settings.at).flat_map(Point::distribution).collect()
     });
     let x = format!("age at {:.0} datagrams a second, us", settings.at);
-    picture::draw(&folder.join("delivery-latency.svg"), &x, "share no older", 5.0..100_000.0, &ages)?;
+    picture::draw(&folder.join("delivery-latency.svg"), &x, ("share no older", Shares::Tail), 5.0..100_000.0, &ages)?;
     let shares = fields(&|workload, filters| of(workload, filters).map(|point| (point.rate, point.share())).collect());
     let (least, most) =
         (settings.rates.iter().copied().fold(f64::MAX, f64::min), settings.rates.iter().copied().fold(0.0, f64::max));
-    picture::draw(&folder.join("delivery-rates.svg"), "datagrams a second", "delivered", least..most, &shares)
+    let delivered = ("delivered", Shares::Linear);
+    picture::draw(&folder.join("delivery-rates.svg"), "datagrams a second", delivered, least..most, &shares)
 }
 
 /// The middle one; 0 of nothing.
