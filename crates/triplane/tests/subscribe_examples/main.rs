@@ -44,7 +44,8 @@ impl Example {
     fn run_readme(&self) -> (Directory, Vec<Done>) {
         let readme = std::fs::read_to_string(root().join(self.path("README.md"))).unwrap();
         let directory = Directory::new();
-        let joined = readme.split("\n## ").next().unwrap_or_default().replace("\\\n", " ").replace("/tmp/", &directory.path(""));
+        let joined =
+            readme.split("\n## ").next().unwrap_or_default().replace("\\\n", " ").replace("/tmp/", &directory.path(""));
         let commands = joined.lines().filter_map(|line| line.strip_prefix("triplane "));
         let commands = commands.map(|command| command.split(" | ").next().unwrap_or_default());
         let done = commands.map(|command| run(&mut triplane(&command.split_whitespace().collect::<Vec<_>>())).ok());
