@@ -26,7 +26,7 @@ pub(crate) fn update(delivery: &Delivery, counter: usize, format: &Format) -> Op
     let action = match operand {
         Operand::Number(number) => {
             params.push(("number".to_owned(), 64, *number));
-            "with_number".to_owned()
+            "by_number".to_owned()
         }
         Operand::Field(id) => with_field(&format.fields[usize::from(id.0)].name),
     };

@@ -69,7 +69,7 @@ fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
 
 #[test]
 fn what_is_wrong_is_told_all_at_once() {
-    for name in ["fields", "messages", "nothing", "parser", "widths"] {
+    for name in ["fields", "messages", "nothing", "parser", "state", "widths"] {
         let (format, findings) = read(&format!("{name}.p4"), &data(&format!("testdata/wrong/{name}.p4")));
         assert!(format.is_none(), "{name} is fine");
         expect(&findings, &format!("testdata/wrong/{name}.txt"));

@@ -43,11 +43,11 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
     text.line("");
     text.line("bit<3> updates = 0;     // 1: set, 2: add, 3: subtract, 4: the smaller, 5: the larger");
     text.line("bit<64> operand = 0;");
-    text.block("action with_number(bit<3> function, bit<64> number)", |text| {
+    text.block("action by_number(bit<3> function, bit<64> number)", |text| {
         text.line("updates = function;");
         text.line("operand = number;");
     });
-    let mut actions = "with_number;".to_owned();
+    let mut actions = "by_number;".to_owned();
     for (number, field) in format.fields.iter().enumerate() {
         let id = subscribe::FieldId(number as u16);
         let action = with_field(&field.name);

@@ -7,11 +7,11 @@ mod target;
 use std::collections::BTreeMap;
 
 use dice::Dice;
-use subscribe::{Layout, Limits, RuleId, Subscriptions, Target, Wide, Writes};
+use subscribe::{Layout, Limits, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
 use subscribe_p4::Options;
 use subscribe_p4::entries::{Installer, Steps};
 
-use program::{CPU_PORT, FEED, Program, REPORTS};
+use program::{CPU_PORT, FEED, METER, Program, REPORTS};
 use target::{Outcome, Switch};
 
 fn targets() -> [Target; 3] {
@@ -53,7 +53,15 @@ fn walk(
         }
         let text: Vec<String> =
             (0..dice.pick(&[(2, 0), (5, 1), (1, 6)])).map(|_| program.random_rule(&mut dice)).collect();
-        let applied = all.change(&remove, program.parse(&text.join("\n"))).expect("it fits");
+        let applied = match all.change(&remove, program.parse(&text.join("\n"))) {
+            Ok(applied) => applied,
+            // Of aggregates with other conditions there are few.
+            Err(Refusal::Slots { .. }) => {
+                ids.extend(remove);
+                continue;
+            }
+            Err(other) => panic!("it fits: {other:?}"),
+        };
         ids.extend(applied.added);
         let steps = installer.steps(&applied.change).expect("few groups");
         switch = check(&mut dice, &switch, steps, &all);
@@ -83,7 +91,7 @@ fn agree(
     let mut delivered = 0;
     for _ in 0..40 {
         let message = program.random_message(dice);
-        let expected = Outcome::of(&rules.evaluate(&message));
+        let expected = Outcome::of(&rules.evaluate(&message), program.format.counters.len());
         let got = program.run(target, &message, &mut |_| switch);
         assert_eq!(got, expected, "seed {seed}: {message:?}");
         delivered += usize::from(!expected.ports.is_empty());
@@ -93,7 +101,7 @@ fn agree(
 
 #[test]
 fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
-    for (number, program) in [Program::read(REPORTS), Program::read(FEED)].into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
         let mut delivered = 0;
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..2 {
@@ -107,11 +115,12 @@ fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
                     let mut fresh = Switch::default();
                     let install = installer(&program, &layout, target, Writes::Together).install(&anew.tables());
                     install.expect("few groups").iter().for_each(|update| fresh.apply(update));
-                    if target.wide == Wide::Range {
+                    // Slots are given in the order of their first use, and so the order of columns has a history.
+                    if target.wide == Wide::Range && program.format.aggregates.is_empty() {
                         assert_eq!(switch.size(), fresh.size(), "as many entries, seed {seed}");
                     }
                     delivered += agree(&program, target, &switch, rules, dice, seed);
-                    agree(&program, target, &fresh, rules, dice, seed);
+                    agree(&program, target, &fresh, &anew, dice, seed);
                     switch
                 });
             }
@@ -124,7 +133,7 @@ fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
 fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() {
     // How many messages told the two apart, switches had raised priorities, changes took pauses within.
     let (mut apart, mut raised, mut paused) = (0, 0, 0);
-    for (number, program) in [Program::read(REPORTS), Program::read(FEED)].into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..2 {
                 let seed = 1000 + 100 * number as u64 + 10 * at as u64 + round;
@@ -151,7 +160,7 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                     for _ in 0..60 {
                         let message = program.random_message(dice);
                         let old = program.run(target, &message, &mut |_| &seen[0]);
-                        let new = Outcome::of(&rules.evaluate(&message));
+                        let new = Outcome::of(&rules.evaluate(&message), program.format.counters.len());
                         apart += usize::from(old != new);
                         // A message on its way reads later tables at later times; none is on its way for a pause.
                         let mut now = dice.below(last as u64 + 1) as usize;

@@ -11,6 +11,8 @@ use subscribe_p4::{Format, Rules};
 use crate::target::{Outcome, Switch};
 
 pub const REPORTS: &str = "testdata/reports.p4";
+/// With counters and aggregates.
+pub const METER: &str = "testdata/meter.p4";
 pub const FEED: &str = "../../examples/market-data/feed.p4";
 pub const CPU_PORT: u32 = 510;
 const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
@@ -42,7 +44,21 @@ impl Program {
         rules
     }
 
+    /// A test of a counter or an aggregate.
+    fn random_memory(&self, dice: &mut Dice) -> String {
+        let format = &self.rules.format;
+        let computed = dice.below(format.computed().len() as u64 + 1) as usize;
+        let subject = match format.computed().get(computed) {
+            Some(computed) => computed.aggregate.shown(format).to_string(),
+            None => format.counters()[0].name.clone(),
+        };
+        format!("{subject} {} {}", if dice.percent(50) { "<" } else { ">=" }, dice.below(VALUES))
+    }
+
     fn random_test(&self, dice: &mut Dice) -> String {
+        if !self.format.aggregates.is_empty() && dice.percent(40) {
+            return self.random_memory(dice);
+        }
         let fields = self.rules.format.fields();
         let field = &fields[dice.below(fields.len() as u64) as usize];
         let name = field.name.rsplit_once('.').map_or(&*field.name, |(_, name)| name);
@@ -81,6 +97,7 @@ impl Program {
             condition = "true".to_owned();
         }
         let action = match dice.below(8) {
+            0 | 1 if !self.format.counters.is_empty() => format!("total += 1; fwd({})", dice.below(4)),
             0 => "to_controller".to_owned(),
             1 => format!("fwd({}); to_controller", dice.below(4)),
             2 if !self.format.actions.is_empty() && condition != "true" => "mark(7)".to_owned(),
@@ -110,6 +127,9 @@ impl Program {
                     _ => u128::from(dice.below(VALUES + 2)),
                 };
             }
+        }
+        for value in message.counters.iter_mut().chain(&mut message.slots) {
+            *value = u128::from(dice.below(VALUES + 2));
         }
         message
     }
@@ -150,7 +170,16 @@ impl Program {
             state = found.map_or(state, |(_, params, _)| params[0].2);
         }
         let mut outcome = Outcome::default();
-        if let Some((action, params, _)) = look("leaf".to_owned(), BTreeMap::new(), state) {
+        let leaf = look("leaf".to_owned(), BTreeMap::new(), state);
+        let mut asked = |table: String| {
+            look(table, BTreeMap::new(), state)
+                .map(|(_, params, _)| params.iter().map(|(_, _, value)| *value).collect())
+        };
+        if !self.format.aggregates.is_empty() {
+            outcome.counts = asked("counts".to_owned());
+        }
+        outcome.updates = self.format.counters.iter().map(|one| asked(format!("update_{}", one.name))).collect();
+        if let Some((action, params, _)) = leaf {
             outcome.ports = match action.as_str() {
                 "Subscriptions.to_port" => vec![params[0].2 as u32],
                 _ => at("group".to_owned()).groups[&(params[0].2 as u32)].clone(),

@@ -12,16 +12,30 @@ use crate::program::CPU_PORT;
 pub struct Outcome {
     pub ports: Vec<u32>,
     pub calls: Vec<Vec<u128>>,
+    /// The slots that it counts for, if any.
+    pub counts: Option<Vec<u128>>,
+    /// By counter: the function and its number, if it is updated.
+    pub updates: Vec<Option<Vec<u128>>>,
 }
 
 impl Outcome {
     /// What a delivery is at the ports.
-    pub fn of(delivery: &Delivery) -> Outcome {
+    pub fn of(delivery: &Delivery, counters: usize) -> Outcome {
         let controller = delivery.to_controller.then_some(CPU_PORT);
         let mut ports: Vec<u32> = delivery.ports.iter().copied().chain(controller).collect();
         ports.sort_unstable();
         ports.dedup();
-        Outcome { ports, calls: delivery.calls.iter().map(|(_, values)| values.clone()).collect() }
+        let slots = delivery.slots.iter().fold(0, |slots, slot| slots | 1 << slot);
+        let added = |counter: usize| {
+            let mut of = delivery.updates.iter().filter(|update| usize::from(update.counter.0) == counter);
+            of.next().map(|_| vec![2, 1])
+        };
+        Outcome {
+            ports,
+            calls: delivery.calls.iter().map(|(_, values)| values.clone()).collect(),
+            counts: (slots != 0).then(|| vec![slots]),
+            updates: (0..counters).map(added).collect(),
+        }
     }
 }
 

@@ -1,0 +1,27 @@
+#include <v1model.p4>
+header a_t {
+    @query_field("value") bit<32> value;
+    @query_field_exact("name") @format(TEXT) bit<32> name;
+    @query_field("price") bit<8> price;
+}
+@query_counter(value)
+@query_counter("two words")
+@query_counter(seen)
+@query_counter(seen, 7)
+@query_counter(never, "0 packets")
+@query_counter(forever, 140737488355328)
+@query_aggregate()
+@query_aggregate("avg(prize) by name over 1s")
+@query_aggregate("avg(name)")
+@query_aggregate("value")
+@query_aggregate("count() == 3")
+@query_aggregate("count() by name", 0)
+@query_aggregate("count() by name", 2000000)
+@query_aggregate("count() by price", 1, 65)
+@query_aggregate("sum(value)")
+@query_aggregate("sum(value over 1s)")
+struct headers_t { a_t a; }
+struct metadata_t {}
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.a); transition accept; }
+}
