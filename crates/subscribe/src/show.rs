@@ -200,16 +200,19 @@ impl fmt::Display for Shown<'_, Aggregate> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let aggregate = self.what;
         let name = |id: &crate::format::FieldId| self.format.get(*id).name.as_str();
-        write!(f, "{}({}", aggregate.function.name(), aggregate.field.as_ref().map_or("", name))?;
+        write!(f, "{}(", aggregate.function.name())?;
+        if let Some(field) = &aggregate.field {
+            write!(f, "{} ", name(field))?;
+        }
         if !aggregate.by.is_empty() {
             let by: Vec<&str> = aggregate.by.iter().map(name).collect();
-            write!(f, " by {}", by.join(", "))?;
+            write!(f, "by {} ", by.join(", "))?;
         }
         match aggregate.window {
-            Window::Micros(micros) if micros.is_multiple_of(1_000_000) => write!(f, " over {} s)", micros / 1_000_000),
-            Window::Micros(micros) if micros.is_multiple_of(1000) => write!(f, " over {} ms)", micros / 1000),
-            Window::Micros(micros) => write!(f, " over {micros} us)"),
-            Window::Packets(packets) => write!(f, " over {packets} packets)"),
+            Window::Micros(micros) if micros.is_multiple_of(1_000_000) => write!(f, "over {} s)", micros / 1_000_000),
+            Window::Micros(micros) if micros.is_multiple_of(1000) => write!(f, "over {} ms)", micros / 1000),
+            Window::Micros(micros) => write!(f, "over {micros} us)"),
+            Window::Packets(packets) => write!(f, "over {packets} packets)"),
         }
     }
 }

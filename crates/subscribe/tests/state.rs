@@ -2,7 +2,11 @@
 
 mod support;
 
-use subscribe::{Layout, Memory, Message, Options, Subscriptions, workload};
+use source::{Diagnostics, SourceMap};
+use subscribe::{
+    Computed, Format, Layout, Memory, Message, NoIncludes, Options, Refusal, Subscriptions, Tables, Target, Window,
+    aggregate, workload,
+};
 
 struct Feed {
     all: Subscriptions,
@@ -83,4 +87,96 @@ fn rules_that_differ_in_the_bound_share_an_aggregate() {
                 stock == B and avg(price) > 60 : fwd(3)\nnot (avg(price) > 9) and stock == A : fwd(4)";
     let feed = Feed::new(workload::itch(), text);
     assert_eq!(feed.all.slots().len(), 2);
+}
+
+/// A format whose program computes these, each in so many slots and with so many keys.
+fn computing(list: &[(&str, u16, u32)]) -> Format {
+    let mut format = workload::itch();
+    for (text, slots, keys) in list {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let aggregate = aggregate(&mut map, text, &format, &mut diagnostics);
+        let aggregate = aggregate.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
+        format.compute(Computed { aggregate, slots: *slots, keys: *keys });
+    }
+    format
+}
+
+#[test]
+fn rules_that_differ_in_tests_of_the_key_share_an_aggregate_and_name_its_keys() {
+    let text = "stock == A and avg(price) by stock > 50 : fwd(1)\nstock in {B, C} and avg(price) by stock > 60 : fwd(2)\n\
+                avg(price) by stock > 70 and not (stock == B) : fwd(3)";
+    let mut feed = Feed::new(computing(&[("avg(price) by stock over 100us", 1, 3)]), text);
+    assert_eq!(feed.all.slots().len(), 1);
+    let places = feed.all.tables().places;
+    assert_eq!(places.iter().map(|place| place.index).collect::<Vec<_>>(), [0, 1, 2]);
+    let of_a = u128::from(u64::from_be_bytes(*b"A       "));
+    assert_eq!((places[0].computed, &places[0].key), (0, &vec![of_a]));
+    // What B's and D's messages left is nothing to A's.
+    let got: Vec<Vec<u32>> = [("B", 90), ("A", 55), ("D", 80), ("A", 1), ("B", 1), ("D", 1)]
+        .map(|(of, price)| feed.message(1, of, price))
+        .into();
+    let expected: Vec<Vec<u32>> = vec![vec![], vec![], vec![], vec![1], vec![2], vec![3]];
+    assert_eq!(got, expected);
+    let ids: Vec<_> = feed.all.rules().map(|(id, _)| id).collect();
+    let change = feed.all.change(&ids[1..], Vec::new()).expect("fewer").change;
+    assert_eq!((change.new_places.len(), change.old_places.len()), (0, 2));
+    assert_eq!(feed.all.tables().places, places[..1]);
+}
+
+#[test]
+fn what_a_program_does_not_compute_is_refused() {
+    let format = computing(&[("avg(price) by stock over 100us", 1, 2), ("count() over 7 packets", 2, 1)]);
+    let found = |text: &str| {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let rules = subscribe::parse(&mut map, "rules", text, &format, &mut NoIncludes, &mut diagnostics);
+        (rules, diagnostics.render(&map, false))
+    };
+    // A window that is not said is that of the only one there is.
+    let windows = |text: &str| found(text).0[0].aggregates.iter().map(|of| of.window).collect::<Vec<_>>();
+    assert_eq!(windows("avg(price) by stock > 1 and count() > 2 : drop"), [Window::Micros(100), Window::Packets(7)]);
+    for (text, part) in [
+        ("avg(price) > 1 : drop", "the program does not compute `avg(add_order.price over 1 s)`"),
+        (
+            "avg(price) by stock over 2 s > 1 : drop",
+            "it computes `avg(add_order.price by add_order.stock over 100 us)`, `count(over 7",
+        ),
+        ("count() over 8 packets > 1 : drop", "write `@query_aggregate(\"count(over 8 packets)\")`"),
+    ] {
+        let (rules, findings) = found(text);
+        assert!(rules.is_empty() && findings.contains(part), "{findings}");
+    }
+    let target = Target { one_update: true, ..Target::default() };
+    let options = Options { target, ..Options::default() };
+    let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &[]), options);
+    let mut add = |text: &str| all.change(&[], support::rules(text, &format)).map(|_| ());
+    add("stock in {A, B} and avg(price) by stock > 1 : fwd(1)").expect("two keys, one condition");
+    let other = add("shares > 5 and avg(price) by stock > 1 : fwd(1)");
+    assert!(matches!(other, Err(Refusal::Slots { slots: 1, computed: true, .. })), "{other:?}");
+    let third = add("stock == C and avg(price) by stock > 1 : fwd(1)");
+    assert!(matches!(&third, Err(Refusal::Keys { keys: 2, .. })), "{third:?}");
+    add("avg(price) by stock > 1 : fwd(1)").expect("no key is named");
+    add("shares > 5 and count() > 1 : fwd(1)").expect("of two conditions the first");
+    assert_eq!(all.tables().places.len(), 2);
+}
+
+#[test]
+fn a_message_updates_a_counter_once_where_the_target_takes_no_more() {
+    let mut format = workload::itch();
+    format.counter(subscribe::Counter { name: "volume".to_owned(), width: 64, window: None }).expect("new");
+    let text = "rule one: stock == A : volume += 1\nrule two: price > 5 : volume += price";
+    for one_update in [false, true] {
+        let options = Options { target: Target { one_update, ..Target::default() }, ..Options::default() };
+        let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &[]), options);
+        let done = all.change(&[], support::rules(text, &format)).map(|_| ());
+        match (one_update, done) {
+            (false, Ok(())) => {}
+            (true, Err(Refusal::Updates { counter, rules })) => {
+                assert_eq!((counter.as_str(), rules.len()), ("volume", 2));
+                assert_eq!(all.tables(), Tables::default());
+                all.change(&[], support::rules("stock == A : volume += 1\nstock == B : volume <- 1", &format))
+                    .expect("no message is both");
+            }
+            (_, other) => panic!("{other:?}"),
+        }
+    }
 }
