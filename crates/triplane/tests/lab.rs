@@ -258,9 +258,50 @@ ends = ["h1", "s1:1"]
     // Mistakes of its own do not hide those of the files that it names.
     std::fs::write(&lab, text.replace("10.0.0.1/8", "10.0.0.1/99")).expect("it can be written");
     let done = run(&mut triplane(&["lab", "check", &lab]));
-    for expected in ["10.0.0.1/99", "missing.p4", "`x` is not declared"] {
+    let all = [
+        "10.0.0.1/99",
+        "missing.p4",
+        "does not say which program `s4` runs",
+        "`x` is not declared",
+        "RouterIngress.ruotes",
+    ];
+    for expected in all {
         assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
     }
+}
+
+#[test]
+fn files_that_a_scenario_names_are_told_at_their_lines() {
+    let directory = Directory::new();
+    let lab = new(&directory, &["star", "--hosts", "2"]);
+    let replay = |file: &str| format!("[[traffic]]\nkind = \"replay\"\nfrom = \"h1\"\nfile = \"{file}\"\n");
+    directory.write("text.pcap", "this is no capture");
+    let scenario = directory.write("scenario.toml", replay("gone.pcap") + &replay("text.pcap"));
+    let done = run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario]));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for expected in
+        ["gone.pcap: No such file", "not a capture file", "scenario.toml:1:", "scenario.toml:5:", "2 mistakes"]
+    {
+        assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
+    }
+    let write = "[[writes]]\nat = \"1ms\"\nswitch = \"s1\"\nentries = \"gone.json\"\n";
+    let scenario = directory.write("scenario.toml", write.repeat(2));
+    let done = run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario]));
+    for expected in ["gone.json: No such file", "scenario.toml:1:", "scenario.toml:5:"] {
+        assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
+    }
+}
+
+#[test]
+fn what_was_found_out_is_told_even_if_it_cannot_be_written() {
+    let directory = Directory::new();
+    let lab = new(&directory, &["star", "--hosts", "2"]);
+    let out = directory.path("out");
+    // A directory stands where a file is to be.
+    std::fs::create_dir_all(format!("{out}/links.csv")).expect("it can be made");
+    let done = run(&mut triplane(&["lab", "sim", &lab, "--out", &out]));
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.stderr.contains("links.csv") && done.stdout.contains("10  echoes"), "{done:?}");
 }
 
 #[test]

@@ -9,6 +9,8 @@ use crate::generate::{Kind, generate};
 use crate::sim::{Element, MakeElement};
 use crate::topology::{Delay, Rate, Shape, Topology};
 
+mod refused;
+
 /// A switch that learns nothing and floods.
 struct Hub(Vec<u32>);
 
@@ -148,6 +150,16 @@ fn with_faults(faults: &str) -> Results {
 }
 
 #[test]
+fn what_comes_to_a_switch_that_is_down_is_counted() {
+    let crash = "[[faults]]\nat = \"500ms\"\ncrash = \"s1\"\n[[faults]]\nat = \"1s\"\nrestart = \"s1\"\n";
+    let results = with_faults(crash);
+    let measured = &results.traffic[0].measured;
+    assert!((495..=505).contains(&results.totals.lost_on_arrival), "{:?}", results.totals);
+    assert_eq!(measured.sent - measured.received, results.totals.lost_on_arrival);
+    assert_eq!(with_faults("").totals.lost_on_arrival, 0);
+}
+
+#[test]
 fn partitions_heal() {
     let parted = "[[faults]]\nat = \"500ms\"\npartition = [\"h1\", \"h3\"]\n";
     let healed = format!("{parted}[[faults]]\nat = \"1500ms\"\nheal = [\"h1\", \"h3\"]\n");
@@ -185,106 +197,6 @@ fn skewed_clocks_are_early_late_or_fast() {
     // One that is behind waits until its clock shows the time.
     let (received, _) = last("behind = \"500ms\"\n");
     assert!((1495..=1502).contains(&received), "{received}");
-}
-
-#[test]
-fn mistakes_are_told_all_at_once() {
-    let (scenario, findings) = read(
-        r#"
-durration = "1s"
-[[traffic]]
-kind = "udp"
-from = "h1"
-to = "h9"
-[[traffic]]
-kind = "tpc"
-from = "h1"
-to = "h2"
-[[traffic]]
-kind = "tcp"
-from = ["h1", "h2", "h3"]
-to = ["h4", "h1"]
-[[traffic]]
-kind = "udp"
-rate = "1Mbps"
-from = "s1"
-to = "h2"
-timing = "gauss"
-[[faults]]
-crash = "s1"
-[[faults]]
-at = "1s"
-down = ["h1", "h2"]
-[[captures]]
-at = "s1"
-file = "x.pcap"
-[[captures]]
-at = "s1:1"
-file = "../up.pcap"
-[[captures]]
-at = "s1:1"
-file = "queues.csv"
-[[expect]]
-traffic = "voice"
-"#,
-    );
-    assert!(scenario.is_none());
-    for expected in [
-        "a scenario has no `durration`",
-        "there is no host or switch `h9`",
-        "this traffic needs a rate",
-        "`tpc` is no kind of traffic",
-        "3 senders and 2 receivers",
-        "`s1` is a switch; hosts send and receive",
-        "`timing` is one of constant, poisson, on-off",
-        "a fault happens at a time",
-        "no link joins `h1` and `h2`",
-        "`s1` is a switch: say which port",
-        "`../up.pcap` is no plain name of a capture",
-        "`queues.csv` is no plain name of a capture",
-        "there is no traffic `voice`",
-    ] {
-        assert!(findings.contains(expected), "{expected} is not in\n{findings}");
-    }
-}
-
-#[test]
-fn what_would_be_passed_over_is_told() {
-    let pair = "from = \"h1\"\nto = \"h2\"\n";
-    let udp = format!("[[traffic]]\nkind = \"udp\"\nrate = \"1Mbps\"\n{pair}");
-    let (_, fine) = read(&format!("{udp}timing = \"on-off\"\non = \"1ms\"\n[[faults]]\nat = \"1ms\"\nslow = \"h1\"\n"));
-    assert_eq!(fine, "");
-    for (wrong, expected) in [
-        (format!("[[traffic]]\nkind = \"tcp\"\nrate = \"1Mbps\"\n{pair}"), "traffic of the kind `tcp` has no `rate`"),
-        (format!("[[traffic]]\nkind = \"tcp\"\nstop = \"1s\"\n{pair}"), "traffic of the kind `tcp` has no `stop`"),
-        (format!("{udp}count = 2\n"), "traffic of the kind `udp` has no `count`"),
-        (format!("{udp}on = \"1ms\"\n"), "`on` goes with timing"),
-        (udp.replace("h2", "h1"), "`traffic 1` is sent by nobody"),
-        (udp.replace("\"h1\"", "[]"), "`traffic 1` is sent by nobody"),
-        ("[[faults]]\nat = \"1ms\"\nslow = \"s1\"\nby = \"1ms\"\n".to_owned(), "`s1` is a switch; only hosts are slow"),
-        ("[[faults]]\nat = \"1ms\"\nskew = \"s1\"\n".to_owned(), "only hosts have clocks that differ"),
-        ("[[faults]]\nat = \"1ms\"\nskew = \"h1\"\nby = 7\n".to_owned(), "`by` says how far something is `slow`"),
-        ("x = 1\n[[faults]]\nat = \"1ms\"\n".to_owned(), "a fault says what goes wrong"),
-        (format!("x = 1\n{udp}[[expect]]\ntraffic = \"traffic 1\"\n"), "an expectation says what is expected"),
-        ("[[faults]]\nat = \"5s\"\ncrash = \"s1\"\n".to_owned(), "this never happens: the scenario is over at 1s"),
-        ("[random-faults]\nkinds = []\n".to_owned(), "no kind of fault is drawn"),
-    ] {
-        let (_, found) = read(&wrong);
-        assert!(found.contains(expected) && found.contains("scenario.toml:"), "{expected} is not in\n{found}");
-    }
-}
-
-#[test]
-fn hosts_without_addresses_send_and_receive_nothing() {
-    let mut topology = star().0;
-    topology.hosts[1].address = None;
-    let mut map = SourceMap::new();
-    let text = "[[traffic]]\nkind = \"ping\"\nfrom = \"h1\"\nto = [\"h2\", \"h3\"]\n";
-    let file = map.add("scenario.toml", text);
-    let mut diagnostics = Diagnostics::new();
-    assert!(super::read(file, text, &topology, &mut diagnostics).is_none());
-    let found = diagnostics.render(&map, false);
-    assert!(found.contains("`h2`, which has no address, cannot send or receive `traffic 1`"), "{found}");
 }
 
 #[test]
@@ -359,60 +271,4 @@ among = ["h2", "h3"]
         "the share of frames at h2 was never seen, and at least 0.5 was expected",
     ];
     assert_eq!(unmet, expected);
-}
-
-#[test]
-fn an_expectation_that_cannot_be_read_is_told_where_it_stands() {
-    let (scenario, findings) = read(
-        r#"
-[[traffic]]
-name = "look"
-kind = "probe"
-from = "h1"
-to = "h2"
-frame = "ffffffffffff 020000000001 0800"
-values = { a = { bytes = 9 }, b = { at = 1, over = [1] } }
-[[traffic]]
-name = "voice"
-kind = "udp"
-from = "h1"
-to = "h2"
-rate = "1Mbps"
-ecn = 1
-address = "h3"
-[[expect]]
-traffic = "voice"
-delivered = [0.5, 0.4]
-rate = 1000
-marked = 2
-[[expect]]
-link = "s1:9"
-[[expect]]
-link = "s1:1"
-share = 0.5
-[[expect]]
-traffic = "voice"
-value = "a"
-[[expect]]
-delivered = 1.0
-"#,
-    );
-    assert!(scenario.is_none());
-    for expected in [
-        "hosts take IPv4 and ARP for themselves",
-        "`bytes` is a whole number from 1 to 8",
-        "a value is somewhere in the frame",
-        "`over` is where a field begins",
-        "`ecn` is true or false",
-        "`h3` is not an IPv4 address",
-        "`delivered` is a bound, delivered = 0.99 (at least), or the least and the most: [0.99, 0.99]",
-        "`rate` is a bound",
-        "`marked` is a bound",
-        "`s1:9` has no link",
-        "a share is one among some",
-        "`voice` reads no value `a`",
-        "an expectation is of some traffic or link",
-    ] {
-        assert!(findings.contains(expected), "{expected} is not in\n{findings}");
-    }
 }

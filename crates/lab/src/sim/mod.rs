@@ -73,8 +73,11 @@ pub struct Totals {
     pub delivered: u64,
     /// Frames that hosts sent.
     pub sent: u64,
-    /// Frames that links dropped, for whatever reason.
+    /// Frames that links dropped, for whatever reason, and those that were lost on arrival.
     pub dropped: u64,
+    /// Frames that came to a switch or host that was down, by a link that went down meanwhile, or to a slow host for which
+    /// too many waited.
+    pub lost_on_arrival: u64,
     /// Events of every kind.
     pub events: u64,
 }
@@ -204,6 +207,7 @@ impl Simulation {
                 }
                 Kind::Switch { .. } => totals.switch_hops += node.received,
             }
+            totals.lost_on_arrival += node.lost_on_arrival;
             totals.dropped += node
                 .directions
                 .iter()

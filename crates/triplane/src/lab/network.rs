@@ -94,7 +94,7 @@ impl Network {
             Ok(topology) => Some(reader.switches(topology, &endpoints, wanted, output)?),
             // What is wrong with the files that it names is told with what is wrong with it.
             Err(partly) => {
-                reader.files(partly, output);
+                reader.files(partly, wanted, output);
                 None
             }
         };
@@ -209,8 +209,7 @@ impl Reader<'_> {
                     // Its controller sends one, as the tutorials' controllers do.
                     None if served => (PathBuf::from(NOTHING), switch.span),
                     None => {
-                        let message = format!("the topology does not say which program `{}` runs", switch.name);
-                        self.finding(switch.span, message, "name one with --program");
+                        self.unsaid(switch);
                         continue;
                     }
                 },
@@ -264,17 +263,41 @@ impl Reader<'_> {
     }
 
     /// Looks at the programs and entries that a topology names which has mistakes of its own.
-    fn files(&mut self, partly: &Topology, output: &Output) {
+    fn files(&mut self, partly: &Topology, wanted: &Wanted<'_>, output: &Output) {
         for switch in &partly.switches {
-            if let Program::File(name, span) = &switch.program {
-                self.load(&self.place(name), *span, false, output);
+            let served = wanted.live.is_some_and(|live| live.p4runtime.is_some() || switch.p4runtime.is_some());
+            let path = match &switch.program {
+                Program::Router => Some((PathBuf::from(ROUTER), switch.span)),
+                Program::File(name, span) => Some((self.place(name), *span)),
+                Program::Unsaid => self.args.program.clone().map(|path| (path, switch.span)),
+            };
+            match &path {
+                Some((path, span)) => self.load(path, *span, false, output),
+                None if served => {}
+                None => self.unsaid(switch),
             }
-            if let Entries::File(name, span) = &switch.entries
-                && let Err(failure) = load::open_regular(&self.place(name))
-            {
-                self.refused(*span, &failure);
+            let Entries::File(name, span) = &switch.entries else { continue };
+            let file = self.place(name);
+            let loaded = path.and_then(|(path, _)| self.programs.get(&path)?.as_ref());
+            match (load::read_regular(&file, entries::MAX_FILE_BYTES), loaded) {
+                (Err(failure), _) => self.refused(*span, &failure),
+                // Whether they fit the switch's ports is not known; whether they fit its program is.
+                (Ok(text), Some(loaded)) => {
+                    let (mut map, mut found) = (loaded.map.clone(), Diagnostics::new());
+                    let file = map.add(&file.display().to_string(), text.as_str());
+                    let _ = entries::parse(&map, file, &loaded.program, &mut found);
+                    output.diagnostics(&map, &found);
+                    self.wrong += found.error_count();
+                }
+                (Ok(_), None) => {}
             }
         }
+    }
+
+    /// A switch for which nobody names a program.
+    fn unsaid(&mut self, switch: &lab::Switch) {
+        let message = format!("the topology does not say which program `{}` runs", switch.name);
+        self.finding(switch.span, message, "name one with --program");
     }
 
     /// Where a file that the topology names is. The tutorials name theirs as seen from the exercise, which has the
@@ -327,12 +350,16 @@ impl Reader<'_> {
 
     /// A file that a topology names cannot be read.
     fn refused(&mut self, span: Span, failure: &Failure) {
-        let message = match failure {
-            Failure::Environment(error) => format!("{error:#}"),
-            Failure::Input(text) | Failure::Usage(text) => text.clone(),
-            Failure::Closed => unreachable!("only what is printed is closed by its reader"),
-        };
-        self.finding(span, message, "");
+        self.finding(span, reason(failure), "");
+    }
+}
+
+/// Why a file cannot be read.
+pub fn reason(failure: &Failure) -> String {
+    match failure {
+        Failure::Environment(error) => format!("{error:#}"),
+        Failure::Input(text) | Failure::Usage(text) => text.clone(),
+        Failure::Closed => unreachable!("only what is printed is closed by its reader"),
     }
 }
 

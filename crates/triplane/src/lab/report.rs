@@ -34,6 +34,10 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     }
     text.push_str(&values(&results.traffic));
     text.push_str(&links(&network.topology, results));
+    if results.totals.lost_on_arrival > 0 {
+        let lost = grouped(results.totals.lost_on_arrival);
+        text.push_str(&format!("\n{lost} frames came to what was down, or were on a link that went down\n"));
+    }
     let seconds = took.as_secs_f64().max(1e-9);
     let totals = results.totals;
     text.push_str(&format!(
@@ -296,7 +300,8 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         "links": links,
         "totals": {
             "switch_hops": results.totals.switch_hops, "delivered": results.totals.delivered,
-            "sent": results.totals.sent, "dropped": results.totals.dropped, "events": results.totals.events,
+            "sent": results.totals.sent, "dropped": results.totals.dropped,
+            "lost_on_arrival": results.totals.lost_on_arrival, "events": results.totals.events,
         },
         "refused_writes": refused, "unmet": unmet,
     })

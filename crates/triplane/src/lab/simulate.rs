@@ -11,11 +11,12 @@ use anyhow::Context;
 use lab::Topology;
 use lab::scenario::{Results, Run, Scenario, TrafficKind, prepare};
 use lab::sim::Capture;
-use source::{Diagnostics, SourceMap};
+use serde_json::json;
+use source::{Diagnostic, Diagnostics, SourceMap};
 use wire::pcap;
 
 use super::args::SimArgs;
-use super::network::Network;
+use super::network::{Network, reason};
 use super::writes::{self, Writes};
 use super::{plot, report, series, tables};
 use crate::load;
@@ -35,7 +36,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     let network = Arc::new(Network::load(&args.topology, executor, output)?);
     let (scenario, mut map) = scenario(args.scenario.as_deref(), &network.topology, output)?;
     let writes = Writes::load(&network, &scenario, args.scenario.as_deref(), &mut map, output)?;
-    let replays = replays(args.scenario.as_deref(), &scenario)?;
+    let replays = replays(args.scenario.as_deref(), &scenario, &map, output)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     let played = Played { network, scenario, writes: Arc::new(writes), replays };
     match args.seeds {
@@ -59,30 +60,42 @@ pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Re
     }
 }
 
-/// Reads the captures that a scenario replays, which lie beside its file.
-pub fn replays(file: Option<&Path>, scenario: &Scenario) -> Result<Replays, Failure> {
+/// Reads the captures that a scenario replays, which lie beside its file. Findings have been printed when this returns.
+pub fn replays(file: Option<&Path>, scenario: &Scenario, map: &SourceMap, output: &Output) -> Result<Replays, Failure> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let mut replays = Replays::new();
+    let mut diagnostics = Diagnostics::new();
     let mut bytes = 0;
     for traffic in &scenario.traffic {
         let TrafficKind::Replay(name) = &traffic.kind else { continue };
-        let path = folder.join(name);
-        let file = load::open_regular(&path)?;
-        let wrong = |source| Failure::from(ports::PortError::Capture { path: path.clone(), source });
-        let mut reader = pcap::Reader::new(BufReader::new(file)).map_err(wrong)?;
-        let mut frames = Vec::new();
-        while let Some(captured) = reader.read().map_err(wrong)? {
-            bytes += captured.data.len();
-            frames.push((captured.time_ns, captured.data));
-            if frames.len() > MAX_REPLAYED || bytes > MAX_REPLAYED_BYTES {
-                let (path, most) = (path.display(), MAX_REPLAYED_BYTES);
-                let message = format!("{path} is too long: {MAX_REPLAYED} frames and {most} bytes in all are replayed");
-                return Err(Failure::Input(message));
-            }
+        match frames(&folder.join(name), &mut bytes) {
+            Ok(frames) => _ = replays.insert(name.clone(), frames),
+            Err(failure) => diagnostics.push(Diagnostic::error("replay", traffic.span, reason(&failure))),
         }
-        replays.insert(name.clone(), frames);
     }
-    Ok(replays)
+    output.diagnostics(map, &diagnostics);
+    match diagnostics.error_count() {
+        0 => Ok(replays),
+        count => Err(Failure::Input(load::mistakes(count))),
+    }
+}
+
+/// The frames of a capture and their times; `bytes` is what all captures have together.
+fn frames(path: &Path, bytes: &mut usize) -> Result<Vec<(u64, Vec<u8>)>, Failure> {
+    let file = load::open_regular(path)?;
+    let wrong = |source| Failure::from(ports::PortError::Capture { path: path.to_owned(), source });
+    let mut reader = pcap::Reader::new(BufReader::new(file)).map_err(wrong)?;
+    let mut frames = Vec::new();
+    while let Some(captured) = reader.read().map_err(wrong)? {
+        *bytes += captured.data.len();
+        frames.push((captured.time_ns, captured.data));
+        if frames.len() > MAX_REPLAYED || *bytes > MAX_REPLAYED_BYTES {
+            let (path, most) = (path.display(), MAX_REPLAYED_BYTES);
+            let message = format!("{path} is too long: {MAX_REPLAYED} frames and {most} bytes in all are replayed");
+            return Err(Failure::Input(message));
+        }
+    }
+    Ok(frames)
 }
 
 /// A scenario and everything that it names.
@@ -119,22 +132,14 @@ fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Out
     drop(progress);
     let took = began.elapsed();
     let results = run.results(&network.topology, scenario);
-    for (name, capture) in captures {
-        let mut writer = capture.lock().expect("nobody panics while writing");
-        writer.flush().map_err(|error| anyhow::anyhow!("cannot write {name}: {error}"))?;
-    }
-    if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        series::write(folder, &tables::tables(&network.topology, &results))?;
-        if args.plot {
-            plot::write(folder, &network.topology, &results)?;
-        }
-    }
+    // What was found out is told even if it cannot be written.
+    let written = write(args, &network.topology, &results, captures);
     if args.json {
         output.print(&format!("{:#}\n", report::json(&network.topology, &results, seed)))?;
     } else {
         output.print(&report::text(network, &results, seed, took))?;
     }
+    written?;
     for message in writes::refused(&network.topology, scenario, &results.refused) {
         output.note(&message);
     }
@@ -146,10 +151,30 @@ fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Out
     }
     let mut diagnostics = Diagnostics::new();
     for unmet in &results.unmet {
-        diagnostics.push(source::Diagnostic::error("expectation", unmet.span, unmet.message.clone()));
+        diagnostics.push(Diagnostic::error("expectation", unmet.span, unmet.message.clone()));
     }
     output.diagnostics(map, &diagnostics);
     Err(Failure::Input(format!("{} not met", plural(results.unmet.len(), "expectation"))))
+}
+
+/// Writes what `--out` and `--plot` ask for.
+fn write(
+    args: &SimArgs,
+    topology: &Topology,
+    results: &Results,
+    captures: Vec<(String, Writer)>,
+) -> Result<(), Failure> {
+    for (name, capture) in captures {
+        let mut writer = capture.lock().expect("nobody panics while writing");
+        writer.flush().map_err(|error| anyhow::anyhow!("cannot write {name}: {error}"))?;
+    }
+    let Some(folder) = &args.out else { return Ok(()) };
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    series::write(folder, &tables::tables(topology, results))?;
+    if args.plot {
+        plot::write(folder, topology, results)?;
+    }
+    Ok(())
 }
 
 fn plural(count: usize, what: &str) -> String {
@@ -194,9 +219,11 @@ fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output
     drop(progress);
     let failed = failed.into_inner().expect("nobody panicked with it");
     if args.json {
-        let failing: Vec<_> =
-            failed.iter().map(|(seed, unmet)| serde_json::json!({ "seed": seed, "unmet": unmet })).collect();
-        output.print(&format!("{:#}\n", serde_json::json!({ "seeds": count, "first": first, "failing": failing })))?;
+        let failing: Vec<_> = failed
+            .iter()
+            .map(|(seed, unmet)| json!({ "seed": seed, "unmet": unmet, "again": again(args, *seed) }))
+            .collect();
+        output.print(&format!("{:#}\n", json!({ "seeds": count, "first": first, "failing": failing })))?;
     } else {
         const SHOWN: usize = 10;
         for (seed, unmet) in failed.iter().take(SHOWN) {
@@ -207,7 +234,7 @@ fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output
             output.print(&format!("  again: {}\n", again(args, *seed)))?;
         }
         if failed.len() > SHOWN {
-            output.print(&format!("and {} more\n", failed.len() - SHOWN))?;
+            output.print(&format!("and {} more, which --json lists\n", failed.len() - SHOWN))?;
         }
         let well = count - failed.len() as u64;
         output.print(&format!("{well} of {} met every expectation\n", plural(count as usize, "seed")))?;

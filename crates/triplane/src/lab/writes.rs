@@ -8,7 +8,7 @@ use lab::scenario::{Scenario, Write};
 use source::{Diagnostic, Diagnostics, SourceMap};
 use v1model::Switch;
 
-use super::network::Network;
+use super::network::{Network, reason};
 use crate::load;
 use crate::output::{Failure, Output};
 
@@ -35,15 +35,21 @@ impl Writes {
         let mut diagnostics = Diagnostics::new();
         let mut changes = Vec::new();
         for write in &scenario.writes {
-            let mut read = |name: &Option<String>| -> Result<Entries, Failure> {
-                let Some(name) = name else { return Ok(Entries::default()) };
+            let mut read = |name: &Option<String>| -> Entries {
+                let Some(name) = name else { return Entries::default() };
                 let path = folder.join(name);
-                let text = load::read_regular(&path, entries::MAX_FILE_BYTES)?;
+                let text = match load::read_regular(&path, entries::MAX_FILE_BYTES) {
+                    Ok(text) => text,
+                    Err(failure) => {
+                        diagnostics.push(Diagnostic::error("writes", write.span, reason(&failure)));
+                        return Entries::default();
+                    }
+                };
                 let file = map.add(&path.display().to_string(), text.as_str());
                 let found = entries::parse(map, file, network.program(write.switch), &mut diagnostics);
-                Ok(found.unwrap_or_default())
+                found.unwrap_or_default()
             };
-            let (delete, insert) = (read(&write.delete)?, read(&write.entries)?);
+            let (delete, insert) = (read(&write.delete), read(&write.entries));
             let others = Entries { tables: Vec::new(), ..delete.clone() };
             if others != Entries::default() {
                 let message = "only entries of tables are deleted, and this file has more";

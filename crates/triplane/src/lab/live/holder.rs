@@ -204,10 +204,13 @@ impl Holder<'_> {
         let descriptors = hosts.iter().map(|host| (host.name.clone(), host.namespace.raw_descriptor())).collect();
         for (standing, host) in hosts.iter().zip(&topology.hosts) {
             let log = Room::log(&self.args.name, &host.name);
-            let failed = standing.run_commands(host, &log, &token, &ended);
-            for line in failed {
-                output.print(&format!("{NOTE}{}\n", line.replace('\n', " ")))?;
-            }
+            let mut told = Ok(());
+            standing.run_commands(host, &log, &token, &ended, &mut |line| {
+                if told.is_ok() {
+                    told = output.print(&format!("{NOTE}{}\n", line.replace('\n', " ")));
+                }
+            });
+            told?;
             self.go_on()?;
         }
         self.roster.open(descriptors)?;

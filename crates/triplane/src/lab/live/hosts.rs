@@ -6,13 +6,16 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use lab::Host;
 use ports::namespace::{Namespace, NamespaceError};
 
 use super::residents::VARIABLE;
+
+/// A command that runs so long before the next may is told of.
+const LONG: Duration = Duration::from_secs(5);
 
 /// Of what a command says, so much is told, in bytes.
 const MAX_SAID: u64 = 2048;
@@ -53,23 +56,30 @@ impl Standing {
         self.namespace.enter(|| std::fs::read_link("/proc/thread-self/ns/net")).ok()?.ok().map(Into::into)
     }
 
-    /// Runs the host's commands. Those that only say what the topology says too are left out. Returns what failed. When
-    /// `ended` says so, what runs is ended and what is left is left out. What they say goes to `log`, which what they
+    /// Runs the host's commands. Those that only say what the topology says too are left out. What failed is told, and what
+    /// does not come to an end. When `ended` says so, what runs is ended and what is left is left out. What they say goes to `log`, which what they
     /// leave running may keep open; by the `token` in its environment that is found when the network is gone.
-    pub fn run_commands(&self, host: &Host, log: &Path, token: &str, ended: &dyn Fn() -> bool) -> Vec<String> {
+    pub fn run_commands(
+        &self,
+        host: &Host,
+        log: &Path,
+        token: &str,
+        ended: &dyn Fn() -> bool,
+        tell: &mut dyn FnMut(&str),
+    ) {
         let known = |command: &&String| {
             let words: Vec<&str> = command.split_whitespace().collect();
             matches!(words[..], ["route", "add", "default", "gw", ..] | ["arp", "-i", _, "-s", ..])
         };
-        let mut failed = Vec::new();
         for command in host.commands.iter().filter(|command| !known(command)).take_while(|_| !ended()) {
-            match self.run(command, log, token, ended) {
+            let name = &self.name;
+            let mut long = || tell(&format!("{name}: `{command}` still runs; if it is to stay, let it end with `&`"));
+            match self.run(command, log, token, ended, &mut long) {
                 Ok(None) => {}
-                Ok(Some(said)) => failed.push(format!("{}: `{command}` failed: {said}", self.name)),
-                Err(error) => failed.push(format!("{}: `{command}` failed: {error}", self.name)),
+                Ok(Some(said)) => tell(&format!("{name}: `{command}` failed: {said}")),
+                Err(error) => tell(&format!("{name}: `{command}` failed: {error}")),
             }
         }
-        failed
     }
 
     /// Runs a command to its end, or to the moment in which it is not wanted any more. What it said, if it failed.
@@ -79,15 +89,21 @@ impl Standing {
         log: &Path,
         token: &str,
         ended: &dyn Fn() -> bool,
+        long: &mut dyn FnMut(),
     ) -> Result<Option<String>, anyhow::Error> {
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut shell = self.namespace.command("/bin/sh")?;
         shell.args(["-c", command]).env(VARIABLE, token).env("TRIPLANE_HOST", &self.name);
         shell.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let mut child = shell.spawn().context("cannot start /bin/sh")?;
+        let (began, mut told) = (Instant::now(), false);
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
+            }
+            if !told && began.elapsed() >= LONG {
+                told = true;
+                long();
             }
             if ended() {
                 // It may have ended by itself.
@@ -100,6 +116,7 @@ impl Standing {
         }
         let mut said = Vec::new();
         File::open(log)?.take(MAX_SAID).read_to_end(&mut said)?;
-        Ok(Some(String::from_utf8_lossy(&said).trim().to_owned()))
+        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        Ok(Some(if said.is_empty() { status.to_string() } else { said }))
     }
 }

@@ -141,7 +141,10 @@ pub fn pcap(args: &PcapArgs, output: &Output) -> Result<(), Failure> {
         if read == 0 {
             return Ok(());
         }
-        sink.write_all(&buffer[..read])?;
-        sink.flush()?;
+        let written = sink.write_all(&buffer[..read]).and_then(|()| sink.flush());
+        match to_stdout {
+            true => written?,
+            false => written.with_context(|| format!("cannot write {}", args.file.display()))?,
+        }
     }
 }

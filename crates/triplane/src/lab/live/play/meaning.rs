@@ -1,6 +1,6 @@
 //! What of a scenario has no meaning on a live network.
 
-use lab::scenario::{Quantity, Scenario, TrafficKind};
+use lab::scenario::{Quantity, Scenario};
 use lab::sim::Fault;
 use lab::{Node, Topology};
 use source::{Diagnostic, Diagnostics, Span};
@@ -15,18 +15,6 @@ pub fn check(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnos
         if traffic.ecn.is_some() {
             let help = "leave `ecn` and `control = \"dctcp\"` out, or simulate it with `lab sim`";
             refuse(traffic.span, format!("`{}`: marks are not counted", traffic.name), help);
-        }
-        if matches!(traffic.kind, TrafficKind::Probe { .. } | TrafficKind::Replay(_)) {
-            continue;
-        }
-        let hosts = traffic.pairs.iter().flat_map(|(_, to)| to);
-        for host in hosts.filter(|host| topology.hosts[**host].address.is_none()) {
-            let name = &topology.hosts[*host].name;
-            refuse(
-                traffic.span,
-                format!("`{name}` has no address and receives nothing"),
-                "give it one: ip = \"10.0.1.1/24\"",
-            );
         }
     }
     for write in &scenario.writes {
@@ -43,19 +31,12 @@ pub fn check(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnos
                 let help = "take its link down instead: down = [\"h1\", \"s1\"]";
                 refuse(planned.span, format!("the host `{name}` does not crash"), help);
             }
-            (Fault::Slow(_), None) => {
-                refuse(planned.span, "a switch is not slowed".to_owned(), "slow a host, or give a link a rate");
-            }
             (Fault::Skew { .. }, _) => {
                 let help = "all hosts have the machine's clock; simulate it with `lab sim`";
                 refuse(planned.span, "clocks are not skewed".to_owned(), help);
             }
             _ => {}
         }
-    }
-    for write in &scenario.writes {
-        let help = "have a controller do it (`triplane lab up --p4runtime`), or simulate it with `lab sim`";
-        refuse(write.span, "entries are not changed".to_owned(), help);
     }
     for expected in &scenario.expect {
         let unmeasured = matches!(

@@ -119,7 +119,7 @@ fn read(args: &RunArgs, network: &Network, output: &Output) -> Result<Script, Fa
     output.diagnostics(&map, &diagnostics);
     match diagnostics.error_count() {
         0 => {
-            let replays = simulate::replays(args.scenario.as_deref(), &scenario)?;
+            let replays = simulate::replays(args.scenario.as_deref(), &scenario, &map, output)?;
             Ok(Script { scenario, map, replays })
         }
         1 => Err(Failure::Input("1 mistake found; nothing was run".to_owned())),
