@@ -1,10 +1,10 @@
 //! Rule files of packet subscriptions: either findings, or rules that print and read back the same, and whose tables do
-//! what the rules say.
+//! what the rules say; also for a program that computes certain aggregates and no others.
 
 use source::{Diagnostics, SourceMap};
 use subscribe::{
-    ActionDeclaration, Condition, Counter, Difference, Field, Format, Kind, Layout, Limits, Match, Message, NoIncludes,
-    Options, Padding, Parameter, Rule, Subscriptions, Target as Tables, Wide, Window,
+    ActionDeclaration, Computed, Condition, Counter, Difference, Field, Format, Kind, Layout, Limits, Match, Memory,
+    Message, NoIncludes, Options, Padding, Parameter, Rule, Subscriptions, Target as Tables, Wide, Window,
 };
 
 use super::{Reached, Target};
@@ -20,11 +20,17 @@ six ∈ fe80::/10 and mac == 00:11:22:33:44:55 : seen <- max(seen, shares); fwd(
 valid(order) and !ipv4.isValid() and count() over 50 packets <= 9 : to_controller() 50 < price : fwd(0)
 true : drop  // all
 /* none */ false : seen -= price
+stock in {A, "B"} and avg(price) by stock < 5 and shares > 3 : fwd(1)
+sum(shares) by src, stock > 10 and src == 10.0.0.1 and stock == A : seen += price
+min(price over 1s) != 7 or count() == 50 : fwd(2)
+count(stock by src over 7 packets)
 "#;
 
 /// Rule files.
 pub struct Rules {
     format: Format,
+    /// The same of a program that computes some aggregates.
+    computing: Format,
     inputs: Vec<Vec<u8>>,
 }
 
@@ -51,10 +57,27 @@ fn format() -> Format {
     format
 }
 
+/// What a program computes, the numbers of slots and of keys.
+const COMPUTED: [(&str, u16, u32); 4] = [
+    ("avg(price) by stock over 100ms", 2, 3),
+    ("count() over 50 packets", 1, 1),
+    ("sum(shares) by src, stock over 5 s", 1, 2),
+    ("min(price over 1s)", 1, 1),
+];
+
+fn computing() -> Format {
+    let mut format = format();
+    for (text, slots, keys) in COMPUTED {
+        let aggregate = subscribe::aggregate(&mut SourceMap::new(), text, &format, &mut Diagnostics::new());
+        format.compute(Computed { aggregate: aggregate.expect("an aggregate"), slots, keys });
+    }
+    format
+}
+
 impl Rules {
     pub fn new() -> Rules {
         let lines = SEEDS.lines().map(|line| line.as_bytes().to_vec());
-        Rules { format: format(), inputs: lines.chain([SEEDS.as_bytes().to_vec()]).collect() }
+        Rules { format: format(), computing: computing(), inputs: lines.chain([SEEDS.as_bytes().to_vec()]).collect() }
     }
 
     fn parse(&self, text: &str, map: &mut SourceMap, diagnostics: &mut Diagnostics) -> Vec<Rule> {
@@ -109,6 +132,60 @@ impl Rules {
         assert!(same.is_err() || same == Ok(none), "ranges and prefixes differ: {same:?}");
     }
 
+    /// The rules over time, each added by itself, where certain aggregates are computed.
+    fn remember(&self, text: &str, random: &mut Random, reached: &mut Reached) {
+        let format = &self.computing;
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let rules = subscribe::parse(&mut map, "fuzz.rules", text, format, &mut NoIncludes, &mut diagnostics);
+        reached.findings(&map, &diagnostics);
+        let limits = Limits { nodes: 20_000, bytes: 64 << 20, steps: 2_000_000, ..Limits::default() };
+        let target = Tables { one_update: true, ..Tables::default() };
+        let options = Options { limits, target, ..Options::default() };
+        let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
+        let (mut memory, mut ids) = (Memory::new(format), Vec::new());
+        for rule in rules.iter().take(30) {
+            let before = all.tables();
+            match all.change(&[], vec![rule.clone()]) {
+                Ok(applied) => {
+                    memory.assign(&applied.slots);
+                    ids.extend(applied.added);
+                }
+                Err(refused) => {
+                    reached.add(std::mem::discriminant(&refused));
+                    assert!(!refused.diagnostic(&map).message.is_empty());
+                    assert_eq!(all.tables(), before, "a refusal changes nothing");
+                }
+            }
+        }
+        let places = all.tables().places;
+        for (at, place) in places.iter().enumerate() {
+            let computed = &format.computed()[usize::from(place.computed)];
+            assert!(place.index < computed.keys && place.key.len() == computed.aggregate.by.len(), "{place:?}");
+            let same = |other: &subscribe::Place| (other.computed, other.index) == (place.computed, place.index);
+            assert!(!places[at + 1..].iter().any(same), "two keys in one place: {places:?}");
+        }
+        reached.add((places.len().min(4), all.slots().len()));
+        for micros in (0..20).map(|at| at * 30_000) {
+            let mut message = self.message(&rules, random);
+            memory.fill(format, &mut message, micros);
+            let expected = all.evaluate(&message);
+            assert_eq!(all.by_diagram(&message), expected, "the diagram differs: {message:?}");
+            memory.update(format, &message, &expected, micros);
+        }
+        all.change(&ids, Vec::new()).expect("less always fits");
+        assert_eq!(all.tables(), subscribe::Tables::default(), "without rules nothing is left");
+    }
+
+    /// An aggregate as programs declare it prints as what reads back the same.
+    fn declares(&self, text: &str, reached: &mut Reached) {
+        let read =
+            |text: &str| subscribe::aggregate(&mut SourceMap::new(), text, &self.format, &mut Diagnostics::new());
+        let Some(aggregate) = read(text) else { return };
+        let shown = aggregate.shown(&self.format).to_string();
+        assert_eq!(read(&shown), Some(aggregate), "`{shown}` reads back as another");
+        reached.add(shown.split('(').next().map(str::to_owned));
+    }
+
     /// A message with values that the rules speak of, and others near them.
     fn message(&self, rules: &[Rule], random: &mut Random) -> Message {
         let mut message = Message::empty(&self.format);
@@ -149,7 +226,8 @@ impl Target for Rules {
     fn run(&mut self, input: &[u8]) -> Vec<u64> {
         let mut reached = Reached::default();
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let rules = self.parse(&String::from_utf8_lossy(input), &mut map, &mut diagnostics);
+        let text = String::from_utf8_lossy(input);
+        let rules = self.parse(&text, &mut map, &mut diagnostics);
         reached.findings(&map, &diagnostics);
         for rule in rules.iter().take(200) {
             self.reads_back(rule);
@@ -159,6 +237,8 @@ impl Target for Rules {
         }
         let mut random = Random::new(input.len() as u64);
         self.compile(&rules[..rules.len().min(30)], &mut random, &mut reached);
+        self.remember(&text, &mut random, &mut reached);
+        text.lines().take(20).for_each(|line| self.declares(line, &mut reached));
         reached.list()
     }
 
