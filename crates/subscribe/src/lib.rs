@@ -31,7 +31,9 @@
 //!
 //! **State.** Tests of counters and aggregates see the values before the message; what a message changes, the next one
 //! sees. An aggregate is computed over the messages for which the rest of its rule holds, that is the rule's condition
-//! with every test of an aggregate taken as true. Rules that differ only in what they compare it with share it.
+//! with every test of an aggregate taken as true. Rules that differ only in what they compare it with, or in tests of its key,
+//! share it. A [`Format`] may say what a program computes ([`Format::compute`]); rules then use nothing else, and keys that
+//! they name have a [`Place`]. [`Memory`] is what registers in a data plane have to hold.
 //!
 //! Nothing here does I/O, reads a clock or starts a thread. Limits ([`Limits`]) are numbers of nodes, bytes and steps.
 

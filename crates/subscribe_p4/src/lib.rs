@@ -16,6 +16,9 @@
 //! A packet may carry several messages (`@query_messages` before a stack of headers). Each is matched by itself, and each
 //! subscriber gets a packet with just the messages that it asked for; the page of [`program`] says how.
 //!
+//! Aggregates (`@query_aggregate`) and counters (`@query_counter`) are registers: read before the tables that ask for them, written
+//! once a message's leaf is known. What they hold is what [`subscribe::Memory`] says.
+//!
 //! The crate reads no files and prints nothing. It knows v1model's packages and metadata, and no switch.
 
 #![forbid(unsafe_code)]
