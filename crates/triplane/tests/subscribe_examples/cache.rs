@@ -1,5 +1,6 @@
 //! `examples/cache`.
 
+use super::support::Directory;
 use super::{Example, Host, frames};
 
 const EXAMPLE: Example = Example { name: "cache", format: "cache.p4", rules: "keys.sub" };
@@ -70,4 +71,18 @@ fn padding_is_cut_off_and_what_is_no_request_is_dropped_or_passes_as_it_is() {
     let sent = [padded, long, unknown, cut, fragment, damaged.clone()];
     let got = EXAMPLE.send(&[(1, &sent)], 2);
     assert_eq!(got, [vec![answer(1, "stock:apples", 1200)], vec![damaged]]);
+}
+
+#[test]
+fn an_answer_goes_back_whatever_other_rules_say() {
+    let directory = Directory::new();
+    let answer_to = |port: &str| format!("op == \"G\" and key == \"{port}\" : answer(7); {port}\n");
+    // To nobody, to one port, to several, and to the controller too.
+    let others = ["drop", "fwd(2)", "fwd(2, 3)", "to_controller"];
+    let rules = others.map(answer_to).concat() + "op == \"G\" and key == \"none\" : answer(7)\n";
+    let rules = directory.write("rules.sub", rules);
+    let keys = [&others[..], &["none"]].concat();
+    let sent: Vec<Vec<u8>> = keys.iter().map(|key| get(1, key)).collect();
+    let expected: Vec<Vec<u8>> = keys.iter().map(|key| answer(1, key, 7)).collect();
+    assert_eq!(EXAMPLE.send_by(&rules, &[(1, &sent)], 3), [expected, vec![], vec![]]);
 }

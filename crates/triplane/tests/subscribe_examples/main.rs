@@ -58,10 +58,16 @@ impl Example {
     /// what leaves at ports 1 to `outputs`, as machine code and interpreter both have it.
     #[track_caller]
     fn send(&self, inputs: &[(u32, &[Vec<u8>])], outputs: u32) -> Vec<Vec<Vec<u8>>> {
+        self.send_by(&self.path(self.rules), inputs, outputs)
+    }
+
+    /// The same with the rules of another file.
+    #[track_caller]
+    fn send_by(&self, rules: &str, inputs: &[(u32, &[Vec<u8>])], outputs: u32) -> Vec<Vec<Vec<u8>>> {
         let directory = Directory::new();
         let (program, entries) = (directory.path("program.p4"), directory.path("entries.json"));
-        let (format, rules) = (self.path(self.format), self.path(self.rules));
-        run(&mut triplane(&["subscribe", "compile", &format, &rules, "-o", &entries, "--program", &program])).ok();
+        let format = self.path(self.format);
+        run(&mut triplane(&["subscribe", "compile", &format, rules, "-o", &entries, "--program", &program])).ok();
         let output = |port: u32| directory.path(&format!("out{port}.pcap"));
         let mut ports = Vec::new();
         for port in 1..=outputs {
