@@ -26,6 +26,7 @@ mod intake;
 pub mod keep;
 mod key;
 mod listen;
+mod lookout;
 mod mirror;
 mod op;
 mod pipeline;

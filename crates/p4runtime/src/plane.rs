@@ -17,6 +17,7 @@ use switch::{Frame, Notification, Time};
 use tokio::sync::{mpsc, oneshot};
 use v1model::{LoadError, Switch};
 
+use crate::lookout::Lookout;
 use crate::status::{Code, Refusal};
 
 /// The data plane, as an operation sees it.
@@ -52,7 +53,7 @@ pub fn plane(builder: Builder, waker: Waker) -> Both {
     let (operations, todo) = mpsc::channel(OPERATIONS);
     let (notify, notified) = mpsc::channel(BATCHES);
     let lost = Arc::new(AtomicU64::new(0));
-    let handle = PlaneHandle { operations, waker, builder };
+    let handle = PlaneHandle { operations, waker, builder, lookout: Arc::new(Lookout::new()) };
     let teller = Teller { notify, lost: lost.clone() };
     Both { handle, end: PlaneEnd { todo }, teller, notified: Notified { batches: notified, lost } }
 }
@@ -75,6 +76,7 @@ pub struct PlaneHandle {
     operations: mpsc::Sender<Operation>,
     waker: Waker,
     builder: Builder,
+    lookout: Arc<Lookout>,
 }
 
 impl PlaneHandle {
@@ -96,10 +98,10 @@ impl PlaneHandle {
     ) -> Result<T, Refusal> {
         let (answer, answered) = oneshot::channel();
         let operation: Operation = Box::new(move |plane| drop(answer.send(operation(plane))));
-        let gone = |_| Refusal::new(Code::Unavailable, "the switch is stopping");
-        self.operations.send(operation).await.map_err(|_| gone(()))?;
+        let gone = || Refusal::new(Code::Unavailable, "the switch is stopping");
+        self.operations.send(operation).await.map_err(|_| gone())?;
         (self.waker)();
-        answered.await.map_err(|_| gone(()))
+        self.lookout.wait(answered).await.ok_or_else(gone)
     }
 
     /// Leaves an operation for the packet thread. False if too many wait already.

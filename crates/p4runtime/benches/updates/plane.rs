@@ -103,56 +103,51 @@ struct Turn {
     updates: f64,
 }
 
-pub fn measure() {
-    println!("packets in memory beside {RATE} updates/s, {ENTRIES} entries, in turns of {} ms", TURN.as_millis());
-    for kind in [EXACT, LPM] {
-        for together in [1, 100] {
-            let mut rig = Rig::new();
-            rig.runtime.block_on(async {
-                for first in (0..ENTRIES).step_by(1_000) {
-                    let all = (first..first + 1_000).map(|number| update(Type::Insert, kind.entry(&rig.info, number)));
-                    rig.client.write(request(all.collect())).await.unwrap_or_else(|status| panic!("{status}"));
-                }
-            });
-            let counts = Arc::new(Counts::default());
-            rig.work(packets(&kind, counts.clone()));
-            std::thread::sleep(TURN);
-            let mut next = 0;
-            let mut turn = |busy: bool| {
-                let look = || (counts.packets.load(Relaxed), counts.cpu_ns.load(Relaxed));
-                let (before, begin) = (look(), Instant::now());
-                let sent = match busy {
-                    true => updates(&mut rig, &kind, together, &mut next, TURN),
-                    false => {
-                        std::thread::sleep(TURN);
-                        0
-                    }
-                };
-                let (after, seconds) = (look(), begin.elapsed().as_secs_f64());
-                let packets = (after.0 - before.0) as f64;
-                Turn {
-                    wall: packets / seconds,
-                    cpu: packets * 1e9 / (after.1 - before.1) as f64,
-                    updates: sent as f64 / seconds,
-                }
-            };
-            let turns: Vec<(Turn, Turn)> = (0..TURNS).map(|_| (turn(false), turn(true))).collect();
-            let median = |of: &dyn Fn(&(Turn, Turn)) -> f64| {
-                let mut all: Vec<f64> = turns.iter().map(of).collect();
-                all.sort_by(f64::total_cmp);
-                all[TURNS / 2]
-            };
-            println!(
-                "  {:<5} {:>3} a write, {:>6.0}/s: {:.2} to {:.2} Mpps, {:.3} of the rate without, \
-                 {:.3} by processor time",
-                kind.name,
-                together,
-                median(&|(_, busy)| busy.updates),
-                median(&|(quiet, _)| quiet.wall) / 1e6,
-                median(&|(_, busy)| busy.wall) / 1e6,
-                median(&|(quiet, busy)| busy.wall / quiet.wall),
-                median(&|(quiet, busy)| busy.cpu / quiet.cpu),
-            );
+/// Packets that hit entries of a table, while writes of `together` updates change it and while none does.
+pub fn measure(kind: &Kind, together: u64) {
+    let mut rig = Rig::new();
+    rig.runtime.block_on(async {
+        for first in (0..ENTRIES).step_by(1_000) {
+            let all = (first..first + 1_000).map(|number| update(Type::Insert, kind.entry(&rig.info, number)));
+            rig.client.write(request(all.collect())).await.unwrap_or_else(|status| panic!("{status}"));
         }
-    }
+    });
+    let counts = Arc::new(Counts::default());
+    rig.work(packets(kind, counts.clone()));
+    std::thread::sleep(TURN);
+    let mut next = 0;
+    let mut turn = |busy: bool| {
+        let look = || (counts.packets.load(Relaxed), counts.cpu_ns.load(Relaxed));
+        let (before, begin) = (look(), Instant::now());
+        let sent = match busy {
+            true => updates(&mut rig, kind, together, &mut next, TURN),
+            false => {
+                std::thread::sleep(TURN);
+                0
+            }
+        };
+        let (after, seconds) = (look(), begin.elapsed().as_secs_f64());
+        let packets = (after.0 - before.0) as f64;
+        Turn {
+            wall: packets / seconds,
+            cpu: packets * 1e9 / (after.1 - before.1) as f64,
+            updates: sent as f64 / seconds,
+        }
+    };
+    let turns: Vec<(Turn, Turn)> = (0..TURNS).map(|_| (turn(false), turn(true))).collect();
+    let median = |of: &dyn Fn(&(Turn, Turn)) -> f64| {
+        let mut all: Vec<f64> = turns.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[TURNS / 2]
+    };
+    println!(
+        "packets in memory, {ENTRIES} entries: {:<5} {together:>3} a write, {:>6.0} updates/s: {:.2} to {:.2} Mpps, \
+         {:.3} of the rate without, {:.3} by processor time",
+        kind.name,
+        median(&|(_, busy)| busy.updates),
+        median(&|(quiet, _)| quiet.wall) / 1e6,
+        median(&|(_, busy)| busy.wall) / 1e6,
+        median(&|(quiet, busy)| busy.wall / quiet.wall),
+        median(&|(quiet, busy)| busy.cpu / quiet.cpu),
+    );
 }
