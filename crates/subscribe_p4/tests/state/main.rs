@@ -2,6 +2,7 @@
 //! says of the same sequence of messages.
 
 mod batch;
+mod keys;
 mod switch;
 
 use dice::Dice;

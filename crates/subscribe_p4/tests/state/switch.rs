@@ -120,4 +120,12 @@ impl Switch {
         self.switch.step(Time::from_us(micros), &mut vec![Frame::new(IN, bytes)], &mut out);
         out.into_iter().map(|frame| (frame.port.0, frame.data)).collect()
     }
+
+    /// A cell of a register.
+    pub fn register(&self, name: &str, index: u64) -> u128 {
+        let program = self.switch.program();
+        let name = format!("Subscriptions.{name}");
+        let (id, _) = program.registers.iter().find(|(_, register)| register.name == name).expect("the register");
+        self.switch.objects().register(id, index).expect("the cell").low_u128()
+    }
 }
