@@ -151,8 +151,10 @@ pub fn play(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     for (number, traffic) in scenario.traffic.iter().enumerate() {
         cast.add(number, traffic)?;
     }
+    let schedule = scenario.schedule(topology, seed);
+    let later = faults::begin(&schedule, topology, &room)?;
     clock.begin_in(READY_IN);
-    faults::play(&scenario.schedule(topology, seed), topology, &room, &clock)?;
+    faults::play(later, topology, &room, &clock)?;
     std::thread::sleep(clock.left());
     let status = ask(&room, &Request::Status)?;
     let (flows, tally) = cast.finish()?;
