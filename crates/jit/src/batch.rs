@@ -124,6 +124,7 @@ impl<'a> Batch<'a> {
     pub fn run(&mut self, objects: &mut Objects, now: Now) -> Progress {
         // Whoever had the objects since may have changed tables, so what was noted may be gone.
         self.look_ahead(objects, now);
+        scout::note_defaults(&self.code.notes, &mut self.notes, objects);
         let code = self.code.code;
         if self.packet.given.is_empty() {
             let given = self.packet.given_words();

@@ -132,6 +132,12 @@ mod functions {
             unsafe { give(out, &result) };
         }
 
+        /// The address of the record of a table's default action.
+        fn default_record(frame: *mut u64, table: u64) -> u64 {
+            let host = unsafe { host(frame) };
+            host.objects.default_record(TableId::from_u32(table as u32)).as_ptr() as u64
+        }
+
         /// Looks a table up. Returns the address of the record of what is to run, 0 for "not yet".
         fn apply(frame: *mut u64, table: u64, key: *const u64, words: u64) -> u64 {
             let host = unsafe { host(frame) };

@@ -37,6 +37,7 @@
 
 mod batch;
 mod calls;
+mod chain;
 mod compiled;
 mod emit;
 mod layout;

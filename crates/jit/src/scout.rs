@@ -11,6 +11,7 @@
 //!
 //! ```text
 //! rows, one a packet:           where it lies | how it ended | results
+//! notes:                        for each chain, where the record of its default action lies
 //! notes, for each noted table:  the keys of all packets | what was found for each | a bit for each packet that came to the
 //!                               table | where the record lies of what was found first
 //! ```
@@ -25,7 +26,7 @@ use std::collections::BTreeSet;
 
 use crate::layout::{Layout, Valid};
 use crate::walk::{self, Use};
-use crate::{Step, Unit};
+use crate::{Step, Unit, chain};
 
 /// More tables of a unit are not noted.
 const MAX_NOTED: usize = 6;
@@ -91,6 +92,8 @@ pub(crate) struct Noted {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
     pub tables: Vec<Noted>,
+    /// The tables that are [chains](chain) and may get another default action, each of which has a word.
+    pub defaults: Vec<TableId>,
     pub results: Vec<SlotId>,
     /// How many words there are.
     pub words: usize,
@@ -105,6 +108,13 @@ impl Notes {
         if ahead && layout.byte_cursor {
             notes.tables(program, layout, unit);
         }
+        for id in walk::tables(program, &unit.steps) {
+            let table = &program.tables[id];
+            if !table.const_default && chain::entries(table).is_some() {
+                notes.defaults.push(id);
+            }
+        }
+        notes.words = notes.defaults.len();
         for noted in &mut notes.tables {
             noted.keys = notes.words;
             noted.found = noted.keys + noted.words * BATCH;
@@ -147,6 +157,7 @@ impl Notes {
             || !(1..=MAX_WORDS).contains(&words)
             || self.tables.len() == MAX_NOTED
             || self.of(id).is_some()
+            || chain::entries(table).is_some()
         {
             return;
         }
@@ -240,6 +251,13 @@ impl Written {
             Expr::Choose(a, b, c) => all(&[a, b, c]),
             Expr::Field(..) | Expr::Valid(_) | Expr::VarbitWidth(..) | Expr::VarbitEq(_) => false,
         }
+    }
+}
+
+/// Notes where the records of default actions lie.
+pub(crate) fn note_defaults(notes: &Notes, memory: &mut [u64], objects: &Objects) {
+    for (word, table) in memory.iter_mut().zip(&notes.defaults) {
+        *word = objects.default_record(*table).as_ptr() as u64;
     }
 }
 

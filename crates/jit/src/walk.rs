@@ -1,5 +1,7 @@
 //! What bodies use: walks over the IR.
 
+use std::collections::BTreeSet;
+
 use ir::{
     Block, BlockId, Body, BodyId, Data, Expr, HeaderId, HeaderRef, Match, Op, Place, Program, Request, SlotId, TableId,
     Terminator,
@@ -197,6 +199,19 @@ pub(crate) fn bodies(program: &Program, id: BodyId) -> Vec<BodyId> {
 pub(crate) fn bodies_of_steps<'p>(program: &'p Program, steps: &'p [Step]) -> impl Iterator<Item = BodyId> + 'p {
     let runs = steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
     runs.flat_map(|body| bodies(program, body))
+}
+
+/// The tables that steps apply, each once.
+pub(crate) fn tables(program: &Program, steps: &[Step]) -> BTreeSet<TableId> {
+    let mut tables = BTreeSet::new();
+    for body in bodies_of_steps(program, steps) {
+        self::body(program, &program.bodies[body], &mut |used| {
+            if let Use::Apply(table) = used {
+                tables.insert(table);
+            }
+        });
+    }
+    tables
 }
 
 /// Everything a body mentions, and the actions of the tables it applies.

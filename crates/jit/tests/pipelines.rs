@@ -47,6 +47,17 @@ impl Text {
         (format!("h{header}.f{field}"), self.headers[header][field])
     }
 
+    /// A field that packets have few values of, so that entries can be hit.
+    fn short_field(&self, dice: &mut Dice) -> (String, u32) {
+        for _ in 0..8 {
+            let (field, width) = self.field(dice);
+            if width <= 16 {
+                return (field, width);
+            }
+        }
+        self.field(dice)
+    }
+
     /// An expression of a width.
     fn expr(&self, dice: &mut Dice, width: u32, depth: u32) -> String {
         let constant = |dice: &mut Dice| format!("0x{:x}:{width}", dice.bits(width).to_big());
@@ -173,13 +184,26 @@ fn text(dice: &mut Dice) -> String {
     }
     for table in 0..text.tables {
         writeln!(text.out, "table t{table} {{").unwrap();
+        let is_fixed = dice.below(2) == 0;
+        let mut keys = Vec::new();
         for key in 0..dice.below(3) {
-            let (field, width) = text.field(dice);
-            let kind = ["exact", "ternary", "exact"][dice.below(3) as usize];
-            writeln!(text.out, "  key k{key}: {kind} {width} = {field}").unwrap();
+            let (field, width) = if is_fixed { text.short_field(dice) } else { text.field(dice) };
+            let kind = match is_fixed {
+                true if key == 0 => ["exact", "ternary", "lpm", "range", "optional"][dice.below(5) as usize],
+                true => ["exact", "ternary", "range", "optional"][dice.below(4) as usize],
+                false => ["exact", "ternary", "exact"][dice.below(3) as usize],
+            };
+            let signed = if dice.below(3) == 0 { " signed" } else { "" };
+            writeln!(text.out, "  key k{key}: {kind} {width}{signed} = {field}").unwrap();
+            keys.push((kind, width, !signed.is_empty()));
         }
         (0..text.actions).for_each(|action| writeln!(text.out, "  action a{action}").unwrap());
-        writeln!(text.out, "  default a0(0x5:48, 0x7:9)\n}}").unwrap();
+        let constant = if dice.below(2) == 0 { " const" } else { "" };
+        writeln!(text.out, "  default a0(0x5:48, 0x7:9){constant}").unwrap();
+        if is_fixed {
+            fixed_entries(&mut text, dice, &keys);
+        }
+        text.out.push_str("}\n");
     }
     text.out.push_str("role parser: P\nrole ingress: I\nrole egress: E\nrole deparser: D\n");
     parser(&mut text, dice);
@@ -217,6 +241,46 @@ fn text(dice: &mut Dice) -> String {
     order.iter().for_each(|header| writeln!(text.out, "    emit {header}").unwrap());
     text.out.push_str("    return\n}\n");
     text.out
+}
+
+/// Entries that stay, which lie over each other as often as not.
+fn fixed_entries(text: &mut Text, dice: &mut Dice, keys: &[(&str, u32, bool)]) {
+    text.out.push_str("  const_entries\n");
+    let ranked = keys.iter().any(|(kind, ..)| ["ternary", "range", "optional"].contains(kind));
+    let count = if keys.is_empty() { 0 } else { dice.below(11) };
+    for _ in 0..count {
+        let each = |(kind, width, signed): &(&str, u32, bool), dice: &mut Dice| {
+            let width = *width;
+            let literal = |value: &bits::Bits| format!("0x{:x}:{width}", value.to_big());
+            let small = [0, 3, 6, 9, 0x80, 0xc1, 12][dice.below(7) as usize];
+            let value = bits::Bits::new(small, width);
+            match *kind {
+                "exact" => literal(&value),
+                "optional" if dice.below(2) == 0 => "_".to_owned(),
+                "optional" => literal(&value),
+                "lpm" => {
+                    let length = dice.below(u64::from(width) + 1) as u32;
+                    let value = value.shr(width - length).shl(width - length);
+                    format!("{}/{length}", literal(&value))
+                }
+                "ternary" => {
+                    let mask = dice.bits(width).and(&dice.bits(width));
+                    format!("{} &&& {}", literal(&value.and(&mask)), literal(&mask))
+                }
+                _ => {
+                    let other = dice.bits(width);
+                    let order = if *signed { value.signed_cmp(&other) } else { value.unsigned_cmp(&other) };
+                    let (low, high) = if order.is_gt() { (&other, &value) } else { (&value, &other) };
+                    format!("{}..{}", literal(low), literal(high))
+                }
+            }
+        };
+        let values: Vec<String> = keys.iter().map(|key| each(key, dice)).collect();
+        let priority = if ranked { format!(" priority {}", 1 + dice.below(3)) } else { String::new() };
+        let action = dice.below(text.actions as u64);
+        let (p, q) = (dice.bits(48).to_big(), dice.bits(9).to_big());
+        writeln!(text.out, "  entry {}{priority} -> a{action}(0x{p:x}:48, 0x{q:x}:9)", values.join(", ")).unwrap();
+    }
 }
 
 /// A state for each header: it is extracted, and its last field says which comes next.

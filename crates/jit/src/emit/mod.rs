@@ -8,6 +8,7 @@ mod arithmetic;
 pub(crate) mod aside;
 mod batch;
 mod body;
+mod chain;
 mod checksum;
 mod deparse;
 mod effects;

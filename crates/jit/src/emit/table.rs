@@ -10,7 +10,7 @@ use super::Emit;
 use super::value::{Num, words_of};
 use super::versions::{Back, Point};
 use super::words::Word;
-use crate::code;
+use crate::{chain, code};
 
 /// Up to so many comparisons choose an action; more actions are jumped to through a table.
 const MAX_COMPARED: usize = 5;
@@ -47,22 +47,21 @@ impl Emit<'_, '_> {
     /// Applies a table, as an instruction of a block of the current scope says, and what follows it. The current block is
     /// done with.
     pub(super) fn apply(&mut self, id: TableId, block: BlockId, instr: usize) {
-        let table = &self.program.tables[id];
-        let scope = self.scope;
-        let back = |action| Back { scope, block, instr, action };
+        let back = Back { scope: self.scope, block, instr, action: 0 };
         self.probe_rest();
+        if let Some(entries) = chain::entries(&self.program.tables[id]) {
+            return self.apply_chain(id, &entries, back);
+        }
         let record = self.record(id);
+        self.run_record(id, record, back);
+    }
+
+    /// Runs what a record says, and what follows the table. The current block is done with.
+    pub(super) fn run_record(&mut self, id: TableId, record: Value, back: Back) {
+        let table = &self.program.tables[id];
         let head = Word::Value(self.b.ins().load(types::I64, self.flags.record, record, 0));
         let index = self.w_and(head, Word::Known(RECORD_ACTION));
-        if self.applied(back(0)).1.is_some() {
-            let variable = match self.heads.get(&id) {
-                Some(variable) => *variable,
-                None => self.b.declare_var(types::I64),
-            };
-            self.heads.insert(id, variable);
-            let head = self.value(head);
-            self.b.def_var(variable, head);
-        }
+        self.tell_hit(id, head, back);
         let done = self.b.create_block();
         let mut may_run_none = true;
         let mut bodies: Vec<(Block, ActionId)> = Vec::new();
@@ -102,17 +101,35 @@ impl Emit<'_, '_> {
         for (number, (begin, action)) in bodies.into_iter().enumerate() {
             self.b.switch_to_block(begin);
             self.known = known.clone();
-            self.in_scope(scope);
+            self.in_scope(back.scope);
             self.arguments(action, record);
-            let inner = self.scope_of_action(self.program.actions[action].body, back(number));
-            self.in_scope(inner);
-            self.go_to(self.block_point(BlockId::from_u32(0)));
+            self.run_action(action, Back { action: number, ..back });
         }
         if may_run_none {
             self.b.switch_to_block(done);
             self.known = known;
-            self.behind_action(None, back(0));
+            self.behind_action(None, back);
         }
+    }
+
+    /// Keeps the first word of a record, or what it says of a hit, where the program asks for that.
+    pub(super) fn tell_hit(&mut self, id: TableId, head: Word, back: Back) {
+        if self.applied(back).1.is_some() {
+            let variable = match self.heads.get(&id) {
+                Some(variable) => *variable,
+                None => self.b.declare_var(types::I64),
+            };
+            self.heads.insert(id, variable);
+            let head = self.value(head);
+            self.b.def_var(variable, head);
+        }
+    }
+
+    /// Runs an action that has its arguments, and what follows the table.
+    pub(super) fn run_action(&mut self, action: ActionId, back: Back) {
+        let inner = self.scope_of_action(self.program.actions[action].body, back);
+        self.in_scope(inner);
+        self.go_to(self.block_point(BlockId::from_u32(0)));
     }
 
     /// The table that an instruction applies, and the slots that it tells of hit and action.

@@ -26,6 +26,7 @@ pub fn assert_both_ways(least: usize) {
 }
 
 /// SplitMix64.
+#[derive(Clone)]
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -73,6 +74,7 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
         _ = objects.insert_group(profile, 2, vec![member(3)], 0);
     }
     objects.set_port_up(3, false);
+    set_defaults(program, objects, &mut dice);
     for (id, table) in &program.tables {
         for _ in 0..dice.below(12) {
             let keys = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).map(|key| {
@@ -130,6 +132,17 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
                 KeyValue::Ternary(value.and(&mask), mask)
             });
             _ = objects.insert_value_set_member(id, member.collect());
+        }
+    }
+}
+
+/// Other default actions, where the control plane may set them.
+fn set_defaults(program: &Program, objects: &mut Objects, dice: &mut Dice) {
+    for (id, table) in &program.tables {
+        let action = table.actions[dice.below(table.actions.len() as u64) as usize].action;
+        let call = dice.call(program, action);
+        if dice.below(2) == 0 {
+            _ = objects.set_default_action(id, call);
         }
     }
 }
@@ -423,6 +436,9 @@ pub fn run_batches(
             return difference;
         }
         done += count;
+        let (one_dice, other_dice) = (&mut dice.clone(), &mut dice);
+        set_defaults(program, &mut one, one_dice);
+        set_defaults(program, &mut other, other_dice);
     }
     (format!("{one:?}") != format!("{other:?}")).then(|| "in batches: objects differ".to_owned())
 }

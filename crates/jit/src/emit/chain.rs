@@ -1,0 +1,96 @@
+//! Tables as chains of comparisons: see [`crate::chain`].
+//!
+//! What an entry says is in the code: values are compared with constants, and the action gets its arguments as
+//! constants, so that it may have code of its own for them. Only a default action that the control plane may change is
+//! read from its record.
+
+use bits::Bits;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use engine::RECORD_HIT;
+use ir::{BinaryOp, Entry, KeyValue, TableId};
+
+use super::Emit;
+use super::value::Num;
+use super::versions::Back;
+use super::words::Word;
+
+impl Emit<'_, '_> {
+    /// Applies a table with these entries, and what follows it. The current block is done with.
+    pub(super) fn apply_chain(&mut self, id: TableId, entries: &[&Entry], back: Back) {
+        let table = &self.program.tables[id];
+        let keys: Vec<Num> = table.keys.iter().map(|key| self.expr(&key.expr)).collect();
+        for entry in entries {
+            let hits = self.hits(id, entry, &keys);
+            match hits {
+                Word::Known(0) => continue,
+                Word::Known(_) => return self.run_fixed(id, (entry.action, &entry.args), RECORD_HIT, back),
+                Word::Value(_) => {}
+            }
+            let (hit, next) = (self.b.create_block(), self.b.create_block());
+            self.branch(hits, hit, next);
+            self.b.switch_to_block(hit);
+            let known = self.known.clone();
+            self.run_fixed(id, (entry.action, &entry.args), RECORD_HIT, back);
+            self.known = known;
+            self.in_scope(back.scope);
+            self.b.switch_to_block(next);
+        }
+        if table.const_default {
+            let (action, args) = &table.default_action;
+            return self.run_fixed(id, (*action, args), 0, back);
+        }
+        let record = self.default_record(id);
+        self.run_record(id, record, back);
+    }
+
+    /// Whether a key matches an entry.
+    fn hits(&mut self, id: TableId, entry: &Entry, keys: &[Num]) -> Word {
+        let mut all = Word::Known(1);
+        for ((key, part), value) in self.program.tables[id].keys.iter().zip(keys).zip(&entry.keys) {
+            let one = match value {
+                KeyValue::Any => continue,
+                KeyValue::Exact(value) => self.equal(part, &Num::known(value)),
+                KeyValue::Lpm(value, length) => {
+                    let mask = Bits::ones(key.width).shl(key.width - length);
+                    self.equal_under(part, value, &mask)
+                }
+                KeyValue::Ternary(value, mask) => self.equal_under(part, value, mask),
+                KeyValue::Range(low, high) => {
+                    let (low, high) = (Num::known(low), Num::known(high));
+                    let (above, below) = match key.signed {
+                        true => (self.less_signed(&low, part, true), self.less_signed(part, &high, true)),
+                        false => (self.less(&low, part, true), self.less(part, &high, true)),
+                    };
+                    self.w_and(above, below)
+                }
+            };
+            all = self.w_and(all, one);
+        }
+        all
+    }
+
+    fn equal_under(&mut self, part: &Num, value: &Bits, mask: &Bits) -> Word {
+        let masked = self.binary(BinaryOp::And, part, &Num::known(mask));
+        self.equal(&masked, &Num::known(&value.and(mask)))
+    }
+
+    /// Runs an action of a table, by its place there, with arguments that are the same for all packets.
+    fn run_fixed(&mut self, id: TableId, (place, args): (u32, &[Bits]), head: u64, back: Back) {
+        self.tell_hit(id, Word::Known(head), back);
+        let action = self.program.tables[id].actions[place as usize].action;
+        for (param, arg) in self.program.actions[action].params.iter().zip(args) {
+            self.set_slot(param.slot, &Num::known(arg));
+        }
+        self.run_action(action, Back { action: place as usize, ..back });
+    }
+
+    /// The record of a table's default action.
+    fn default_record(&mut self, id: TableId) -> Value {
+        let noted = self.notes.defaults.iter().position(|table| *table == id);
+        if let (Some(lane), Some(word)) = (self.lane, noted) {
+            return self.b.ins().load(types::I64, self.flags.record, lane.notes, word as i32 * 8);
+        }
+        let table = self.number(u64::from(id.as_u32()));
+        self.call("default_record", &[self.frame, table]).expect("it has a result")
+    }
+}
