@@ -3,21 +3,25 @@
 //! ```text
 //! 31      24 23                   0
 //! [   tag   |        number       ]
-//!  0: no state yet, or nothing matches      n: stage n - 1 asks it (and 254: that one, or a later one)     255: a leaf
+//!  0: no state yet, or nothing matches      n: stage n - 1 asks it (and 253: that one, or a later one)
+//!  254: a leaf whose messages are remembered      255: another leaf
 //! ```
 //!
-//! So a program skips the tables of stages that a message's state does not ask, and the leaf table where nothing matches.
+//! So a program skips the tables of stages that a message's state does not ask, the leaf table where nothing matches, and what
+//! counts messages where they do not count.
 
 use crate::tables::State;
 
 /// The tag of states behind the last stage.
 pub const LEAF: u32 = 255;
+/// The same, where messages update a counter or count for an aggregate.
+pub const REMEMBERED: u32 = 254;
 /// Bits of a number below its tag.
 pub const NUMBER_BITS: u32 = 24;
 
-/// The tag of states that a stage asks. Stages beyond the 253rd share one.
+/// The tag of states that a stage asks. Stages beyond the 252nd share one.
 pub fn stage_tag(stage: usize) -> u32 {
-    u32::try_from(stage + 1).unwrap_or(LEAF).min(LEAF - 1)
+    u32::try_from(stage + 1).unwrap_or(LEAF).min(REMEMBERED - 1)
 }
 
 /// The tag of a state.

@@ -27,9 +27,10 @@ impl Emitter {
             waiting.extend(new.filter_map(|(pattern, new)| Some((*old.get(pattern)?, *new))));
         }
         let mut seen: HashSet<(Ref, Ref), Fast> = HashSet::default();
+        let same_level = |old: Ref, new: Ref| with.store.level(old) == with.store.level(new);
         while let Some((old, new)) = waiting.pop() {
             let worth = old != new && fresh.contains(&new) && turnover.dead.contains_key(&old);
-            if !worth || with.store.level(old) != with.store.level(new) || !seen.insert((old, new)) {
+            if !worth || with.tag(old) != with.tag(new) || !same_level(old, new) || !seen.insert((old, new)) {
                 continue;
             }
             if !inherited.contains_key(&new) && !taken.contains(&old) {

@@ -262,7 +262,12 @@ impl Emitter {
 impl Surroundings<'_> {
     /// The tag of a function's state.
     pub fn tag(&self, function: Ref) -> u32 {
-        self.store.level(function).map_or(state::LEAF, |level| state::stage_tag(self.stage(level).0))
+        let leaf = || {
+            let is_kept = |act: &Act| matches!(act, Act::Update(_) | Act::Slot(_));
+            let is_remembered = self.store.set(function).iter().any(|number| is_kept(self.acts.get(*number)));
+            if is_remembered { state::REMEMBERED } else { state::LEAF }
+        };
+        self.store.level(function).map_or_else(leaf, |level| state::stage_tag(self.stage(level).0))
     }
 
     /// The stage of a level behind those of validity, and the width of what it looks up.

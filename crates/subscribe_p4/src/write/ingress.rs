@@ -71,18 +71,21 @@ fn match_tables(text: &mut Text, written: &Written<'_>) {
     text.line("meta.subscription.state = 0;");
     text.line("target = 0;");
     stages::apply(text, written);
-    text.block(format!("if ({})", stages::is_asked(state::LEAF)), |text| text.line("leaf.apply();"));
+    text.block(format!("if ({})", stages::is_leaf(written)), |text| text.line("leaf.apply();"));
 }
 
 /// Counts a message and calls the program's actions, as the last state asks.
 fn act(text: &mut Text, written: &Written<'_>) {
-    let format = written.format;
-    if format.actions.is_empty() && format.counters.is_empty() && format.aggregates.is_empty() {
+    if written.remembers() {
+        text.block(format!("if ({})", stages::is_asked(state::REMEMBERED)), |text| {
+            memory::act(text, written);
+            counters::act(text, written);
+        });
+    }
+    if written.format.actions.is_empty() {
         return;
     }
-    text.block(format!("if ({})", stages::is_asked(state::LEAF)), |text| {
-        memory::act(text, written);
-        counters::act(text, written);
+    text.block(format!("if ({})", stages::is_leaf(written)), |text| {
         for action in &written.format.actions {
             text.line(format!("{}.apply();", do_table(&action.name)));
         }

@@ -121,6 +121,13 @@ struct Written<'a> {
     options: &'a Options,
 }
 
+impl Written<'_> {
+    /// Whether the program has counters or aggregates.
+    fn remembers(&self) -> bool {
+        !self.format.counters.is_empty() || !self.format.aggregates.is_empty()
+    }
+}
+
 /// The table that calls an action of the program.
 pub(crate) fn do_table(action: &str) -> String {
     format!("do_{}", text::identifier(action))

@@ -74,6 +74,14 @@ pub(super) fn is_asked(tag: u32) -> String {
     format!("meta.subscription.state[31:{}] == {tag}", state::NUMBER_BITS)
 }
 
+/// Whether the state is a leaf.
+pub(super) fn is_leaf(written: &Written<'_>) -> String {
+    match written.remembers() {
+        true => format!("meta.subscription.state[31:{}] >= {}", state::NUMBER_BITS, state::REMEMBERED),
+        false => is_asked(state::LEAF),
+    }
+}
+
 /// Takes the state through all stages that ask it.
 pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
     let first_slot = written.stages.iter().position(|stage| matches!(stage.column, StageKey::Column(Key::Slot(_))));

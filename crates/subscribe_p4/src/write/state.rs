@@ -177,10 +177,11 @@ fn width(written: &Written<'_>, slot: &Slot<'_>) -> u32 {
     slot.of.field.map_or(64, |id| written.format.fields[usize::from(id.0)].width.min(64))
 }
 
-/// Before the stages of slots: reads the cells of a message's keys, if one of these stages or a leaf may ask for them.
+/// Before the stages of slots: reads the cells of a message's keys, if one of these stages asks for them or the message counts.
 /// `first` is the tag of the first of them.
 pub(super) fn look(text: &mut Text, written: &Written<'_>, first: u32) {
-    text.block(format!("if (meta.subscription.state[31:{}] >= {first})", state::NUMBER_BITS), |text| {
+    let tag = format!("meta.subscription.state[31:{}]", state::NUMBER_BITS);
+    text.block(format!("if ({tag} >= {first} && {tag} != {})", state::LEAF), |text| {
         let format = &written.rules.format;
         for (number, computed) in format.computed().iter().enumerate() {
             let fields = computed.aggregate.by.iter().map(|id| &written.format.fields[usize::from(id.0)].name);
