@@ -3,7 +3,8 @@
 //! Every switch gets a route to each host that can be reached: to all neighbours that are nearest to it, by links; flows
 //! spread over them. Ties are kept in the order of ports, so that the same topology gives the same entries.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 use wire::ethernet::Address;
@@ -23,7 +24,7 @@ pub fn port_mac(switch: usize, port: u32) -> Address {
 }
 
 /// Links from every switch to the switch `from`; `None` where there is no way.
-fn distances(topology: &Topology, neighbours: &[Vec<(u32, End)>], from: usize) -> Vec<Option<u32>> {
+fn distances_to(topology: &Topology, neighbours: &[Vec<(u32, End)>], from: usize) -> Vec<Option<u32>> {
     let mut distance = vec![None; topology.switches.len()];
     distance[from] = Some(0);
     let mut reached = VecDeque::from([(from, 0)]);
@@ -40,35 +41,66 @@ fn distances(topology: &Topology, neighbours: &[Vec<(u32, End)>], from: usize) -
     distance
 }
 
-/// Entries of the built-in router for every switch, in the order of the switches: an entries file each, as JSON.
-pub fn shortest_paths(topology: &Topology) -> Vec<Value> {
-    let neighbours: Vec<_> = (0..topology.switches.len()).map(|switch| topology.ports(switch)).collect();
-    let mut routes: Vec<Vec<Value>> = neighbours.iter().enumerate().map(|(at, ports)| own(at, ports)).collect();
-    let mut known: Vec<Option<Vec<Option<u32>>>> = vec![None; topology.switches.len()];
-    for (at, host) in topology.hosts.iter().enumerate() {
-        let (Some((address, _)), Some(End { node: Node::Switch(edge), .. })) = (host.address, topology.uplink(at))
-        else {
-            continue;
-        };
-        let distance = known[edge].get_or_insert_with(|| distances(topology, &neighbours, edge));
-        for (switch, routes) in routes.iter_mut().enumerate() {
+/// The ways through a topology, from which the entries of one switch after the other are made: those of a large network
+/// together would be gigabytes.
+pub struct ShortestPaths<'a> {
+    topology: &'a Topology,
+    neighbours: Vec<Vec<(u32, End)>>,
+    /// The switch, the place and the address of every host that has a link to a switch, and an address.
+    edges: Vec<(usize, usize, Ipv4Addr)>,
+    /// Links to each switch that has hosts, from every switch.
+    distances: BTreeMap<usize, Vec<Option<u32>>>,
+}
+
+impl<'a> ShortestPaths<'a> {
+    /// Finds the ways to all hosts.
+    pub fn new(topology: &'a Topology) -> ShortestPaths<'a> {
+        let neighbours: Vec<_> = (0..topology.switches.len()).map(|switch| topology.ports(switch)).collect();
+        let edges = edges(topology);
+        let mut distances = BTreeMap::new();
+        for (edge, _, _) in &edges {
+            distances.entry(*edge).or_insert_with(|| distances_to(topology, &neighbours, *edge));
+        }
+        ShortestPaths { topology, neighbours, edges, distances }
+    }
+
+    /// A switch's entries of the built-in router: an entries file, as JSON.
+    pub fn entries(&self, switch: usize) -> Value {
+        let own_neighbours = &self.neighbours[switch];
+        let mut entries = own(switch, own_neighbours);
+        for (edge, host, address) in &self.edges {
+            let distance = &self.distances[edge];
             let Some(here) = distance[switch] else { continue };
             let nearer = |end: &End| match end.node {
-                Node::Host(other) => here == 0 && other == at,
+                Node::Host(other) => here == 0 && other == *host,
                 Node::Switch(next) => distance[next].is_some_and(|there| there + 1 == here),
             };
-            let next_hops = neighbours[switch].iter().filter(|(_, end)| nearer(end)).take(MAX_PATHS);
-            let paths: Vec<Value> = next_hops.map(|(port, end)| forward(topology, *port, *end)).collect();
+            let next_hops = own_neighbours.iter().filter(|(_, end)| nearer(end)).take(MAX_PATHS);
+            let paths: Vec<Value> = next_hops.map(|(port, end)| forward(self.topology, *port, *end)).collect();
             if !paths.is_empty() {
-                routes.push(json!({
+                entries.push(json!({
                     "table": "RouterIngress.routes",
                     "match": { "hdr.ipv4.dst": [address.to_string(), 32] },
                     "one_shot": paths,
                 }));
             }
         }
+        json!({ "table_entries": entries })
     }
-    routes.into_iter().map(|entries| json!({ "table_entries": entries })).collect()
+}
+
+/// What [`ShortestPaths::edges`] has, in the order of hosts.
+fn edges(topology: &Topology) -> Vec<(usize, usize, Ipv4Addr)> {
+    let mut edges: Vec<Option<usize>> = vec![None; topology.hosts.len()];
+    for link in &topology.links {
+        for ends in [[0, 1], [1, 0]] {
+            if let [Node::Host(host), Node::Switch(edge)] = ends.map(|end| link.ends[end].node) {
+                edges[host].get_or_insert(edge);
+            }
+        }
+    }
+    let hosts = topology.hosts.iter().enumerate();
+    hosts.filter_map(|(at, host)| Some((edges[at]?, at, host.address?.0))).collect()
 }
 
 /// What a router says of itself on each port.

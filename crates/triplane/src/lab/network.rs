@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use lab::routes::ShortestPaths;
 use lab::{Entries, Node, Program, Topology};
 use p4runtime::Pipeline;
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
@@ -194,7 +195,7 @@ impl Reader<'_> {
         let executor = wanted.executor;
         let only = wanted.live.and_then(|live| live.only);
         let computed = topology.switches.iter().any(|switch| switch.entries == Entries::ShortestPaths);
-        let computed = if computed { lab::routes::shortest_paths(topology) } else { Vec::new() };
+        let computed = computed.then(|| ShortestPaths::new(topology));
         let mut ready = BTreeMap::new();
         for (at, switch) in topology.switches.iter().enumerate() {
             if only.is_some_and(|only| only != switch.name) {
@@ -232,7 +233,9 @@ impl Reader<'_> {
             let mut map = loaded.map.clone();
             let text = match &switch.entries {
                 Entries::None => None,
-                Entries::ShortestPaths => Some(("shortest-paths".to_owned(), computed[at].to_string())),
+                Entries::ShortestPaths => {
+                    computed.as_ref().map(|paths| ("shortest-paths".to_owned(), paths.entries(at).to_string()))
+                }
                 Entries::File(name, span) => {
                     let path = self.place(name);
                     match load::read_regular(&path, entries::MAX_FILE_BYTES) {
