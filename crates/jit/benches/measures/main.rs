@@ -75,6 +75,9 @@ fn main() {
     if wanted("headers") {
         growth::unused_headers();
     }
+    if wanted("fixed") {
+        growth::fixed_tables();
+    }
     if wanted("entries") {
         growth::entries();
     }
