@@ -165,7 +165,8 @@ impl<'a> Lowering<'a> {
         };
         let exit_to = if copies.is_empty() { outer_exit } else { self.block("exit") };
         let pending = outer_copies || !copies.is_empty();
-        self.frames.push(Frame { value, return_to: back, exit_to, copies: pending, loops: Vec::new() });
+        let (loops, atomics) = (Vec::new(), Vec::new());
+        self.frames.push(Frame { value, return_to: back, exit_to, copies: pending, loops, atomics });
         lower(self);
         self.frames.pop();
         self.goto(back);

@@ -21,6 +21,7 @@
 
 mod arch;
 mod assign;
+mod atomic;
 mod body;
 mod builtin;
 mod call;

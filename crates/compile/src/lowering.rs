@@ -40,6 +40,8 @@ pub(crate) struct Frame {
     pub(crate) copies: bool,
     /// Where `break` and `continue` of the loops around lead.
     pub(crate) loops: Vec<(ir::BlockId, ir::BlockId)>,
+    /// The `@atomic` blocks around, each with the number of loops around it.
+    pub(crate) atomics: Vec<usize>,
 }
 
 /// One compilation: the program that is read and the one that is written. Architectures get it to write what their
@@ -279,7 +281,9 @@ impl<'a> Lowering<'a> {
         let end = self.body.block("end");
         let exit = self.body.block("exit");
         self.body.blocks[exit].terminator = Terminator::Exit;
-        self.frames.push(Frame { value: None, return_to: end, exit_to: exit, copies: false, loops: Vec::new() });
+        let loops = Vec::new();
+        let atomics = Vec::new();
+        self.frames.push(Frame { value: None, return_to: end, exit_to: exit, copies: false, loops, atomics });
         lower(self);
         self.goto(end);
         self.frames = frames;

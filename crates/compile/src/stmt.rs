@@ -72,6 +72,7 @@ impl<'a> Lowering<'a> {
             StmtKind::For { init, condition, update, body } => self.for_loop(init, condition, update, body),
             StmtKind::ForRange { var, low, high, body } => self.for_range(*var, low, high, body),
             StmtKind::ForEach { var, items, body } => self.for_each(*var, items, body),
+            StmtKind::Block(block) if self.is_atomic(block) => self.atomic(block),
             StmtKind::Block(block) => self.statements(block),
             StmtKind::Return(value) => {
                 if let Some(value) = value {
@@ -80,18 +81,24 @@ impl<'a> Lowering<'a> {
                         self.assign(&store, val, &value.ty);
                     }
                 }
-                if let Some(to) = self.frames.last().map(|frame| frame.return_to) {
+                if let Some((to, atomics)) = self.frames.last().map(|frame| (frame.return_to, frame.atomics.len())) {
+                    self.end_atomics(atomics);
                     self.goto(to);
                 }
             }
             StmtKind::Exit => {
                 if let Some(to) = self.frames.last().map(|frame| frame.exit_to) {
+                    self.end_atomics(self.frames.iter().map(|frame| frame.atomics.len()).sum());
                     self.goto(to);
                 }
             }
             StmtKind::Break | StmtKind::Continue => {
-                let targets = self.frames.last().and_then(|frame| frame.loops.last().copied());
-                if let Some((out, again)) = targets {
+                let targets = self.frames.last().and_then(|frame| {
+                    let within = frame.atomics.iter().filter(|loops| **loops == frame.loops.len()).count();
+                    Some((*frame.loops.last()?, within))
+                });
+                if let Some(((out, again), atomics)) = targets {
+                    self.end_atomics(atomics);
                     self.goto(if matches!(stmt.kind, StmtKind::Break) { out } else { again });
                 }
             }

@@ -105,6 +105,12 @@ pub enum Op {
     /// The colour that the packet's table lookup gave it, for direct meters.
     DirectMeterRead(MeterId, Place),
 
+    /// From here to [`Op::EndAtomic`] no other packet is between two such instructions of the program, on whatever core. Pairs
+    /// may lie within each other, of which the outermost counts; the end of what the architecture runs ends all.
+    BeginAtomic,
+    /// The end of what [`Op::BeginAtomic`] began; nothing where nothing was begun.
+    EndAtomic,
+
     /// The algorithm's result over the data, most significant bits first: zero-extended or truncated (low bits kept)
     /// to the width of the place.
     Compute(Place, Algorithm, Vec<Data>),

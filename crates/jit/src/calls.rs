@@ -53,6 +53,13 @@ impl<'a> Host<'a> {
     }
 }
 
+/// However a run ended, it keeps no other worker waiting.
+impl Drop for Host<'_> {
+    fn drop(&mut self) {
+        self.objects.end_all_atomics();
+    }
+}
+
 /// The host of a run.
 ///
 /// # Safety
@@ -170,6 +177,11 @@ mod functions {
         fn direct_colour(frame: *mut u64, meter: u64) -> u64 {
             let host = unsafe { host(frame) };
             unsafe { (&*host.colours)[meter as usize] as u64 }
+        }
+
+        fn atomic(frame: *mut u64, begins: u64) {
+            let host = unsafe { host(frame) };
+            if begins != 0 { host.objects.begin_atomic() } else { host.objects.end_atomic() }
         }
 
         fn register_read(frame: *mut u64, register: u64, index: u64, width: u64, out: *mut u64) {

@@ -146,6 +146,7 @@ fn op<'a>(program: &'a Program, op_: &'a Op, visit: Visit<'_, 'a>) {
         Op::Request(Request::Truncate(bytes)) => expr(bytes, visit),
         Op::Request(Request::Digest(_, values)) => values.iter().for_each(|value| expr(value, visit)),
         Op::Request(Request::Resubmit(_) | Request::Recirculate(_)) => {}
+        Op::BeginAtomic | Op::EndAtomic => {}
         // A message is only put together for someone who watches, and then the interpreter runs.
         Op::Log(..) => {}
         Op::Assert(condition) => expr(condition, visit),

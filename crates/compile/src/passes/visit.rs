@@ -74,6 +74,7 @@ pub(super) fn op_parts(op: &mut Op, visit: &mut dyn FnMut(Part<'_>)) {
             Request::Resubmit(_) | Request::Recirculate(_) => {}
             Request::Digest(_, values) => values.iter_mut().for_each(|e| visit(Part::Expr(e))),
         },
+        Op::BeginAtomic | Op::EndAtomic => {}
         Op::Log(_, values) => values.iter_mut().for_each(|e| visit(Part::Expr(e))),
     }
 }

@@ -55,7 +55,9 @@ impl Interpreter {
         objects.advance_clock(now.ns);
         let covered = BitString::new();
         let mut run = Run { program, objects, state, now, watch, fuel_blocks: FUEL_BLOCKS, covered };
-        match run.body(body) {
+        let ended = run.body(body);
+        objects.end_all_atomics();
+        match ended {
             Ok(()) => Ending::Return,
             Err(ending) => ending,
         }
@@ -171,6 +173,9 @@ impl<W: Watch + ?Sized> Run<'_, W> {
                 let colour = self.state.colours[*meter];
                 self.write_colour(place, colour, loc);
             }
+
+            Op::BeginAtomic => self.objects.begin_atomic(),
+            Op::EndAtomic => self.objects.end_atomic(),
 
             Op::Compute(place, algorithm, data) => self.compute(place, *algorithm, data, loc),
             Op::Random(place, low, high) => {

@@ -9,6 +9,7 @@ mod control;
 mod counter;
 mod entries;
 mod entry;
+mod exclusive;
 mod execute;
 mod groups;
 mod lookup;
@@ -45,6 +46,7 @@ pub(crate) use table::TableState;
 
 use crate::algorithm::{Algorithms, CrcParams};
 use control::{Attached, Change, Control};
+use exclusive::Exclusive;
 use shared::Shared;
 use tally::Tally;
 
@@ -61,7 +63,7 @@ pub(crate) type FoldMap<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 /// |---|---|---|
 /// | tables, profiles, value sets, ports that are up, algorithms | owner | versions: [`Objects::publish`], [`Objects::pin`] |
 /// | counters, hits and ages of entries | packets | each worker counts for itself; the owner adds up when it is asked |
-/// | registers, meters | packets, owner | all reach the same elements, and each access is whole |
+/// | registers, meters | packets, owner | all reach the same elements, and each access is whole; what is to be one step begins with [`Objects::begin_atomic`] |
 /// | random numbers | packets | each worker has a stream of its own |
 ///
 /// Until there is a worker, all of this costs nothing: one copy, changed in place, no lock.
@@ -75,6 +77,8 @@ pub struct Objects {
     shared: Arc<Shared>,
     /// Whether others may be at work.
     several: bool,
+    /// What `@atomic` blocks hold.
+    exclusive: Exclusive,
     /// Records of what profiles chose last: memory that is lent for the length of one action, and no state.
     chosen: PrimaryMap<TableId, Vec<u64>>,
     random: Random,
@@ -124,6 +128,7 @@ impl Objects {
             tallies: Vec::new(),
             shared: Arc::new(Shared::new(program)),
             several: false,
+            exclusive: Exclusive::new(),
             chosen: tables.values().map(|table| table.records.blank()).collect(),
             facts: Arc::new(Facts { params, counters }),
             random: Random::new(0),

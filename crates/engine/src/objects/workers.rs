@@ -28,6 +28,7 @@ impl Objects {
             tallies: Vec::new(),
             shared: Arc::clone(&self.shared),
             several: true,
+            exclusive: self.exclusive.another(),
             chosen: self.chosen.clone(),
             random: Random::stream(self.seed, self.workers),
             seed: self.seed,

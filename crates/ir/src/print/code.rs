@@ -136,6 +136,8 @@ impl Printer<'_> {
                 self.meter_name(out, *meter)?;
                 self.to(out, place)
             }
+            Op::BeginAtomic => out.write_str("begin_atomic"),
+            Op::EndAtomic => out.write_str("end_atomic"),
             Op::Compute(place, algorithm, data) => {
                 write!(out, "compute {algorithm}(")?;
                 separated(out, data, ", ", |out, data| self.data(out, data))?;

@@ -256,6 +256,8 @@ impl Reader<'_, '_> {
                 let meter = self.meter_id()?;
                 Op::DirectMeterRead(meter, self.result()?)
             }
+            "begin_atomic" => Op::BeginAtomic,
+            "end_atomic" => Op::EndAtomic,
             "compute" => {
                 let algorithm = self.algorithm()?;
                 self.expect("(")?;

@@ -150,6 +150,7 @@ impl<'p> Checker<'p> {
                 self.require(!indexed, Rule::DirectObjects, || "a meter array is metered by index".to_owned());
                 self.place(body, place);
             }
+            Op::BeginAtomic | Op::EndAtomic => {}
             Op::Compute(place, _, data) => {
                 self.place(body, place);
                 for data in data {

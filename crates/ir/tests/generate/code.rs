@@ -239,7 +239,7 @@ impl Generator {
         let width = self.width();
         let place = self.place(DEPTH);
         let of = self.program.place_width(&place).expect("the place is sound");
-        Some(match self.random.below(18) {
+        Some(match self.random.below(19) {
             0 | 1 => Op::Assign(place, self.expr(of, DEPTH)),
             2 => {
                 let header = self.header(DEPTH);
@@ -291,6 +291,7 @@ impl Generator {
                 let all = [Csum16, Crc16, Crc16Custom, Crc32, Crc32Custom, Xor16, Identity];
                 Op::Compute(place, *self.random.pick(&all), data)
             }
+            17 => self.random.pick(&[Op::BeginAtomic, Op::EndAtomic]).clone(),
             12 => Op::Random(place, self.expr(of, DEPTH), self.expr(of, DEPTH)),
             13 | 14 => Op::Request(self.request()?),
             15 | 16 => {

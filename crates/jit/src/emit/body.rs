@@ -305,6 +305,8 @@ impl Emit<'_, '_> {
             Op::Compute(place, algorithm, data) => self.compute(place, *algorithm, data),
             Op::Random(place, low, high) => self.random(place, low, high),
             Op::Request(request) => self.request(request, loc),
+            Op::BeginAtomic => self.atomic(true),
+            Op::EndAtomic => self.atomic(false),
             // Only someone who watches reads it, and then the interpreter runs.
             Op::Log(..) => {}
             Op::Assert(condition) => {

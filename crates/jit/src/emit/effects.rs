@@ -14,6 +14,12 @@ impl Emit<'_, '_> {
         self.value(index)
     }
 
+    /// The begin or the end of what no other worker may be in.
+    pub(super) fn atomic(&mut self, begins: bool) {
+        let begins = self.number(u64::from(begins));
+        self.call("atomic", &[self.frame, begins]);
+    }
+
     pub(super) fn register_read(&mut self, place: &Place, register: RegisterId, index: &Expr) {
         let width = self.program.registers[register].width;
         let index = self.index_of(index);

@@ -1,0 +1,49 @@
+//! `@atomic` blocks (P4-16 specification, section 18.4.1): what is within one is one step for everybody else.
+//!
+//! ```text
+//!   @atomic { r.read(v, 0); if (v > 9) return; r.write(0, v + 1); }
+//!
+//!   begin_atomic · read · branch ─┬─> write · end_atomic
+//!                                 └─> end_atomic · return
+//! ```
+
+use ir::{BodyKind, Op};
+use p4::typed::{self, Callee};
+
+use crate::lowering::Lowering;
+use crate::walk::{self, Node};
+
+impl Lowering<'_> {
+    /// Whether a block has to keep others out: it is annotated, and what it calls may reach what other packets reach. What a
+    /// parser does is of one packet but for what it calls, and has no such blocks.
+    pub(crate) fn is_atomic(&self, block: &typed::Block) -> bool {
+        let is_annotated = block.annotations.iter().any(|annotation| &*annotation.name == "atomic");
+        let mut reaches_others = false;
+        walk::block(block, &mut |node| {
+            // Functions of externs have no state that they could leave half done.
+            let reaches = |callee: &Callee| !matches!(callee, Callee::Builtin(..) | Callee::ExternFn(..));
+            reaches_others |= matches!(node, Node::Call(call) if reaches(&call.callee));
+        });
+        is_annotated && reaches_others && self.body.kind != BodyKind::Parser
+    }
+
+    /// Lowers such a block.
+    pub(crate) fn atomic(&mut self, block: &typed::Block) {
+        self.emit(Op::BeginAtomic);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.atomics.push(frame.loops.len());
+        }
+        self.statements(block);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.atomics.pop();
+        }
+        self.end_atomics(1);
+    }
+
+    /// Ends so many blocks, which a jump is about to leave.
+    pub(crate) fn end_atomics(&mut self, count: usize) {
+        if !self.body.ended() {
+            (0..count).for_each(|_| self.emit(Op::EndAtomic));
+        }
+    }
+}
