@@ -154,6 +154,18 @@ impl Key {
             Key::Slot(slot) => format!("slot {slot}"),
         }
     }
+
+    /// What people are told of the column: as [`Key::name`], with what a slot computes.
+    pub(crate) fn described(self, format: &Format) -> String {
+        let computed = match self {
+            Key::Slot(slot) => format.computed_in(slot).map(|at| &format.computed()[at].aggregate),
+            _ => None,
+        };
+        match computed {
+            Some(aggregate) => format!("{}: {}", self.name(format), aggregate.shown(format)),
+            None => self.name(format),
+        }
+    }
 }
 
 /// Every test of a condition.

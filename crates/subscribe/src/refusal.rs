@@ -232,7 +232,7 @@ impl Subscriptions {
             Refused::Validity => Refusal::Validity,
             Refused::Groups(max) => Refusal::Groups(max),
             Refused::Entries(level, limit) => {
-                let full = TooMuch::Entries(self.layout.keys()[level as usize].name(&self.format), limit);
+                let full = TooMuch::Entries(self.layout.keys()[level as usize].described(&self.format), limit);
                 Refusal::with(self, full, self.rules().count())
             }
             Refused::States => {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::format::{Format, Kind, Match, Subject, Window, max_of};
+use crate::layout::Key;
 use crate::parse::MAX_PARTS;
 use crate::rule::{Action, Aggregate, Condition, Operand, Rule, Test, UpdateFunction};
 use crate::tables::Delivery;
@@ -47,7 +48,7 @@ impl Delivery {
         actions.extend(self.calls.iter().map(|(id, values)| Action::Call(*id, values.clone())));
         actions.extend(self.updates.iter().map(|update| Action::Update(update.clone())));
         let mut parts: Vec<String> = actions.iter().map(|action| action.shown(format).to_string()).collect();
-        parts.extend(self.slots.iter().map(|slot| format!("counts for slot {slot}")));
+        parts.extend(self.slots.iter().map(|slot| format!("counts for {}", Key::Slot(*slot).described(format))));
         match (parts.is_empty(), self.drop) {
             (true, true) => "drop".to_owned(),
             (true, false) => "no rule".to_owned(),

@@ -71,7 +71,7 @@ impl Subscriptions {
             .map(|stage| {
                 let name = match &stage.column {
                     StageKey::Validity => "validity".to_owned(),
-                    StageKey::Column(key) => key.name(&self.format),
+                    StageKey::Column(key) => key.described(&self.format),
                 };
                 StageSize { name, ..StageSize::default() }
             })
