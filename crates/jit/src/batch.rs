@@ -155,21 +155,27 @@ impl<'a> Batch<'a> {
     /// Asks tables for what packets will look up that have not run yet.
     fn look_ahead(&mut self, objects: &mut Objects, now: Now) {
         self.leave_stopped();
-        let Loop { scout, notes, .. } = self.code;
-        let Some(scout) = scout else { return };
-        if self.done == self.count {
+        let Loop { scout, follow, notes, .. } = self.code;
+        let (Some(scout), count) = (scout, self.count) else { return };
+        if self.done == count || !scout::prepare(notes, &mut self.notes, self.done, objects) {
             return;
         }
-        if self.done == 0 {
-            let count = self.count;
+        let is_new = self.done == 0;
+        if is_new {
             self.host(objects, now, |frame, rows, notes| {
                 // SAFETY: the code was generated for a validated program and memory of this layout, where the rows of so
-                // many packets say where they lie. It reads these, the frame and what the host lends, and writes to the
-                // notes alone; all of it is borrowed exclusively meanwhile.
+                // many packets say where they lie. It reads these, the frame, what the host lends, and what the notes say
+                // where tables keep it, and writes to the notes alone; all of it is borrowed exclusively meanwhile.
                 unsafe { scout(frame, rows, notes, count) };
             });
         }
-        scout::ask(notes, &mut self.notes, self.done, self.count, objects);
+        let mut goes_on = scout::ask(notes, &mut self.notes, self.done, count, objects) && is_new;
+        for _ in 0..notes.rounds {
+            let Some(follow) = follow.filter(|_| goes_on) else { return };
+            // SAFETY: as above.
+            self.host(objects, now, |frame, rows, notes| unsafe { follow(frame, rows, notes, count) });
+            goes_on = scout::ask_more(notes, &mut self.notes, count, objects);
+        }
     }
 
     /// Has code run while everything is lent to it.

@@ -53,6 +53,8 @@ pub(crate) struct Loop {
     pub code: BatchCode,
     /// There is none where no table is noted.
     pub scout: Option<ScoutCode>,
+    /// The scout that follows what was found, where a key depends on that.
+    pub follow: Option<ScoutCode>,
     pub notes: Notes,
 }
 
@@ -199,11 +201,14 @@ impl Compiled {
                     // Who measures tables wants each lookup where it belongs.
                     let notes = Notes::new(program, &layout, unit, probe.is_none());
                     let id = make("batch", 5, &notes, &|emit| emit.with_probe(probe).batch(index))?;
-                    let mut scout = None;
+                    let (mut scout, mut follow) = (None, None);
                     if !notes.tables.is_empty() {
-                        scout = Some(make("scout", 4, &notes, &|emit| emit.scout())?);
+                        scout = Some(make("scout", 4, &notes, &|emit| emit.scout(false))?);
                     }
-                    batched = Some((id, scout, notes));
+                    if notes.rounds > 0 {
+                        follow = Some(make("follow", 4, &notes, &|emit| emit.scout(true))?);
+                    }
+                    batched = Some((id, [scout, follow], notes));
                 }
                 names.push((id, batched));
             }
@@ -212,12 +217,13 @@ impl Compiled {
                 let address = |id| module.get_finalized_function(id);
                 // SAFETY: the address is that of a function with this signature, which `make` has just made.
                 units.push(unsafe { std::mem::transmute::<*const u8, Code>(address(id)) });
-                loops.push(batched.map(|(id, scout, notes)| Loop {
+                loops.push(batched.map(|(id, scouts, notes)| {
                     // SAFETY: as above.
-                    code: unsafe { std::mem::transmute::<*const u8, BatchCode>(address(id)) },
+                    let code = unsafe { std::mem::transmute::<*const u8, BatchCode>(address(id)) };
                     // SAFETY: as above.
-                    scout: scout.map(|id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) }),
-                    notes,
+                    let scout = |id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) };
+                    let [scout, follow] = scouts.map(|id: Option<FuncId>| id.map(scout));
+                    Loop { code, scout, follow, notes }
                 }));
             }
             Ok(())

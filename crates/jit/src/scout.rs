@@ -9,27 +9,36 @@
 //! So a scout may guess: it takes actions to do nothing and checksums to be right, and a wrong guess costs time only.
 //! Where it cannot be wrong about a key, the packet need not compare: see [`Notes::is_sure`].
 //!
+//! Where actions say what later tables are asked (a state, a next hop), the scout does not come to these keys. So it has a
+//! second function, which goes the same way once more and runs the actions that were found meanwhile: it *follows*, one
+//! table of the chain farther each time. See [`rounds`].
+//!
 //! ```text
 //! rows, one a packet:           where it lies | how it ended | results
 //! notes:                        for each chain, where the record of its default action lies
 //! notes, for each noted table:  the keys of all packets | what was found for each | a bit for each packet that came to the
-//!                               table | where the record lies of what was found first
+//!                               table | the same of the round before | where the record lies of what was found first
 //! ```
 //!
 //! A [`Row`] is a line of the cache. What was found is a number of 32 bits whose record lies so many records behind the
 //! first, -1 for the default action's in front of that, or [`UNKNOWN`].
 
-use engine::tables::MISS;
+mod ask;
+mod rounds;
+
+use engine::tables::LISTED_BITS;
 use engine::{Objects, record_places};
 use ir::{BodyKind, Expr, HeaderId, HeaderRef, MatchKind, Op, Place, Program, SlotId, TableId};
 use std::collections::BTreeSet;
+
+pub(crate) use ask::{ask, ask_more, note_defaults, prepare};
 
 use crate::layout::{Layout, Valid};
 use crate::walk::{self, Use};
 use crate::{Step, Unit, chain};
 
 /// More tables of a unit are not noted.
-const MAX_NOTED: usize = 6;
+const MAX_NOTED: usize = 12;
 /// Larger keys are not noted.
 const MAX_WORDS: usize = 6;
 /// How many packets are scouted before the first of them runs.
@@ -80,12 +89,25 @@ pub(crate) struct Noted {
     /// The words where the keys of all packets begin, and what was found for each.
     pub keys: usize,
     pub found: usize,
-    /// The word of bits for the packets that came to the table, and the one with the address of the record behind the
-    /// default action's.
+    /// The words of bits for the packets that came to the table, ever and in the last round; and the one with the address
+    /// of the record behind the default action's.
     pub reached: usize,
+    pub fresh: usize,
     pub records: usize,
     /// Whether a packet that comes to the table has the key that was noted.
     pub sure: bool,
+    /// Where it is noted how keys are looked up in line: [`close`], in tables whose keys may be close to each other.
+    pub close: Option<usize>,
+}
+
+/// The words that are noted of a table whose keys are close to each other ([`engine::tables::CloseKeys`]).
+pub(crate) mod close {
+    /// The address of the handles, and how many there are: none where keys are not close.
+    pub const HANDLES: usize = 0;
+    pub const LEN: usize = 1;
+    pub const FIRST: usize = 2;
+    pub const SHIFT: usize = 3;
+    pub const WORDS: usize = 4;
 }
 
 /// What a unit's batches keep of their packets.
@@ -99,6 +121,8 @@ pub(crate) struct Notes {
     pub words: usize,
     /// How many of the unit's steps there is something to note in.
     pub steps: usize,
+    /// How often the way is gone again to follow what was found: not at all where no key depends on that.
+    pub rounds: usize,
 }
 
 impl Notes {
@@ -119,8 +143,13 @@ impl Notes {
             noted.keys = notes.words;
             noted.found = noted.keys + noted.words * BATCH;
             noted.reached = noted.found + BATCH / 2;
-            noted.records = noted.reached + 1;
+            noted.fresh = noted.reached + 1;
+            noted.records = noted.fresh + 1;
             notes.words = noted.records + 1;
+            if let Some(at) = &mut noted.close {
+                *at = notes.words;
+                notes.words += close::WORDS;
+            }
         }
         notes
     }
@@ -143,9 +172,11 @@ impl Notes {
                 return;
             }
         }
-        for (table, step) in applied {
-            self.add(program, unit, table, step);
+        for (table, step) in &applied {
+            self.add(program, unit, *table, *step);
         }
+        let noted: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
+        self.rounds = rounds::rounds(program, unit, &noted);
     }
 
     fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize) {
@@ -170,7 +201,11 @@ impl Notes {
             last.map_or(1, |((word, bit), width)| (word + (bit + width).div_ceil(64) as usize).max(1))
         });
         let stride = stride.max().unwrap_or(1);
-        self.tables.push(Noted { table: id, words, counts, stride, keys: 0, found: 0, reached: 0, records: 0, sure });
+        let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
+        let short = table.keys.iter().map(|key| key.width).sum::<u32>() <= LISTED_BITS;
+        let close = (words == 1 && (exact || short)).then_some(0);
+        let (keys, found, reached, fresh, records) = (0, 0, 0, 0, 0);
+        self.tables.push(Noted { table: id, words, counts, stride, keys, found, reached, fresh, records, sure, close });
         self.steps = step + 1;
     }
 
@@ -252,65 +287,4 @@ impl Written {
             Expr::Field(..) | Expr::Valid(_) | Expr::VarbitWidth(..) | Expr::VarbitEq(_) => false,
         }
     }
-}
-
-/// Notes where the records of default actions lie.
-pub(crate) fn note_defaults(notes: &Notes, memory: &mut [u64], objects: &Objects) {
-    for (word, table) in memory.iter_mut().zip(&notes.defaults) {
-        *word = objects.default_record(*table).as_ptr() as u64;
-    }
-}
-
-/// Asks each table for the keys of the packets from one number to another, and notes what comes of it.
-pub(crate) fn ask(notes: &Notes, memory: &mut [u64], from: usize, to: usize, objects: &Objects) {
-    let wanted = (u64::MAX << from) & (u64::MAX >> (64 - to));
-    for noted in &notes.tables {
-        memory[noted.records] = first_record(noted, objects);
-        let reached = memory[noted.reached] & wanted;
-        let (before, behind) = memory.split_at_mut(noted.found);
-        let found = &mut halves(&mut behind[..BATCH / 2])[from..to];
-        let keys = &before[noted.keys + from * noted.words..noted.keys + to * noted.words];
-        if reached == wanted {
-            match objects.find_batch(noted.table, keys, found) {
-                true => objects.ask_for_records(noted.table, found),
-                false => found.fill(UNKNOWN),
-            }
-        } else {
-            // Of those that did not come to the table nothing is known.
-            found.fill(UNKNOWN);
-            ask_for_some(noted, keys, reached >> from, found, objects);
-        }
-    }
-}
-
-/// Asks a table for the keys whose bit is set.
-fn ask_for_some(noted: &Noted, all: &[u64], mut wanted: u64, noted_as: &mut [u32], objects: &Objects) {
-    let (mut keys, mut who, mut count) = ([0; BATCH * MAX_WORDS], [0u8; BATCH], 0);
-    while wanted != 0 {
-        let number = wanted.trailing_zeros() as usize;
-        wanted &= wanted - 1;
-        keys[count * noted.words..][..noted.words].copy_from_slice(&all[number * noted.words..][..noted.words]);
-        who[count] = number as u8;
-        count += 1;
-    }
-    let mut found = [MISS; BATCH];
-    let found = &mut found[..count];
-    if count > 0 && objects.find_batch(noted.table, &keys[..count * noted.words], found) {
-        objects.ask_for_records(noted.table, found);
-        who.iter().zip(found).for_each(|(who, found)| noted_as[usize::from(*who)] = *found);
-    }
-}
-
-/// Words as twice as many of half the width.
-fn halves(words: &mut [u64]) -> &mut [u32] {
-    const { assert!(MISS == u32::MAX, "a miss is -1") };
-    // SAFETY: any bits are a number, and words are aligned for their halves, so that nothing is left at either end.
-    unsafe { words.align_to_mut().1 }
-}
-
-/// The address of the record behind that of the default action.
-fn first_record(noted: &Noted, objects: &Objects) -> u64 {
-    let record = objects.default_record(noted.table);
-    assert_eq!(record.len(), noted.stride, "records are as long as the longest list of arguments");
-    record.as_ptr_range().end as u64
 }

@@ -11,7 +11,7 @@
 //! Where keys are one word and close to each other, an array beside the table has their handles ([`Dense`]). Whether
 //! that is so is looked at whenever the table grows.
 
-use crate::dense::Dense;
+use crate::dense::{CloseKeys, Dense};
 use crate::hash::{hash_words, scale};
 use crate::prefetch::prefetch;
 use crate::{BATCH, MISS, PackedLookup, for_words};
@@ -81,6 +81,14 @@ impl Exact {
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// All handles, if keys are one word and close to each other, or there are none.
+    pub fn close_keys(&self) -> Option<CloseKeys<'_>> {
+        match &self.dense {
+            Some(dense) => Some(dense.close_keys()),
+            None => (self.words == 1 && self.is_empty()).then_some(CloseKeys { shift: 0, first: 0, handles: &[MISS] }),
+        }
     }
 
     /// The bytes that the table takes.
@@ -255,11 +263,11 @@ impl Exact {
             new.place(key, hash, handle);
         });
         *self = new;
-        self.dense = self.close_keys();
+        self.dense = self.beside();
     }
 
     /// The array beside the table, if keys are such.
-    fn close_keys(&self) -> Option<Dense> {
+    fn beside(&self) -> Option<Dense> {
         let stride = self.words + 1;
         let slots = self.tags.iter().flatten().zip(self.slots.chunks_exact(stride));
         let keys = slots.filter(|(tag, _)| **tag < GONE).map(|(_, slot)| (slot[0], slot[stride - 1] as u32));

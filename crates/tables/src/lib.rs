@@ -70,6 +70,7 @@ pub mod publish;
 mod simd;
 mod ternary;
 
+pub use dense::CloseKeys;
 pub use exact::Exact;
 pub use intervals::Intervals;
 pub use layout::{Field, FieldKind, Layout};

@@ -3,7 +3,7 @@
 use ir::TableId;
 
 use super::{Applied, Colour, Objects};
-use crate::tables::{Handle, MISS};
+use crate::tables::{CloseKeys, Handle, MISS};
 
 fn handle(found: u32) -> Option<Handle> {
     (found != MISS).then_some(Handle(found))
@@ -16,6 +16,13 @@ impl Objects {
     /// What is found holds until the control plane changes the table, or a worker takes a new version of it.
     pub fn find_batch(&self, id: TableId, keys: &[u64], found: &mut [u32]) -> bool {
         self.control().tables[id].backend.lookup_batch(keys, found)
+    }
+
+    /// The handles of all keys of a table, if its keys are one word and close to each other: to be looked up in line. They
+    /// hold as what [`Objects::find_batch`] finds does.
+    #[inline]
+    pub fn close_keys(&self, id: TableId) -> Option<CloseKeys<'_>> {
+        self.control().tables[id].backend.close_keys()
     }
 
     /// Asks for the memory of the records of what runs for handles that [`Objects::find_batch`] found, where that is not in

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tables::PackedLookup;
 
 use super::words::{KeyWords, Words};
-use super::{Backend, Handle, KeyShape, Lookup};
+use super::{Backend, CloseKeys, Handle, KeyShape, Lookup};
 
 #[derive(Clone, Debug)]
 pub(super) struct Exact {
@@ -47,6 +47,10 @@ impl Backend for Exact {
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
         self.entries.lookup_batch(keys, found);
         true
+    }
+
+    fn close_keys(&self) -> Option<CloseKeys<'_>> {
+        self.entries.close_keys()
     }
 
     fn find(&self, keys: &[KeyValue], _: i32) -> Option<Handle> {

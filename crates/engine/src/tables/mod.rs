@@ -19,7 +19,8 @@ mod rules;
 mod scan;
 mod words;
 
-pub use ::tables::MISS;
+pub use ::tables::{CloseKeys, MISS};
+pub use rules::LISTED_BITS;
 pub use scan::Scan;
 pub use words::{KeyWords, WordPlace, Words};
 
@@ -68,6 +69,11 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
         _ = (keys, found);
         false
+    }
+
+    /// The handles of all keys in words, if these are one word and there is such a list; it answers as lookups do.
+    fn close_keys(&self) -> Option<CloseKeys<'_>> {
+        None
     }
 
     /// The entry with exactly these values and this priority.

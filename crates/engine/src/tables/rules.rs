@@ -5,7 +5,10 @@ use ir::{KeyValue, MatchKind};
 use tables::{Classifier, PackedLookup, Pattern, Ternary};
 
 use super::words::{KeyWords, Words};
-use super::{Backend, Handle, KeyShape, Lookup};
+use super::{Backend, CloseKeys, Handle, KeyShape, Lookup, MISS};
+
+/// Keys of no more bits have a list of what each of them finds.
+pub const LISTED_BITS: u32 = 6;
 
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
@@ -13,6 +16,8 @@ pub(super) struct Rules {
     words: KeyWords,
     layout: tables::Layout,
     rules: Ternary,
+    /// What each key finds, if keys are that short.
+    listed: Option<Box<[u32]>>,
 }
 
 fn words_of(value: &Bits) -> Words {
@@ -23,7 +28,16 @@ impl Rules {
     pub(super) fn new(shape: &[KeyShape]) -> Self {
         let layout = KeyWords::layout(shape);
         let words = KeyWords::new(shape.iter().map(|key| (key.width, key.kind)));
-        Rules { shape: shape.to_vec(), words, rules: Ternary::new(&layout), layout }
+        let bits: u32 = shape.iter().map(|key| key.width).sum();
+        // Fields lie one after the other, from the lowest bit on.
+        let listed = (bits <= LISTED_BITS && words.matched == 1).then(|| vec![MISS; 1 << bits].into_boxed_slice());
+        Rules { shape: shape.to_vec(), words, rules: Ternary::new(&layout), layout, listed }
+    }
+
+    fn list(&mut self) {
+        for (key, found) in self.listed.iter_mut().flatten().enumerate() {
+            *found = self.rules.lookup(&[key as u64]).unwrap_or(MISS);
+        }
     }
 
     /// What a rule asks, and its rank: priority, then the lengths of all prefixes together.
@@ -60,6 +74,10 @@ impl Backend for Rules {
         Lookup::from(self.rules.lookup(&self.words.pack(key)))
     }
 
+    fn close_keys(&self) -> Option<CloseKeys<'_>> {
+        self.listed.as_ref().map(|handles| CloseKeys { shift: 0, first: 0, handles })
+    }
+
     fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
         Some(Lookup::from(self.rules.lookup(key)))
     }
@@ -77,10 +95,13 @@ impl Backend for Rules {
     fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle) {
         let (pattern, rank) = self.rule(keys, priority).expect("values are of the kinds of their keys");
         self.rules.insert(&pattern, rank, handle.0);
+        self.list();
     }
 
     fn remove(&mut self, keys: &[KeyValue], priority: i32) -> Option<Handle> {
         let (pattern, rank) = self.rule(keys, priority)?;
-        self.rules.remove(&pattern, rank).map(Handle)
+        let handle = self.rules.remove(&pattern, rank).map(Handle);
+        self.list();
+        handle
     }
 }

@@ -76,7 +76,7 @@ fn backends_agree_with_a_linear_scan() {
         &[Exact, Optional, Range],
         &[Exact, Lpm, Ternary, Range, Optional],
     ];
-    let mut hits = 0;
+    let (mut hits, mut listed) = (0, 0);
     for (seed, kinds) in kinds.iter().enumerate() {
         for (width, signed) in [(3, false), (4, true), (9, false)] {
             let shape = shape(kinds, width, signed);
@@ -106,11 +106,18 @@ fn backends_agree_with_a_linear_scan() {
                     let want = winner(&shape, &rules, &key);
                     assert_eq!(backend.lookup(&key), want, "{what} key {key:?}");
                     hits += u32::from(want != Lookup::Miss);
+                    if let Some(close) = backend.close_keys() {
+                        let words = KeyWords::new(kinds.iter().map(|kind| (width, *kind))).pack(&key);
+                        let place = words[0].rotate_right(close.shift).wrapping_sub(close.first);
+                        let found = close.handles.get(place as usize).copied().filter(|found| *found != MISS);
+                        assert_eq!(Lookup::from(found), want, "{what} key {key:?} in the list");
+                        listed += 1;
+                    }
                 }
             }
         }
     }
-    assert!(hits > 10_000, "only {hits} hits: the test sees too little");
+    assert!(hits > 10_000 && listed > 5_000, "only {hits} hits, {listed} in lists: the test sees too little");
 }
 
 #[test]

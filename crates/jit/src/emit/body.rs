@@ -84,6 +84,9 @@ impl Emit<'_, '_> {
                 self.write_held();
             }
             if let Op::Apply { table, hit, action } = &instr.op {
+                if let Some(noted) = self.followed(*table) {
+                    return self.follow(&noted, block, number);
+                }
                 match self.scouting.is_some() {
                     true => self.scout_apply(*table, *hit, *action),
                     false => return self.apply(*table, block, number),

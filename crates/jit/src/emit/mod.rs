@@ -13,6 +13,7 @@ mod checksum;
 mod deparse;
 mod effects;
 mod expr;
+mod found;
 mod front;
 mod header;
 mod known;

@@ -14,24 +14,27 @@ use super::batch::ROW;
 use super::value::Num;
 use super::words::Word;
 use crate::code;
-use crate::scout::{Noted, Row, UNKNOWN};
+use crate::scout::Row;
 use crate::walk::{self, Use};
 
 /// Where a scout writes, and which packet it is at.
 #[derive(Clone)]
 pub(super) struct Scouting {
-    notes: Value,
+    pub notes: Value,
     /// The number of the packet in the batch, and the bit with that number.
-    number: Value,
+    pub number: Value,
     bit: Value,
     /// For each noted table, the bits of the packets that came to it.
     reached: Vec<Variable>,
+    /// Whether what was found before is followed.
+    pub follows: bool,
 }
 
 impl Emit<'_, '_> {
     /// Generates the scout of a unit that has something to note: a function of the frame, the rows and notes of the batch
-    /// and the number of its packets, of which there is one at least.
-    pub(crate) fn scout(mut self) {
+    /// and the number of its packets, of which there is one at least. One that `follows` what was found notes only keys for
+    /// which nothing was.
+    pub(crate) fn scout(mut self, follows: bool) {
         let entry = self.b.current_block().expect("a function begins with a block");
         let [rows, notes, end] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
         let zero = self.number(0);
@@ -44,7 +47,7 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(head);
         self.packet = self.b.ins().load(types::I64, self.flags.record, row, offset_of!(Row, packet) as i32);
         self.length = self.b.ins().load(types::I64, self.flags.record, row, offset_of!(Row, length) as i32);
-        self.scouting = Some(Scouting { notes, number: at, bit, reached: reached.clone() });
+        self.scouting = Some(Scouting { notes, number: at, bit, reached: reached.clone(), follows });
         self.specialise();
         self.enter();
         self.steps_from(0);
@@ -59,7 +62,8 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(done);
         for (noted, bits) in self.notes.tables.iter().zip(reached) {
             let bits = self.b.use_var(bits);
-            self.b.ins().store(self.flags.record, bits, notes, noted.reached as i32 * 8);
+            let word = if follows { noted.fresh } else { noted.reached };
+            self.b.ins().store(self.flags.record, bits, notes, word as i32 * 8);
         }
         let ending = self.number(code::RETURN);
         self.b.ins().return_(&[ending]);
@@ -76,13 +80,6 @@ impl Emit<'_, '_> {
             }
         });
         noted
-    }
-
-    /// Where the word of a packet's key lies that `noted` tells of: an address and what lies behind it.
-    fn key_at(&mut self, notes: Value, number: Value, noted: &Noted, word: usize) -> (Value, i32) {
-        let words = if noted.words == 1 { number } else { self.b.ins().imul_imm_s(number, noted.words as i64) };
-        let offset = self.b.ins().ishl_imm_u(words, 3);
-        (self.b.ins().iadd(notes, offset), ((noted.keys + word) * 8) as i32)
     }
 
     /// An instruction, or nothing in its place if it could be noticed, or if what it gives is not known yet.
@@ -139,62 +136,5 @@ impl Emit<'_, '_> {
             let num = Num::number(number, self.program.slots[slot].width);
             self.set_slot(slot, &num);
         }
-    }
-
-    /// The record of what a table runs: the one in the packet's row if it is of the packet's key, else what a lookup
-    /// gives. Ends the unit if the table does not answer yet.
-    pub(super) fn record(&mut self, id: TableId) -> Value {
-        let (Some(lane), Some(noted)) = (self.lane, self.notes.of(id)) else {
-            let key = self.key(id);
-            return self.looked_up(id, key);
-        };
-        let number = self.lane_number(lane);
-        let offset = self.b.ins().ishl_imm_u(number, 2);
-        let at = self.b.ins().iadd(lane.notes, offset);
-        let found = self.b.ins().sload32(self.flags.record, at, noted.found as i32 * 8);
-        let unknown = i64::from(UNKNOWN as i32);
-        let is_known = self.b.ins().icmp_imm_s(IntCC::NotEqual, found, unknown);
-        let (known, other, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let chosen = self.b.declare_var(types::I64);
-        let mut key = None;
-        if noted.sure {
-            self.b.ins().brif(is_known, known, &[], other, &[]);
-        } else {
-            let here = self.key(id);
-            let compare = self.b.create_block();
-            self.b.ins().brif(is_known, compare, &[], other, &[]);
-            self.b.switch_to_block(compare);
-            let mut differs = Word::Known(0);
-            for (index, part) in here.iter().enumerate() {
-                let (address, offset) = self.key_at(lane.notes, number, &noted, index);
-                let noted = self.b.ins().load(types::I64, self.flags.record, address, offset);
-                let other = self.w_xor(Word::Value(noted), *part);
-                differs = self.w_or(differs, other);
-            }
-            self.branch(differs, other, known);
-            key = Some(here);
-        }
-        self.b.switch_to_block(known);
-        let record = if noted.counts {
-            let table = self.number(u64::from(id.as_u32()));
-            self.call("apply_noted", &[self.frame, table, found]).expect("it has a result")
-        } else {
-            let first = self.b.ins().load(types::I64, self.flags.record, lane.notes, noted.records as i32 * 8);
-            let behind = self.b.ins().imul_imm_s(found, noted.stride as i64 * 8);
-            self.b.ins().iadd(first, behind)
-        };
-        self.b.def_var(chosen, record);
-        self.b.ins().jump(on, &[]);
-        self.b.set_cold_block(other);
-        self.b.switch_to_block(other);
-        let key = match key {
-            Some(key) => key,
-            None => self.key(id),
-        };
-        let record = self.looked_up(id, key);
-        self.b.def_var(chosen, record);
-        self.b.ins().jump(on, &[]);
-        self.b.switch_to_block(on);
-        self.b.use_var(chosen)
     }
 }

@@ -146,13 +146,14 @@ impl Emit<'_, '_> {
         let (id, hit, action) = self.applied(back);
         self.in_scope(back.scope);
         self.probe(crate::Part::Table(id));
-        if let Some(slot) = hit {
+        let is_kept = |emit: &Self, slot: &SlotId| emit.scouting.is_none() || emit.is_variable(*slot);
+        if let Some(slot) = hit.filter(|slot| is_kept(self, slot)) {
             let head = Word::Value(self.b.use_var(self.heads[&id]));
             let hit = self.w_shr(head, RECORD_HIT.trailing_zeros());
             let hit = self.w_and(hit, Word::Known(1));
             self.set_number(slot, hit);
         }
-        if let Some(slot) = action {
+        if let Some(slot) = action.filter(|slot| is_kept(self, slot)) {
             // No action has a number of its own for the program.
             let number = ran.map_or(u64::from(u32::MAX), |ran| ran as u64);
             self.set_number(slot, Word::Known(number));
@@ -170,6 +171,9 @@ impl Emit<'_, '_> {
         let params = &self.program.actions[action].params;
         let widths: Vec<u32> = params.iter().map(|param| self.program.slots[param.slot].width).collect();
         for (param, (word, bit)) in params.iter().zip(record_places(&widths)) {
+            if self.scouting.is_some() && !self.is_variable(param.slot) {
+                continue;
+            }
             let width = self.program.slots[param.slot].width;
             let words: Vec<Word> = (0..words_of(width))
                 .map(|index| {
