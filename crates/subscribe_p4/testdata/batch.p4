@@ -17,6 +17,7 @@ header item_t {
 @query_counter(few, "3 packets")
 @query_aggregate("sum(value) by key over 80us")
 @query_aggregate("count() over 7 packets")
+@query_aggregate("max(key) by value over 4 packets")
 struct headers_t {
     head_t head;
     @query_messages[count = "head.count", lengths = "head.length"]

@@ -40,6 +40,11 @@ struct Slot<'a> {
     of: &'a Aggregate,
 }
 
+/// The part of a cell that is a field of its key.
+fn of(field: &str) -> String {
+    format!("of_{field}")
+}
+
 fn slots<'a>(written: &Written<'a>) -> Vec<Slot<'a>> {
     let format = &written.rules.format;
     let of = |number: u16| {
@@ -66,7 +71,8 @@ impl Slot<'_> {
         [end, count, amount].into_iter().flatten().collect()
     }
 
-    /// The fields of the key: their names as identifiers, and widths.
+    /// The fields of the key: their names as identifiers, and widths. In registers and variables they begin with `of_`, for a
+    /// field may be called `count`.
     fn key(&self, written: &Written<'_>) -> Vec<(String, u32)> {
         let fields = self.of.by.iter().map(|id| &written.format.fields[usize::from(id.0)]);
         fields.map(|field| (identifier(&field.name), field.width)).collect()
@@ -104,7 +110,7 @@ fn registers(text: &mut Text, written: &Written<'_>) {
         text.line("");
         text.line(format!("// Slot {}: {}.", slot.number, slot.of.shown(format)));
         let parts = slot.parts().into_iter().map(|(part, width)| (part.to_owned(), width));
-        for (part, width) in parts.chain(key.iter().cloned()) {
+        for (part, width) in parts.chain(key.iter().map(|(name, width)| (of(name), *width))) {
             text.line(format!("register<bit<{width}>>({cells}) {};", slot.register(&part)));
             text.line(format!("bit<{width}> {} = 0;", slot.var(&part)));
         }
@@ -203,7 +209,7 @@ pub(super) fn look(text: &mut Text, written: &Written<'_>, first: u32) {
 fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
     let key = slot.key(written);
     let parts = slot.parts().into_iter().map(|(part, _)| part.to_owned());
-    for part in parts.chain(key.iter().map(|(name, _)| name.clone())) {
+    for part in parts.chain(key.iter().map(|(name, _)| of(name))) {
         text.line(format!("{}.read({}, {});", slot.register(&part), slot.var(&part), cell(slot.computed)));
     }
     let (end, count) = (slot.var("end"), slot.var("count"));
@@ -211,7 +217,7 @@ fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
         Window::Micros(_) => format!("{NOW} >= {end}"),
         Window::Packets(length) => format!("{count} == 0 || {count} >= {length}"),
     };
-    let others: Vec<String> = key.iter().map(|(name, _)| format!("{} != {name}_value", slot.var(name))).collect();
+    let others: Vec<String> = key.iter().map(|(name, _)| format!("{} != {name}_value", slot.var(&of(name)))).collect();
     let anew = |text: &mut Text| {
         if let Window::Micros(length) = slot.of.window {
             text.line(format!("{end} = {NOW} + {length};"));
@@ -220,8 +226,8 @@ fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
             text.line(format!("{count} = 0;"));
         }
         if slot.has_amount() {
-            let none = if slot.of.function == Function::Min { u64::MAX } else { 0 };
-            text.line(format!("{} = {none:#x};", slot.var("amount")));
+            let none = if slot.of.function == Function::Min { "0xffffffffffffffff" } else { "0" };
+            text.line(format!("{} = {none};", slot.var("amount")));
         }
     };
     if others.is_empty() {
@@ -290,7 +296,7 @@ fn count(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
         text.line(format!("{}.write({cell}, {});", slot.register(part), slot.var(part)));
     }
     for (name, _) in &key {
-        text.line(format!("{}.write({cell}, {name}_value);", slot.register(name)));
+        text.line(format!("{}.write({cell}, {name}_value);", slot.register(&of(name))));
     }
     if !key.is_empty() {
         let (register, evictions) = (slot.register("evictions"), slot.var("evictions"));

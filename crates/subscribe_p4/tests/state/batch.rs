@@ -15,11 +15,12 @@ const HEAD: usize = 3;
 
 fn rule(dice: &mut Dice) -> String {
     let compare = one(dice, &["<", ">=", "==", "!="]);
-    let test = match dice.below(6) {
+    let test = match dice.below(7) {
         0 => format!("key == {}", dice.below(4)),
         1 => format!("value {compare} {}", dice.below(8)),
         2 => format!("sum(value) by key {compare} {}", dice.below(20)),
         3 => format!("count() {compare} {}", dice.below(7)),
+        6 => format!("max(key) by value {compare} {}", dice.below(4)),
         4 => format!("total {compare} {}", dice.below(30)),
         _ => format!("few {compare} {}", dice.below(10)),
     };

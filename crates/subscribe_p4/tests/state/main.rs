@@ -185,7 +185,7 @@ const MISTAKES: [(&str, &str); 14] = [
     // A smallest value of nothing that is 0.
     ("slot_5_amount = 0xffffffffffffffff", "slot_5_amount = 0"),
     // Cells that do not know whose they are, or that are not found again.
-    ("slot_0_kept_site.write(cell_0, site_value);", ""),
+    ("slot_0_kept_of_site.write(cell_0, site_value);", ""),
     (
         "action to_place_0(bit<32> index) { cell_0 = index; }",
         "action to_place_0(bit<32> index) { cell_0 = index + 8; }",
