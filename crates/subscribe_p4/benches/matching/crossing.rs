@@ -8,7 +8,7 @@ use subscribe::{Condition, FieldId, Message, Rule, Subscriptions, workload};
 
 use crate::general::General;
 use crate::switch::{BATCH, Case};
-use crate::{MESSAGES, TURN, median, rate, rounds, timed};
+use crate::{MESSAGES, TURN, median, rate_of, rounds, timed};
 
 /// A point in a rule's ranges, or anywhere.
 fn point(rules: &[&Rule], dice: &mut Dice) -> [u16; 3] {
@@ -67,12 +67,12 @@ pub fn row(count: usize, part: u64) {
     });
     let our = median(ours.collect());
     let general = General::new(&of.text, &["x", "y", "z"]);
-    let general = rate(|at| {
+    let general = rate_of(general, |general, at| {
         let [x, y, z] = points[at % MESSAGES].map(u32::from);
         black_box(general.ports(None, &[("x", x), ("y", y), ("z", z)]));
     });
     println!(
-        "{count:>9} {:>8} {:>8} {:>9} {:>8} {seconds:>7.1} s {our:>6.1} ns {:>11.2} {general:>12.0}",
+        "{count:>9} {:>8} {:>8} {:>9} {:>8} {seconds:>7.1} s {our:>6.1} ns {:>11.2} {general:>12}",
         format!("1/{part}"),
         stats.nodes,
         stats.entries(),

@@ -1,4 +1,4 @@
-//! A general matcher: the `a-tree` crate, which takes any boolean expressions.
+//! A general matcher: the `a-tree` crate, which takes any boolean expressions. Only with the feature `peers`.
 
 use a_tree::{ATree, AttributeDefinition};
 
@@ -21,7 +21,7 @@ fn expression(test: &str) -> String {
 
 impl General {
     /// The rules of a workload, as text: tests joined by `and`, and a port. All fields are numbers but the stock.
-    pub fn new(rules: &str, fields: &[&str]) -> General {
+    pub fn new(rules: &str, fields: &[&str]) -> Option<General> {
         let attribute = |name: &&str| match *name {
             "stock" => AttributeDefinition::string(name),
             _ => AttributeDefinition::integer(name),
@@ -35,7 +35,7 @@ impl General {
             // Identifiers must differ: the rule above, the port below.
             tree.insert(&(number << 9 | port), &tests.join(" and ")).expect("an expression of its language");
         }
-        General(tree)
+        Some(General(tree))
     }
 
     /// The ports of a message with this stock, if it has one, and these numbers.

@@ -1,7 +1,7 @@
 //! What matching a message costs, on one core: the generated program as machine code, beside an index written by hand and
 //! a general matcher.
 //!
-//! `cargo bench -p subscribe_p4 --bench matching`. Rules are the paper's workload (`stock == S and price > P : fwd(H)`,
+//! `cargo bench -p subscribe_p4 --features peers --bench matching`; without `peers` there is no general matcher. Rules are the paper's workload (`stock == S and price > P : fwd(H)`,
 //! 100 symbols, thresholds to 1000, 200 hosts, from a seed). All three sides get the bytes of the same ITCH Add Order
 //! messages, one in ten of a symbol that no rule names, and give the set of ports, as a number that stands for it: in the
 //! switch the multicast group or port that it would copy the message to. Copying is in none of the figures. That switch and
@@ -14,6 +14,7 @@
 //! Numbers of rules, and `crossing`, behind `--` for a part of it.
 
 mod crossing;
+#[cfg_attr(not(feature = "peers"), path = "no_general.rs")]
 mod general;
 mod index;
 mod switch;
@@ -67,7 +68,7 @@ fn row(count: usize) {
     let index = Index::new(rules.rules().map(|(_, rule)| rule));
     let mut switch = case.switch(&rules);
     let mut messages = messages();
-    let general = (count <= GENERAL_MOST).then(|| General::new(&of.text, &["stock", "price"]));
+    let general = (count <= GENERAL_MOST).then(|| General::new(&of.text, &["stock", "price"])).flatten();
     check(&mut switch, &index, &general, &mut messages);
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut answers = [0; BATCH];
@@ -89,9 +90,7 @@ fn row(count: usize) {
         ratios.push(our / their);
     }
     let [our, their, ratio] = [ours, theirs, ratios].map(median);
-    let general = general.map_or("-".to_owned(), |general| {
-        format!("{:.0}", rate(|at| drop(black_box(ask(&general, &messages[at % MESSAGES])))))
-    });
+    let general = rate_of(general, |general, at| drop(black_box(ask(general, &messages[at % MESSAGES]))));
     println!(
         "{count:>9} {:>8} {our:>5.1} ns {:>11.2} {their:>5.1} ns {:>11.2} {ratio:>6.2} {general:>12}",
         rules.stats().entries(),
@@ -126,6 +125,11 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 fn ask(general: &General, message: &[u8]) -> Vec<u32> {
     let price = u32::from_be_bytes(message[34..38].try_into().expect("four bytes"));
     general.ports(Some(&message[26..34]), &[("price", price)])
+}
+
+/// How often a second the general matcher does something, if it is there.
+fn rate_of(general: Option<General>, mut work: impl FnMut(&General, usize)) -> String {
+    general.map_or("-".to_owned(), |general| format!("{:.0}", rate(|at| work(&general, at))))
 }
 
 /// How often a second something is done, by what a second has room for.
