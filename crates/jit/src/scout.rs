@@ -177,6 +177,10 @@ impl Notes {
         }
         let noted: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
         self.rounds = rounds::rounds(program, unit, &noted);
+        // What is found in line takes a scout on to other tables; to the one table there is, asking for a batch is cheaper.
+        if let ([_], [only]) = (&noted[..], &mut self.tables[..]) {
+            only.close = None;
+        }
     }
 
     fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize) {
