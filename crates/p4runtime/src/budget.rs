@@ -22,6 +22,9 @@ const RECEIVED_BYTES: u64 = 256 << 20;
 const RECEIVED_BYTES_A_PEER: u64 = RECEIVED_BYTES / 2;
 const DECODED_BYTES_A_PEER: u64 = MAX_DECODED_BYTES;
 const ANSWERED_BYTES_A_PEER: u64 = ANSWERED_BYTES / 2;
+/// An eighth of each is for short messages that find no room elsewhere, and an eighth of that for one address: two that send
+/// long messages do not keep others from writes of a thousand entries.
+const SHORT_PART: u64 = 8;
 /// So much of each call's first message is received without asking: short calls get through, whoever else sends much.
 const FREE_BYTES: usize = 16 << 10;
 /// What is sent as pipeline configs and not taken yet, over all calls.
@@ -48,13 +51,20 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    fn new(received: u64, decoded: u64, answered: u64) -> Rooms {
-        Rooms { received: Room::new(received), decoded: Room::new(decoded), answered: Room::new(answered) }
+    /// What there is for all.
+    fn all() -> Rooms {
+        let room = |bytes: u64| Room::new(bytes - bytes / SHORT_PART, bytes / SHORT_PART);
+        Rooms { received: room(RECEIVED_BYTES), decoded: room(DECODED_BYTES), answered: room(ANSWERED_BYTES) }
     }
 
     /// What one address may have.
     pub(crate) fn share() -> Rooms {
-        Rooms::new(RECEIVED_BYTES_A_PEER, DECODED_BYTES_A_PEER, ANSWERED_BYTES_A_PEER)
+        let room = |bytes: u64, of: u64| Room::new(bytes, of / SHORT_PART / SHORT_PART);
+        Rooms {
+            received: room(RECEIVED_BYTES_A_PEER, RECEIVED_BYTES),
+            decoded: room(DECODED_BYTES_A_PEER, DECODED_BYTES),
+            answered: room(ANSWERED_BYTES_A_PEER, ANSWERED_BYTES),
+        }
     }
 }
 
@@ -69,26 +79,46 @@ pub(crate) struct Held {
 pub(crate) type Charge = Arc<Mutex<Vec<Held>>>;
 
 /// Bytes, in units that a semaphore can count.
-struct Room(Arc<Semaphore>);
+struct Room {
+    common: Arc<Semaphore>,
+    /// What only short messages have.
+    short: Arc<Semaphore>,
+}
 
 const UNIT: u64 = 1 << 10;
 
+/// The part of a room that a message has.
+type Part = fn(&Room) -> &Arc<Semaphore>;
+
+/// The longest message that counts as short where there is room for so many bytes: an address may have two at once.
+const fn short(bytes: u64) -> u64 {
+    bytes / SHORT_PART / SHORT_PART / 2
+}
+
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
 impl Room {
-    fn new(bytes: u64) -> Room {
-        Room(Arc::new(Semaphore::new((bytes / UNIT) as usize)))
+    fn new(common: u64, short: u64) -> Room {
+        let part = |bytes: u64| Arc::new(Semaphore::new((bytes / UNIT) as usize));
+        Room { common: part(common), short: part(short) }
+    }
+
+    /// Nothing if there is no room now.
+    fn try_take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        self.common.clone().try_acquire_many_owned(units(bytes)).ok()
     }
 
     /// Nothing if there is no room for too long.
-    async fn take(&self, bytes: u64, until: Instant) -> Option<OwnedSemaphorePermit> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        tokio::time::timeout_at(until, self.0.clone().acquire_many_owned(units)).await.ok()?.ok()
+    async fn take(&self, part: Part, bytes: u64, until: Instant) -> Option<OwnedSemaphorePermit> {
+        tokio::time::timeout_at(until, part(self).clone().acquire_many_owned(units(bytes))).await.ok()?.ok()
     }
 }
 
 impl Budget {
     pub(crate) fn new(patience: Duration) -> Budget {
-        let all = Arc::new(Rooms::new(RECEIVED_BYTES, DECODED_BYTES, ANSWERED_BYTES));
-        Budget { all, share: None, patience }
+        Budget { all: Arc::new(Rooms::all()), share: None, patience }
     }
 
     /// The same for calls from an address that has this share.
@@ -96,12 +126,29 @@ impl Budget {
         Budget { share: Some(share), ..self.clone() }
     }
 
-    /// The share comes first, so that an address that has used its own keeps nobody waiting.
-    async fn take(&self, room: fn(&Rooms) -> &Room, bytes: u64) -> Result<Held, Status> {
+    /// Room that is free now, of what long and short messages share.
+    fn try_take(&self, room: fn(&Rooms) -> &Room, bytes: u64) -> Option<Held> {
+        let mut permits = [None, None];
+        for (rooms, permit) in self.share.iter().chain([&self.all]).zip(&mut permits) {
+            *permit = Some(room(rooms).try_take(bytes)?);
+        }
+        Some(Held { _permits: permits, _share: self.share.clone() })
+    }
+
+    /// Room, which is waited for if it has to be. Messages of up to `short` bytes wait for the part that only such have. The
+    /// share comes first, so that an address that has used its own keeps nobody waiting.
+    async fn take(&self, room: fn(&Rooms) -> &Room, bytes: u64, short: u64) -> Result<Held, Status> {
+        let is_short = bytes <= short;
+        if is_short && let Some(held) = self.try_take(room, bytes) {
+            // As waiting would, so that a stream of short messages lets other tasks run.
+            tokio::task::consume_budget().await;
+            return Ok(held);
+        }
+        let part: Part = if is_short { |room| &room.short } else { |room| &room.common };
         let until = Instant::now() + self.patience;
         let mut permits = [None, None];
         for (rooms, permit) in self.share.iter().chain([&self.all]).zip(&mut permits) {
-            *permit = Some(room(rooms).take(bytes, until).await.ok_or_else(|| {
+            *permit = Some(room(rooms).take(part, bytes, until).await.ok_or_else(|| {
                 let whose = if Arc::ptr_eq(rooms, &self.all) {
                     "other calls have all"
                 } else {
@@ -127,7 +174,7 @@ impl Budget {
             return Ok(None);
         }
         // The message is there twice for a moment: as it came, and where it is decoded.
-        self.take(|rooms| &rooms.received, 2 * bytes as u64).await.map(Some)
+        self.take(|rooms| &rooms.received, 2 * bytes as u64, short(RECEIVED_BYTES)).await.map(Some)
     }
 
     /// Room to decode a message.
@@ -141,7 +188,7 @@ impl Budget {
                 MAX_DECODED_BYTES >> 20
             )));
         }
-        self.take(|rooms| &rooms.decoded, bytes).await
+        self.take(|rooms| &rooms.decoded, bytes, short(DECODED_BYTES)).await
     }
 
     /// Room for an answer of so many bytes.
@@ -150,7 +197,7 @@ impl Budget {
     /// `RESOURCE_EXHAUSTED` if there is none for too long.
     pub(crate) async fn answer(&self, bytes: usize) -> Result<Held, Status> {
         // Once as a message, and once as its bytes.
-        self.take(|rooms| &rooms.answered, (2 * bytes as u64).min(ANSWERED_BYTES_A_PEER)).await
+        self.take(|rooms| &rooms.answered, (2 * bytes as u64).min(ANSWERED_BYTES_A_PEER), short(ANSWERED_BYTES)).await
     }
 }
 

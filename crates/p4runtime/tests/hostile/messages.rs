@@ -173,6 +173,34 @@ fn messages_of_all_calls_share_the_memory() {
 }
 
 #[test]
+fn who_sends_long_messages_keeps_nobody_from_short_ones() {
+    let mut rig = Rig::new(0);
+    // Two addresses say that much is to come, and send nothing of it.
+    let announce = |mebibytes: u32| [&[0][..], &(mebibytes << 20).to_be_bytes()].concat().into();
+    let hostile: Vec<_> = [2, 2, 2, 3, 3, 3].map(|host| rig.channel_from(host)).into();
+    let calls = hostile.into_iter().zip([32, 32, 16].into_iter().cycle()).map(|(channel, mebibytes)| {
+        let pieces = vec![announce(mebibytes)];
+        async move { tokio::time::timeout(20 * PATIENCE, status(channel, "Write", pieces, false)).await.ok() }
+    });
+    let calls: JoinSet<_> = rig.runtime.block_on(async { calls.collect() });
+    let long = rig.channel_from(4);
+    rig.runtime.block_on(async {
+        tokio::time::sleep(3 * PATIENCE).await;
+        let refused = status(long, "Write", vec![announce(16)], false).await;
+        assert_eq!(refused, Code::ResourceExhausted, "they have all");
+    });
+    let request = write((0..1_000).map(|key| rig.insert(key, vec![7; 40])).collect());
+    assert!(bytes(&request).len() > 50_000, "it is no message that needs no room");
+    let channel = rig.channel_from(4);
+    rig.until(async move {
+        let (mut client, _stream) = primary(channel).await;
+        client.write(request).await.expect("it is written");
+    });
+    let codes = rig.runtime.block_on(calls.join_all());
+    assert!(codes.iter().filter(|code| code.is_none()).count() >= 3, "they were there meanwhile: {codes:?}");
+}
+
+#[test]
 fn what_a_client_sent_is_given_back_in_part_only() {
     let rig = Rig::new(0);
     let channel = rig.channel();
