@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::format::{FieldId, Format, Subject};
+use crate::ranges::Ranges;
 use crate::rule::{Aggregate, Condition, Rule};
 
 /// An aggregate in its slot.
@@ -110,6 +111,19 @@ fn is_of(condition: &Condition, fields: &[FieldId]) -> bool {
 
 /// More keys than this a rule does not name.
 const MAX_NAMED: usize = 4096;
+/// More neighbouring values than this are a range, which names no keys. Fewer may have been written one by one.
+const MAX_NEIGHBOURS: u128 = 64;
+
+/// What a part of a condition leaves of a field, if that is all that it says.
+fn values_of(part: &Condition, field: FieldId) -> Option<Ranges> {
+    match part {
+        Condition::Test(test) if test.subject == Subject::Field(field) => Some(test.values.clone()),
+        Condition::Any(parts) => {
+            parts.iter().try_fold(Ranges::default(), |all, part| Some(all.union(&values_of(part, field)?)))
+        }
+        _ => None,
+    }
+}
 
 /// The keys that a rule's messages can have, if it names them: a test of each field of the key for some values.
 pub(crate) fn named(counted: &Condition, by: &[FieldId]) -> Option<Vec<Vec<u128>>> {
@@ -118,12 +132,10 @@ pub(crate) fn named(counted: &Condition, by: &[FieldId]) -> Option<Vec<Vec<u128>
         one => std::slice::from_ref(one),
     };
     let values = |field: &FieldId| {
-        let of_field = parts.iter().filter_map(|part| match part {
-            Condition::Test(test) if test.subject == Subject::Field(*field) => Some(&test.values),
-            _ => None,
-        });
-        let all = of_field.cloned().reduce(|one, other| one.intersection(&other))?;
-        all.list().iter().map(|(first, last)| (first == last).then_some(*first)).collect::<Option<Vec<u128>>>()
+        let of_field = parts.iter().filter_map(|part| values_of(part, *field));
+        let all = of_field.reduce(|one, other| one.intersection(&other))?;
+        let few = all.list().iter().all(|(first, last)| last - first < MAX_NEIGHBOURS);
+        few.then(|| all.list().iter().flat_map(|(first, last)| *first..=*last).collect::<Vec<u128>>())
     };
     let mut keys = vec![Vec::new()];
     for values in by.iter().map(values) {

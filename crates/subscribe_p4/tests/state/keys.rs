@@ -43,3 +43,15 @@ fn keys_that_no_rule_names_share_cells_and_take_them_from_each_other() {
     let expected = (vec![false, true, false, true, true, false, false], 1);
     assert_eq!(told(&made, &rules, &messages), [expected.clone(), expected]);
 }
+
+#[test]
+fn keys_that_a_rule_names_have_their_own_cells_however_they_are_written() {
+    let made = Made::new(&METER.replace("over 4 packets\", 64", "over 4 packets\", 4"), PORTS, None, |program| program);
+    let messages: Vec<(u8, u8)> = (0..3).flat_map(|_| (1..=4).map(|site| (site, b'A'))).collect();
+    let expected: Vec<bool> = (0..12).map(|at| at >= 8).collect();
+    for sites in ["site in {1, 2, 3, 4}", "(site == 1 or site == 2 or site in {3, 4})"] {
+        let rule = format!("{sites} and unit == \"A\" and count() by site, unit >= 2 : fwd(0)");
+        let expected = (expected.clone(), 0);
+        assert_eq!(told(&made, &rule, &messages), [expected.clone(), expected], "{sites}");
+    }
+}
