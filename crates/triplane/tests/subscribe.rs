@@ -134,6 +134,15 @@ fn subscribers_get_the_messages_that_they_asked_for_and_no_others() {
 }
 
 #[test]
+fn rules_that_deliver_to_no_port_are_entries_that_a_switch_takes() {
+    let frames: Vec<Vec<u8>> = feed(Workload::WorstCase.spec(1), 5).iter().map(|payload| frame(payload)).collect();
+    for rules in ["", "stock == \"GOOGL\" : drop\n"] {
+        let got = run_rules(FORMAT, rules, &[], &frames, &[2]);
+        assert!(got[0].is_empty(), "nobody asked for anything");
+    }
+}
+
+#[test]
 fn what_is_lost_before_the_switch_is_a_gap_for_everyone_and_heartbeats_reach_everyone() {
     let mut payloads = feed(Spec { counts: Counts::Exactly(2), ..Workload::WorstCase.spec(1) }, 10);
     payloads.remove(4);

@@ -23,7 +23,9 @@ pub fn text(updates: &[Update]) -> String {
     let replicas = |ports: &[u32]| -> Vec<Value> {
         ports.iter().map(|port| json!({ "egress_port": port, "instance": 1 })).collect()
     };
-    let groups = groups.iter().map(|(id, ports)| json!({ "multicast_group_id": id, "replicas": replicas(ports) }));
+    // A group without ports is one that is not there: nothing is copied.
+    let groups = groups.iter().filter(|(_, ports)| !ports.is_empty());
+    let groups = groups.map(|(id, ports)| json!({ "multicast_group_id": id, "replicas": replicas(ports) }));
     // One entry a line: long files stay readable, and comparable line by line.
     let section = |name: &str, values: Vec<Value>| {
         let lines: Vec<String> = values.iter().map(|value| format!("    {value}")).collect();
