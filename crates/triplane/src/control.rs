@@ -109,7 +109,12 @@ pub fn serve(
         device_id: args.device_id,
         ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
-    let builder: p4runtime::Builder = Arc::new(move |program| Switch::new(program, config.clone()));
+    let told = *output;
+    let builder: p4runtime::Builder = Arc::new(move |program| {
+        let switch = Switch::new(program, config.clone())?;
+        crate::commands::run::tell_if_interpreted(&switch, &told);
+        Ok(switch)
+    });
     let (way, turns) = turns(builder.clone())?;
     let server = Server::new(settings);
     let server = match &state {

@@ -387,3 +387,36 @@ fn p4info_is_text_json_or_bytes_as_asked_or_as_the_file_is_called() {
     let nowhere = command(&["p4info", ROUTER, "-o", "/nowhere/at/all"]);
     assert_eq!(nowhere.code, Some(3), "{}", nowhere.stderr);
 }
+
+#[test]
+fn a_program_that_cannot_be_machine_code_is_interpreted_and_that_is_said() {
+    let stacks: String = (0..6).map(|at| format!("big_t[250] s{at}; ")).collect();
+    let program = format!(
+        "#include <core.p4>
+#include <v1model.p4>
+header big_t {{ bit<65528> a; }}
+struct headers {{ {stacks} }}
+struct meta {{ }}
+parser P(packet_in p, out headers h, inout meta m, inout standard_metadata_t sm) {{ state start {{ transition accept; }} }}
+control V(inout headers h, inout meta m) {{ apply {{ }} }}
+control I(inout headers h, inout meta m, inout standard_metadata_t sm) {{ apply {{ sm.egress_spec = 2; }} }}
+control E(inout headers h, inout meta m, inout standard_metadata_t sm) {{ apply {{ }} }}
+control D(packet_out p, in headers h) {{ apply {{ p.emit(h); }} }}
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"
+    );
+    let directory = Directory::new();
+    let program = directory.write("large.p4", program);
+    let mut capture = Writer::new(Vec::new()).unwrap();
+    capture.write(0, &frame([10, 0, 2, 2], 64)).unwrap();
+    let (input, out) = (directory.write("in.pcap", capture.into_inner()), directory.path("out.pcap"));
+    let arguments = ["run", &program, "--port", &format!("1={input}:"), "--port", &format!("2=:{out}")];
+    let said = "too large to be compiled: the interpreter runs packets";
+    let done = command(&arguments).ok();
+    assert!(done.stderr.contains(said), "{}", done.stderr);
+    let sent: Vec<_> = Reader::new(std::fs::read(&out).unwrap().as_slice()).unwrap().collect();
+    assert_eq!(sent.len(), 1);
+    // Who asks for the interpreter is not told that it runs.
+    let done = command(&[&arguments[..], &["--interpret"]].concat()).ok();
+    assert!(!done.stderr.contains(said), "{}", done.stderr);
+}

@@ -24,8 +24,8 @@ pub struct Results {
     pub program: String,
     /// Whether machine code ran.
     pub compiled: bool,
-    /// Whether the interpreter ran although nobody asked for it.
-    pub fell_back: bool,
+    /// Why the interpreter ran although nobody asked for it.
+    pub why_interpreted: Option<String>,
     /// What frames there were.
     pub traffic: String,
     /// What the switch did with them.

@@ -25,8 +25,8 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
     if cfg!(debug_assertions) {
         writeln!(text, "  this triplane was built for debugging: build it with --release before you measure")?;
     }
-    if results.fell_back {
-        writeln!(text, "  no machine code can be made of this program, so the interpreter runs it")?;
+    if let Some(why) = &results.why_interpreted {
+        writeln!(text, "  {why}: the interpreter runs it")?;
     }
     writeln!(text)?;
     for (number, line) in wrapped(&results.traffic, 84).iter().enumerate() {

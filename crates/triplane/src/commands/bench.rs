@@ -98,6 +98,7 @@ fn in_memory(
     let executor = if args.interpret { Executor::Interpreter } else { Executor::Auto };
     let switch = maker.switch(executor, None)?;
     let is_compiled = switch.is_compiled();
+    let why_interpreted = switch.why_interpreted().map(str::to_owned);
     let traffic = match traffic {
         Some(traffic) => traffic,
         None => Traffic::derived(&switch)?,
@@ -156,7 +157,7 @@ fn in_memory(
     Ok(Results {
         program: args.program.as_ref().map(|program| program.program.display().to_string()).unwrap_or_default(),
         compiled: is_compiled,
-        fell_back: !is_compiled && !args.interpret,
+        why_interpreted,
         traffic: traffic.to_string(),
         counts,
         rounds,

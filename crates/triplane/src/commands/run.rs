@@ -50,6 +50,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         ..Config::default()
     };
     let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
+    tell_if_interpreted(&switch, output);
     let is_kept = state.as_ref().is_some_and(|state| state.kept.is_some());
     match (&args.entries, loader) {
         (Some(path), _) if is_kept => {
@@ -134,6 +135,13 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     output.print(&if args.json { json_summary(&forwarder, seconds) } else { summary(&forwarder, seconds, offline) })?;
     forwarder.messages_mut().finish()?;
     report_failures(&forwarder, offline)
+}
+
+/// Says that packets are interpreted, and why, where they could be expected to run as machine code.
+pub fn tell_if_interpreted(switch: &Switch, output: &Output) {
+    if let Some(why) = switch.why_interpreted() {
+        output.note(&format!("{why}: the interpreter runs packets, which is many times slower"));
+    }
 }
 
 /// How many workers there can be: captures have one order of frames, which one worker keeps.

@@ -15,6 +15,8 @@ pub struct Image {
     pub(super) program: Arc<Program>,
     pub(super) layout: Layout,
     pub(super) machine: Option<Arc<Machine>>,
+    /// Why there is none, although nobody asked for the interpreter.
+    pub(super) unfit: Option<Arc<str>>,
     executor: Executor,
     drop_port: u32,
 }
@@ -35,15 +37,18 @@ impl Image {
         probe: Option<jit::Probe>,
     ) -> Result<Image, LoadError> {
         let layout = Layout::new(&program)?;
-        let machine = match executor {
-            Executor::Interpreter => None,
+        let (machine, unfit) = match executor {
+            Executor::Interpreter => (None, None),
             Executor::Jit => {
                 let made = Machine::new(&program, &layout, drop_port, probe);
-                Some(made.map_err(|unsupported| LoadError::Program(unsupported.to_string()))?)
+                (Some(made.map_err(|unsupported| LoadError::Program(unsupported.to_string()))?), None)
             }
-            Executor::Auto => Machine::new(&program, &layout, drop_port, probe).ok(),
+            Executor::Auto => match Machine::new(&program, &layout, drop_port, probe) {
+                Ok(machine) => (Some(machine), None),
+                Err(unsupported) => (None, Some(unsupported.to_string().into())),
+            },
         };
-        Ok(Image { program, layout, machine: machine.map(Arc::new), executor, drop_port })
+        Ok(Image { program, layout, machine: machine.map(Arc::new), unfit, executor, drop_port })
     }
 
     /// Whether it was made for what a switch is told.

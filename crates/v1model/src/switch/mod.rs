@@ -64,6 +64,8 @@ pub struct Switch {
     objects: Objects,
     /// The program as machine code.
     machine: Option<Arc<Machine>>,
+    /// Why there is none, although nobody asked for the interpreter.
+    unfit: Option<Arc<str>>,
     /// The state of packets that are run where they lie.
     in_place: Option<in_place::InPlace>,
     groups: Arc<MulticastGroups>,
@@ -114,7 +116,7 @@ impl Switch {
     /// If the image was made for another executor or drop port.
     pub fn from_image(image: &Image, config: Config) -> Result<Switch, LoadError> {
         assert!(image.suits(&config), "an image is for one executor and drop port");
-        let Image { program, layout, machine, .. } = image.clone();
+        let Image { program, layout, machine, unfit, .. } = image.clone();
         let mut registry = Registry::default();
         let mut ids = config.ports.clone();
         ids.extend(config.cpu_port.filter(|cpu| !config.ports.contains(cpu)));
@@ -128,6 +130,7 @@ impl Switch {
             objects,
             in_place: machine.as_deref().map(in_place::InPlace::new),
             machine,
+            unfit,
             layout,
             groups: Arc::default(),
             mirrors: Arc::default(),
@@ -150,6 +153,11 @@ impl Switch {
     /// Whether packets are run by machine code.
     pub fn is_compiled(&self) -> bool {
         self.machine.is_some()
+    }
+
+    /// Why packets are interpreted although the executor was left to the switch ([`Executor::Auto`]); `None` if they are not.
+    pub fn why_interpreted(&self) -> Option<&str> {
+        self.unfit.as_deref()
     }
 
     /// The program.

@@ -67,6 +67,7 @@ impl Switch {
             config: self.config.clone(),
             objects: self.objects.worker(),
             machine: self.machine.clone(),
+            unfit: self.unfit.clone(),
             in_place: self.machine.as_deref().map(InPlace::new),
             groups: Arc::clone(&self.groups),
             mirrors: Arc::clone(&self.mirrors),
