@@ -24,7 +24,8 @@ pub enum NoXdp {
     },
     /// Another XDP program is attached.
     #[error(
-        "another XDP program is attached to it (`ip link show` names it, `ip link set dev NAME xdp off` removes it)"
+        "another XDP program is attached to it: end the process that holds it, or, if `ip link` put it there, remove it with `ip \
+         link set dev NAME xdp off`"
     )]
     Occupied,
     /// Another AF_XDP socket has one of its queues.
