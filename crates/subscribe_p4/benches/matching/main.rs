@@ -1,19 +1,21 @@
 //! What matching a message costs, on one core: the generated program as machine code, beside an index written by hand and
 //! a general matcher.
 //!
-//! `cargo bench -p subscribe_p4 --features peers --bench matching`; without `peers` there is no general matcher. Rules are the paper's workload (`stock == S and price > P : fwd(H)`,
-//! 100 symbols, thresholds to 1000, 200 hosts, from a seed). All three sides get the bytes of the same ITCH Add Order
-//! messages, one in ten of a symbol that no rule names, and give the set of ports, as a number that stands for it: in the
+//! `cargo bench -p subscribe_p4 --features peers --bench matching`; without `peers` there is no general matcher. Rules are
+//! the paper's workload (`stock == S and price > P : fwd(H)`, 100 symbols, thresholds to 1000, 200 hosts, from a seed). All
+//! three sides get the bytes of the same ITCH Add Order messages, one in ten of a symbol that no rule names, and give the set of ports, as a number that stands for it: in the
 //! switch the multicast group or port that it would copy the message to. Copying is in none of the figures. That switch and
 //! index give the same ports for every message is asserted first, and that the general matcher does for the first 50.
 //!
 //! The program runs from parser to the end of ingress, in batches of 32, as in the switch. Sides are measured in turns of
-//! 8,192 messages, all of which are read right before by neither of them; figures are medians: on a machine that does other things besides, the median is of turns that nothing
-//! interrupted. A second table has rules with ranges of three fields and no value to tell them apart by.
+//! 8,192 messages, all of which are read right before by neither of them; figures are medians: on a machine that does other
+//! things besides, the median is of turns that nothing interrupted. A second table has rules with ranges of three fields and no value to tell them apart by.
 //!
 //! Numbers of rules, and `crossing`, behind `--` for a part of it.
 
 mod crossing;
+#[path = "../../tests/support/entry.rs"]
+mod entry;
 #[cfg_attr(not(feature = "peers"), path = "no_general.rs")]
 mod general;
 mod index;

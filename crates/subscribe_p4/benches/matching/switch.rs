@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bits::Bits;
-use engine::{Now, Objects, TableEntry};
-use ir::{KeyValue, Program};
+use engine::{Now, Objects};
+use ir::Program;
 use jit::{Compiled, Outcome, Plan, Speed, Step, Unit};
 use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Layout, NoIncludes, Subscriptions};
-use subscribe_p4::entries::{Entity, Installer, Matched, Update};
+use subscribe_p4::entries::{Entity, Installer, Update};
 use subscribe_p4::{Format, Options, Rules};
+
+use crate::entry;
 
 /// Messages of a batch.
 pub const BATCH: usize = jit::BATCH;
@@ -84,7 +85,10 @@ impl Case {
         let mut groups = BTreeMap::new();
         for update in installer.install(&rules.tables()).expect("groups suffice") {
             match update {
-                Update::Insert(Entity::Table(entry)) => insert(&program, &mut objects, &entry),
+                Update::Insert(Entity::Table(entry)) => {
+                    let (table, entry) = entry::entry(&program, &entry);
+                    objects.insert(table, entry).expect("the entry fits");
+                }
                 Update::Insert(Entity::Group(id, ports)) => drop(groups.insert(id, ports)),
                 other => panic!("nothing else comes with the first entries: {other:?}"),
             }
@@ -93,27 +97,6 @@ impl Case {
         let packet = compiled.packet(Vec::new());
         Switch { compiled, objects, packet, groups }
     }
-}
-
-fn insert(program: &Program, objects: &mut Objects, entry: &subscribe_p4::entries::TableEntry) {
-    let id = program.table_named(&entry.table).unwrap_or_else(|| panic!("there is no {}", entry.table));
-    let table = &program.tables[id];
-    let key = |key: &ir::Key| {
-        let given = entry.keys.iter().find(|(name, _, _)| *name == key.name);
-        let bits = |value: u128| Bits::new(value, key.width);
-        given.map_or(KeyValue::Any, |(_, _, matched)| match *matched {
-            Matched::Exact(value) => KeyValue::Exact(bits(value)),
-            Matched::Lpm(value, length) => KeyValue::Lpm(bits(value), length),
-            Matched::Range(first, last) => KeyValue::Range(bits(first), bits(last)),
-            Matched::Ternary(value, mask) => KeyValue::Ternary(bits(value & mask), bits(mask)),
-        })
-    };
-    let keys = table.keys.iter().map(key).collect();
-    let named = |action: &&ir::TableAction| program.actions[action.action].name == entry.action;
-    let action = table.actions.iter().find(named).expect("the table has the action").action;
-    let args = entry.params.iter().map(|(_, width, value)| Bits::new(*value, *width)).collect();
-    let priority = entry.priority.unwrap_or(0) as i32;
-    objects.insert(id, TableEntry::new(keys, priority, action, args)).expect("the entry fits");
 }
 
 /// A switch's way with a packet up to the place where it is copied to its ports.

@@ -2,6 +2,8 @@
 //! says of the same sequence of messages.
 
 mod batch;
+#[path = "../support/entry.rs"]
+mod entry;
 mod keys;
 mod switch;
 

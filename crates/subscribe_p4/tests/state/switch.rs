@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use bits::Bits;
-use engine::TableEntry;
-use ir::{KeyValue, Program};
+use ir::Program;
 use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Layout, NoIncludes, Rule};
-use subscribe_p4::entries::{Entity, Matched, Update};
+use subscribe_p4::entries::{Entity, Update};
 use subscribe_p4::{Format, Options, Rules};
 use switch::{Device, Frame, MirrorSession, MulticastGroup, Time};
 use v1model::{Config, Executor};
+
+use crate::entry;
 
 /// Where packets come in.
 const IN: u32 = 3;
@@ -77,34 +77,15 @@ impl Switch {
             Update::Insert(Entity::Session(id, port)) => {
                 assert!(self.switch.set_mirror_session(*id, Some(MirrorSession::to_port(*port))));
             }
-            Update::Insert(Entity::Table(entry)) => self.insert(entry),
+            Update::Insert(Entity::Table(entry)) => {
+                let (table, entry) = entry::entry(self.switch.program(), entry);
+                self.switch.objects_mut().insert(table, entry).expect("the entry fits");
+            }
             Update::Insert(Entity::Group(id, ports)) | Update::Modify(Entity::Group(id, ports)) => {
                 assert!(self.switch.set_multicast_group(*id, Some(MulticastGroup::of_ports(ports.iter().copied()))));
             }
             other => panic!("nothing else comes with the first entries: {other:?}"),
         }
-    }
-
-    fn insert(&mut self, entry: &subscribe_p4::entries::TableEntry) {
-        let program = self.switch.program().clone();
-        let id = program.table_named(&entry.table).unwrap_or_else(|| panic!("there is no {}", entry.table));
-        let table = &program.tables[id];
-        let key = |key: &ir::Key| {
-            let given = entry.keys.iter().find(|(name, _, _)| *name == key.name);
-            let bits = |value: u128| Bits::new(value, key.width);
-            given.map_or(KeyValue::Any, |(_, _, matched)| match *matched {
-                Matched::Exact(value) => KeyValue::Exact(bits(value)),
-                Matched::Lpm(value, length) => KeyValue::Lpm(bits(value), length),
-                Matched::Range(first, last) => KeyValue::Range(bits(first), bits(last)),
-                Matched::Ternary(value, mask) => KeyValue::Ternary(bits(value & mask), bits(mask)),
-            })
-        };
-        let keys = table.keys.iter().map(key).collect();
-        let named = |action: &&ir::TableAction| program.actions[action.action].name == entry.action;
-        let action = table.actions.iter().find(named).unwrap_or_else(|| panic!("{} has it not", entry.table)).action;
-        let args = entry.params.iter().map(|(_, width, value)| Bits::new(*value, *width)).collect();
-        let priority = entry.priority.unwrap_or(0) as i32;
-        self.switch.objects_mut().insert(id, TableEntry::new(keys, priority, action, args)).expect("the entry fits");
     }
 
     /// The ports that a message at a time goes to, ascending.
