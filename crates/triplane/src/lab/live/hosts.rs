@@ -57,8 +57,9 @@ impl Standing {
     }
 
     /// Runs the host's commands. Those that only say what the topology says too are left out. What failed is told, and what
-    /// does not come to an end. When `ended` says so, what runs is ended and what is left is left out. What they say goes to `log`, which what they
-    /// leave running may keep open; by the `token` in its environment that is found when the network is gone.
+    /// does not come to an end. When `ended` says so, what runs is ended and what is left is left out. What they say goes to
+    /// `log`, which what they leave running may keep open; by the `token` in its environment that is found when the network is
+    /// gone.
     pub fn run_commands(
         &self,
         host: &Host,
