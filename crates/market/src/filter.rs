@@ -168,10 +168,6 @@ impl Filter {
         let fields = Arc::new(Fields::new());
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let rules = subscribe::parse(&mut map, name, text, &fields.format, &mut NoIncludes, &mut diagnostics);
-        for rule in rules.iter().filter(|rule| !rule.aggregates.is_empty()) {
-            let text = "values over several messages are not asked of messages here";
-            diagnostics.push(source::Diagnostic::error("filter", rule.span, text));
-        }
         if rules.is_empty() && !diagnostics.has_errors() {
             let text = "there is no rule; such as: stock == \"GOOGL\" : fwd(2)";
             diagnostics.push(source::Diagnostic::error("filter", source::Span::default(), text));
@@ -296,7 +292,7 @@ mod tests {
             ("", "filter:1:1"),
             ("price >", "filter:1:8"),
             ("price > 3 : fwd(1)\nstock == \"A\"", "the condition ends before this"),
-            ("avg(price) > 3", "values over several messages"),
+            ("avg(price) > 3", "it computes no aggregates"),
         ] {
             let wrong = Filter::parse(text).err().unwrap_or_else(|| panic!("`{text}` is taken"));
             assert!(wrong.to_string().contains(said), "{wrong}");
