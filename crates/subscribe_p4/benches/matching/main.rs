@@ -13,6 +13,8 @@
 //!
 //! Numbers of rules, and `crossing`, behind `--` for a part of it.
 
+#[path = "../../tests/support/checked.rs"]
+mod checked;
 mod crossing;
 #[path = "../../tests/support/entry.rs"]
 mod entry;

@@ -11,6 +11,7 @@ use subscribe::{Layout, NoIncludes, Subscriptions};
 use subscribe_p4::entries::{Entity, Installer, Update};
 use subscribe_p4::{Format, Options, Rules};
 
+use crate::checked::checked;
 use crate::entry;
 
 /// Messages of a batch.
@@ -38,15 +39,6 @@ pub struct Switch {
     packet: jit::Packet,
     /// Ports of groups.
     groups: BTreeMap<u32, Vec<u32>>,
-}
-
-fn checked(name: &str, text: &str) -> (p4::typed::Program, SourceMap) {
-    let builtin = compile::Architecture::includes(&v1model::description::V1Model).to_vec();
-    let options = p4::Options { builtin, ..p4::Options::default() };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
-    (typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))), map)
 }
 
 impl Case {

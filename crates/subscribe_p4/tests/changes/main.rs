@@ -1,6 +1,8 @@
 //! Rules come and go at random: what the writes of each change lead to is what a fresh compilation gives, and where they
 //! are made one after the other each message sees the old rules or the new ones.
 
+#[path = "../support/checked.rs"]
+mod checked;
 mod program;
 mod target;
 

@@ -8,6 +8,7 @@ use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Kind, Layout, Match, Message, NoIncludes, Rule, StageKey, Target, Wide};
 use subscribe_p4::{Format, Rules};
 
+use crate::checked::checked;
 use crate::target::{Outcome, Switch};
 
 pub const REPORTS: &str = "testdata/reports.p4";
@@ -15,7 +16,6 @@ pub const REPORTS: &str = "testdata/reports.p4";
 pub const METER: &str = "testdata/meter.p4";
 pub const FEED: &str = "../../examples/market-data/feed.p4";
 pub const CPU_PORT: u32 = 510;
-const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
 
 pub struct Program {
     pub format: Format,
@@ -28,10 +28,8 @@ const VALUES: u64 = 12;
 impl Program {
     pub fn read(path: &str) -> Program {
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the format");
-        let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
-        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let ast = p4::parse(&mut map, "format.p4", &text, &options, &p4::DiskLoader, &mut diagnostics);
-        let typed = p4::check(&ast, &map, &mut diagnostics).expect("the format is right");
+        let (typed, map) = checked("format.p4", &text);
+        let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
         let rules = subscribe_p4::rules(&format).expect("the format is right");
         Program { format, rules }

@@ -2,6 +2,8 @@
 //! says of the same sequence of messages.
 
 mod batch;
+#[path = "../support/checked.rs"]
+mod checked;
 #[path = "../support/entry.rs"]
 mod entry;
 mod keys;

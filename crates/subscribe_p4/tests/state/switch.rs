@@ -10,6 +10,7 @@ use subscribe_p4::{Format, Options, Rules};
 use switch::{Device, Frame, MirrorSession, MulticastGroup, Time};
 use v1model::{Config, Executor};
 
+use crate::checked::checked;
 use crate::entry;
 
 /// Where packets come in.
@@ -22,15 +23,6 @@ pub struct Made {
     pub options: Options,
     program: Arc<Program>,
     ports: u32,
-}
-
-fn checked(name: &str, text: &str) -> (p4::typed::Program, SourceMap) {
-    let builtin = compile::Architecture::includes(&v1model::description::V1Model).to_vec();
-    let options = p4::Options { builtin, ..p4::Options::default() };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
-    (typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))), map)
 }
 
 impl Made {
