@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use engine::{Interpreter, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, Program, TableId};
-use jit::{Compiled, Outcome, Plan, Progress, Speed, Step, Unit};
+use jit::{Compiled, Ended, Outcome, Plan, Progress, Speed, Step, Unit};
 use source::{Diagnostics, SourceMap};
 
 /// Packets of a batch.
@@ -287,6 +287,15 @@ impl Case {
     }
 }
 
+/// What a switch asks of a packet that has run: how it ended, and if it leaves, from where and by which port.
+#[inline(always)]
+fn way_out(ended: Ended<'_>) -> Sent {
+    match (ended.outcome(), ended.output_start()) {
+        (Outcome::Done(_), Some(start)) => (start, ended.result(0) as u16),
+        _ => (0, NOWHERE),
+    }
+}
+
 /// Runs batches through machine code.
 struct Runner<'a> {
     compiled: &'a Compiled,
@@ -312,12 +321,10 @@ impl<'a> Runner<'a> {
             let Progress { done, stopped } = packets.run(objects, now);
             next = done.end + usize::from(stopped);
             for (sent, ended) in sent[done.clone()].iter_mut().zip(packets.ended_all(done.clone())) {
-                *sent = ended.output_start().map_or((0, NOWHERE), |start| (start, ended.result(0) as u16));
+                *sent = way_out(ended);
             }
             if stopped {
-                let ended = packets.ended(done.end);
-                let leaves = ended.output_start().filter(|_| matches!(ended.outcome(), Outcome::Done(_)));
-                sent[done.end] = leaves.map_or((0, NOWHERE), |start| (start, ended.result(0) as u16));
+                sent[done.end] = way_out(packets.ended(done.end));
             }
         }
     }

@@ -171,8 +171,10 @@ impl Switch {
         while next < batch.len() {
             let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
             next = done.end + usize::from(stopped);
-            for number in done.clone() {
-                let fate = self.ended(&batch, number, lane, made);
+            for (number, ended) in done.clone().zip(batch.ended_all(done.clone())) {
+                let copy =
+                    || batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer");
+                let fate = self.ended(ended, copy, lane, made);
                 lane.note(number, fate, made, &mut begins);
             }
             if stopped {
@@ -193,8 +195,14 @@ impl Switch {
     }
 
     /// What becomes of a packet that came to its end with others.
-    fn ended(&mut self, batch: &jit::Batch<'_>, number: usize, lane: &Lane<'_>, made: &mut Vec<Frame>) -> Fate {
-        let (standard, ended) = (self.layout.standard, batch.ended(number));
+    fn ended(
+        &mut self,
+        ended: jit::Ended<'_>,
+        copy: impl FnOnce() -> Vec<u8>,
+        lane: &Lane<'_>,
+        made: &mut Vec<Frame>,
+    ) -> Fate {
+        let standard = self.layout.standard;
         self.count_parser_error(ended.parser_error());
         let dropped = if let Outcome::Stopped(step) = ended.outcome() { Some(step) } else { None };
         let site = standard.drop_site.map_or(0, |_| ended.result(result::DROP_SITE) as u32);
@@ -208,8 +216,6 @@ impl Switch {
             return self.drop_for(site, DropReason::EgressProgram);
         }
         let leaving = Leaving { port, at: lane.came.at, depth: 0 };
-        let copy =
-            || batch.output_copy(number).expect("the batch goes on only behind packets that leave from their buffers");
         self.leave(ended.output_start(), ended.room(), copy, leaving, made)
     }
 
