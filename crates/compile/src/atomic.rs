@@ -18,13 +18,16 @@ impl Lowering<'_> {
     /// parser does is of one packet but for what it calls, and has no such blocks.
     pub(crate) fn is_atomic(&self, block: &typed::Block) -> bool {
         let is_annotated = block.annotations.iter().any(|annotation| &*annotation.name == "atomic");
+        if !is_annotated || self.body.kind == BodyKind::Parser {
+            return false;
+        }
         let mut reaches_others = false;
         walk::block(block, &mut |node| {
             // Functions of externs have no state that they could leave half done.
             let reaches = |callee: &Callee| !matches!(callee, Callee::Builtin(..) | Callee::ExternFn(..));
             reaches_others |= matches!(node, Node::Call(call) if reaches(&call.callee));
         });
-        is_annotated && reaches_others && self.body.kind != BodyKind::Parser
+        reaches_others
     }
 
     /// Lowers such a block.
