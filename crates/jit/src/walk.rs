@@ -54,6 +54,32 @@ pub(crate) fn expr<'a>(expr_: &'a Expr, visit: Visit<'_, 'a>) {
     }
 }
 
+/// Adds the slots that an expression reads.
+pub(crate) fn slots_of(value: &Expr, into: &mut BTreeSet<SlotId>) {
+    expr(value, &mut |used| {
+        if let Use::Read(slot) = used {
+            into.insert(slot);
+        }
+    });
+}
+
+/// Adds the slots that decide which way a block ends.
+pub(crate) fn deciding(end: &Terminator, into: &mut BTreeSet<SlotId>) {
+    match end {
+        Terminator::Branch { condition, .. } => slots_of(condition, into),
+        Terminator::Switch { subject, .. } => slots_of(subject, into),
+        Terminator::Select { keys, cases } => {
+            keys.iter().for_each(|key| slots_of(key, into));
+            for one in cases.iter().flat_map(|case| &case.matches) {
+                if let Match::Value(value) = one {
+                    slots_of(value, into);
+                }
+            }
+        }
+        Terminator::Goto(_) | Terminator::Return | Terminator::Reject | Terminator::Exit => {}
+    }
+}
+
 /// The index of an element.
 fn index<'a>(header: &'a HeaderRef, visit: Visit<'_, 'a>) {
     if let HeaderRef::Element(_, at) = header {

@@ -9,11 +9,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cranelift_codegen::ir::{Block, InstBuilder};
-use ir::{BlockId, Body, BodyId, Expr, HeaderRef, Match, Op, Program, SlotId, Terminator};
+use ir::{BlockId, Body, BodyId, HeaderRef, Op, Program, SlotId};
 
 use super::Emit;
 use super::known::Known;
-use crate::walk::{self, Use};
+use crate::walk::{self, Use, slots_of};
 use crate::{Step, code};
 
 /// The most versions of one point.
@@ -73,30 +73,10 @@ pub(super) struct Versions {
     last_run: Option<usize>,
 }
 
-fn slots_of(expr: &Expr, into: &mut BTreeSet<SlotId>) {
-    walk::expr(expr, &mut |used| {
-        if let Use::Read(slot) = used {
-            into.insert(slot);
-        }
-    });
-}
-
-/// The slots that decide where a body goes.
+/// The slots that decide where a body goes, or whether it goes on.
 fn deciding(body: &Body, into: &mut BTreeSet<SlotId>) {
     for block in body.blocks.values() {
-        match &block.terminator {
-            Terminator::Branch { condition, .. } => slots_of(condition, into),
-            Terminator::Switch { subject, .. } => slots_of(subject, into),
-            Terminator::Select { keys, cases } => {
-                keys.iter().for_each(|key| slots_of(key, into));
-                for one in cases.iter().flat_map(|case| &case.matches) {
-                    if let Match::Value(value) = one {
-                        slots_of(value, into);
-                    }
-                }
-            }
-            _ => {}
-        }
+        walk::deciding(&block.terminator, into);
         for instr in &block.instrs {
             match &instr.op {
                 Op::Extract(HeaderRef::Element(_, index), _) => slots_of(index, into),

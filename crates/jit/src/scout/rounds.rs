@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ir::{Expr, Op, Place, Program, SlotId, TableId, Terminator};
+use ir::{Op, Place, Program, SlotId, TableId};
 
 use crate::walk::{self, Use};
 use crate::{Step, Unit};
@@ -19,24 +19,13 @@ pub(super) fn rounds(program: &Program, unit: &Unit, noted: &[TableId]) -> usize
         return 0;
     }
     let given = given(program, unit, noted);
-    let depends = |slots: &BTreeSet<SlotId>| !slots.is_disjoint(&given);
     let follows = |id: &TableId| {
-        let keys = program.tables[*id].keys.iter().map(|key| &key.expr);
-        depends(&read(keys)) || depends(&deciding(program, unit, *id))
+        let mut asked = BTreeSet::new();
+        program.tables[*id].keys.iter().for_each(|key| walk::slots_of(&key.expr, &mut asked));
+        deciding(program, unit, *id, &mut asked);
+        !asked.is_disjoint(&given)
     };
     noted.iter().skip(1).filter(|id| follows(id)).count().min(MAX_ROUNDS)
-}
-
-fn read<'a>(values: impl Iterator<Item = &'a Expr>) -> BTreeSet<SlotId> {
-    let mut slots = BTreeSet::new();
-    for value in values {
-        walk::expr(value, &mut |used| {
-            if let Use::Read(slot) = used {
-                slots.insert(slot);
-            }
-        });
-    }
-    slots
 }
 
 /// The slots that actions of tables write, and those that are made of them.
@@ -52,27 +41,26 @@ fn given(program: &Program, unit: &Unit, tables: &[TableId]) -> BTreeSet<SlotId>
     // In the order of the program, as far as that is the order of its blocks: a slot that is missed costs time only.
     for body in walk::bodies_of_steps(program, &unit.steps) {
         for instr in program.bodies[body].blocks.values().flat_map(|block| &block.instrs) {
-            if let Op::Assign(Place::Slot(to), value) = &instr.op
-                && !read(std::iter::once(value)).is_disjoint(&given)
-            {
-                given.insert(*to);
+            if let Op::Assign(Place::Slot(to), value) = &instr.op {
+                let mut read = BTreeSet::new();
+                walk::slots_of(value, &mut read);
+                if !read.is_disjoint(&given) {
+                    given.insert(*to);
+                }
             }
         }
     }
     given
 }
 
-/// The slots that decide where the body goes that applies a table.
-fn deciding(program: &Program, unit: &Unit, id: TableId) -> BTreeSet<SlotId> {
+/// Adds the slots that decide where the body goes that applies a table. A scout does not look whether it goes on: to it
+/// all that is asserted holds.
+fn deciding(program: &Program, unit: &Unit, id: TableId, into: &mut BTreeSet<SlotId>) {
     let bodies = unit.steps.iter().filter_map(|step| match step {
         Step::Run(body) => Some(&program.bodies[*body]),
         _ => None,
     });
     let applies = |op: &Op| matches!(op, Op::Apply { table, .. } if *table == id);
     let here = bodies.filter(|body| body.blocks.values().flat_map(|block| &block.instrs).any(|at| applies(&at.op)));
-    let ends = here.flat_map(|body| body.blocks.values()).map(|block| &block.terminator);
-    read(ends.filter_map(|end| match end {
-        Terminator::Branch { condition: value, .. } | Terminator::Switch { subject: value, .. } => Some(value),
-        _ => None,
-    }))
+    here.flat_map(|body| body.blocks.values()).for_each(|block| walk::deciding(&block.terminator, into));
 }
