@@ -292,7 +292,7 @@ mod tests {
             ("", "filter:1:1"),
             ("price >", "filter:1:8"),
             ("price > 3 : fwd(1)\nstock == \"A\"", "the condition ends before this"),
-            ("avg(price) > 3", "it computes no aggregates"),
+            ("avg(price) > 3", "values over several messages"),
         ] {
             let wrong = Filter::parse(text).err().unwrap_or_else(|| panic!("`{text}` is taken"));
             assert!(wrong.to_string().contains(said), "{wrong}");

@@ -134,6 +134,11 @@ fn what_a_program_does_not_compute_is_refused() {
     // A window that is not said is that of the only one there is.
     let windows = |text: &str| found(text).0[0].aggregates.iter().map(|of| of.window).collect::<Vec<_>>();
     assert_eq!(windows("avg(price) by stock > 1 and count() > 2 : drop"), [Window::Micros(100), Window::Packets(7)]);
+    // Where there are several it is a second.
+    let several = computing(&[("count() over 7 packets", 1, 1), ("count() over 1s", 1, 1)]);
+    let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
+    let rules = subscribe::parse(&mut map, "rules", "count() > 2 : drop", &several, &mut NoIncludes, &mut findings);
+    assert_eq!(rules[0].aggregates[0].window, Window::Micros(1_000_000));
     for (text, part) in [
         ("avg(price) > 1 : drop", "the program does not compute `avg(add_order.price over 1 s)`"),
         (

@@ -242,6 +242,32 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 }
 
 #[test]
+fn a_packet_becomes_33_at_most_and_what_is_behind_them_is_lost_without_a_gap() {
+    let mut feed = Feed::new(Spec { counts: Counts::Exactly(36), ..Workload::WorstCase.spec(1) });
+    let payloads: Vec<Vec<u8>> = (0..2).map(|number| feed.datagram(number)).collect();
+    let got = &through_a_switch(&payloads, &["--messages-per-pass", "1"])[&2];
+    let sent: Vec<Message> = payloads.iter().flat_map(|payload| messages(payload).unwrap()[..33].to_vec()).collect();
+    let mut receiver = Receiver::default();
+    let arrived = got.iter().flat_map(|payload| receiver.receive(payload, 0).unwrap());
+    assert_eq!(arrived.map(|arrival| arrival.message).collect::<Vec<_>>(), sent);
+    assert_eq!(receiver.totals().missing, 0);
+}
+
+#[test]
+fn what_was_before_is_nothing_to_who_explains_and_compares() {
+    let directory = Directory::new();
+    let format = "crates/subscribe_p4/testdata/meter.p4";
+    let cheap = directory.write("cheap.sub", "rule least: min(value) by unit < 5 : fwd(1)\n");
+    let most = directory.write("most.sub", "rule least: min(value) by unit < 6 : fwd(1)\n");
+    let subscribe = |arguments: &[&str]| run(&mut triplane(&[&["subscribe"], arguments].concat()));
+    let explained = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A"]).ok().stdout;
+    // Before any message the least is the largest number.
+    assert!(explained.contains("rule `least` does not match"), "{explained}");
+    let differ = subscribe(&["diff", format, &cheap, &most]);
+    assert!(differ.code == Some(1) && differ.stdout.contains("min(value by unit over 50 us)=5"), "{}", differ.stdout);
+}
+
+#[test]
 fn messages_are_explained_and_sets_of_rules_compared() {
     let directory = Directory::new();
     let whole = directory.write("whole.sub", "rule all: stock == \"A\" : fwd(1)\n");

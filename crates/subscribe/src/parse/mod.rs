@@ -128,6 +128,7 @@ pub fn condition(
     let text = &text[..text.floor_char_boundary(u32::MAX as usize)];
     let file = map.add(name, text);
     let mut parser = Parser::new(text, file, format, diagnostics);
+    parser.declares = true;
     let condition = parser.condition().ok()?;
     let refused = if parser.next.token != Token::End {
         Diagnostic::error("rule-syntax", parser.next.span, "the condition ends before this")
@@ -161,7 +162,8 @@ pub fn aggregate(map: &mut SourceMap, text: &str, format: &Format, diagnostics: 
 /// Reads a window as rules write it: `100ms`, `1000 packets`. `None` if the text is none.
 pub fn window(text: &str) -> Option<Window> {
     let (format, mut diagnostics) = (Format::new(), Diagnostics::new());
-    let mut parser = Parser::new(text.get(..100).unwrap_or(text), FileId::default(), &format, &mut diagnostics);
+    let mut parser =
+        Parser::new(&text[..text.floor_char_boundary(u32::MAX as usize)], FileId::default(), &format, &mut diagnostics);
     let window = parser.window().ok()?;
     (parser.next.token == Token::End).then_some(window)
 }
@@ -196,7 +198,7 @@ struct Parser<'a> {
     parts: usize,
     /// Whether the test being read has a range, and whether it has a prefix.
     stretches: (bool, bool),
-    /// Whether an aggregate is declared, and not used.
+    /// Whether any aggregate may stand here, computed or not; one without `over` has the window of declarations then.
     declares: bool,
 }
 

@@ -90,7 +90,7 @@ impl Parser<'_> {
         // What is counted does not depend on the field, but whether it is there does.
         let field = field.map(|(_, id)| id);
         let mut aggregate = Aggregate { function, field, by, window: window.unwrap_or(self.format.window) };
-        if window.is_none() {
+        if window.is_none() && !self.declares {
             aggregate.window = self.format.window_of(&aggregate);
         }
         if !self.declares && !self.format.computes(&aggregate) {

@@ -23,12 +23,6 @@ pub(super) fn read(format: &mut Format, all: &StructDecl, diagnostics: &mut Diag
     for annotation in all.annotations.iter() {
         let found = match &*annotation.name {
             "query_counter" => counter(format, annotation).map(|counter| format.counters.push(counter)),
-            _ => Ok(()),
-        };
-        found.unwrap_or_else(|wrong| diagnostics.push(*wrong));
-    }
-    for annotation in all.annotations.iter() {
-        let found = match &*annotation.name {
             "query_aggregate" => aggregate(format, annotation).map(|aggregate| format.aggregates.push(aggregate)),
             _ => Ok(()),
         };
@@ -61,9 +55,7 @@ fn counter(format: &Format, annotation: &Annotation) -> Result<Counter, Box<Diag
         Err(_) => subscribe::window(text),
     });
     match window {
-        Some(None | Some(Window::Micros(0 | MAX_MICROS..) | Window::Packets(0))) => {
-            Err(wrong(format!("`{}` is no window", words[1])))
-        }
+        Some(None | Some(Window::Micros(0 | MAX_MICROS..))) => Err(wrong(format!("`{}` is no window", words[1]))),
         window => Ok(Counter { name: name.clone(), window: window.flatten() }),
     }
 }

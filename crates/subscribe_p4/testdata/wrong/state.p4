@@ -18,6 +18,9 @@ header a_t {
 @query_aggregate("count() by name", 0)
 @query_aggregate("count() by name", 2000000)
 @query_aggregate("count() by price", 1, 65)
+@query_aggregate("sum(price) over 2s")
+@query_aggregate("sum(price)")
+@query_aggregate("count() over 140737489 s")
 @query_aggregate("sum(value)")
 @query_aggregate("sum(value over 1s)")
 struct headers_t { a_t a; }

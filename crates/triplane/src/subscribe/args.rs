@@ -13,7 +13,8 @@ pub const AFTER_HELP: &str = "\
   triplane run feed-tables.p4 --entries feed.json --port 1=eth1 --port 2=eth2
 
 FORMAT is a P4 program of headers and a parser, whose annotations say what rules may
-ask for: @query_field, @query_field_exact, @query_field_lpm. Rules are text:
+ask for: @query_field, @query_field_exact, @query_field_lpm, and of messages before:
+@query_aggregate, @query_counter. Rules are text:
 
   stock == \"GOOGL\" and price > 50 : fwd(1, 2)
   stock in {\"AAPL\", \"MSFT\"} or shares >= 1000 : fwd(3); to_controller

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use subscribe::{Constant, Format, Message, Subject, Verdict, show_value};
+use subscribe::{Constant, Format, Memory, Message, Subject, Verdict, show_value};
 use subscribe_p4::Rules;
 
 use super::args::{DiffArgs, ExplainArgs};
@@ -13,8 +13,12 @@ use crate::output::{Failure, Output};
 /// Says which rules a message matches, and why.
 pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.rules.format, output)?;
-    let message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
+    let mut message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
     let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
+    // There was no message before this one.
+    let mut memory = Memory::new(&loaded.rules.format);
+    memory.assign(&compiled.subscriptions.slots());
+    memory.fill(&loaded.rules.format, &mut message, 0);
     let explanation = compiled.subscriptions.explain(&message, args.others);
     let mut text = format!("{}\n", explanation.delivery.shown(&loaded.rules.format));
     for verdict in &explanation.matching {
@@ -59,12 +63,20 @@ pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     Err(Failure::Input("the rules differ".to_owned()))
 }
 
-/// The fields that a message has.
+/// The fields that a message has, and what it has of what was before.
 fn show(message: &Message, format: &Format) -> String {
     let fields = format.fields().iter().zip(&message.fields);
     let there = fields.filter(|(field, _)| field.header.is_none_or(|header| message.is_valid(header)));
-    let shown: Vec<String> =
+    let mut shown: Vec<String> =
         there.map(|(field, value)| format!("{}={}", field.name, show_value(*value, field.kind, field.width))).collect();
+    let counters = format.counters().iter().zip(&message.counters).filter(|(_, value)| **value != 0);
+    shown.extend(counters.map(|(counter, value)| format!("{}={value}", counter.name)));
+    for (slot, value) in (0..).zip(&message.slots).filter(|(_, value)| **value != 0) {
+        match format.computed_in(slot) {
+            Some(at) => shown.push(format!("{}={value}", format.computed()[at].aggregate.shown(format))),
+            None => shown.push(format!("slot {slot}={value}")),
+        }
+    }
     if shown.is_empty() { "one without any of the fields".to_owned() } else { shown.join(", ") }
 }
 
