@@ -8,7 +8,7 @@
 //! index give the same ports for every message is asserted first, and that the general matcher does for the first 50.
 //!
 //! The program runs from parser to the end of ingress, in batches of 32, as in the switch. Sides are measured in turns of
-//! 8,192 messages, all of which are read right before by neither of them; figures are medians: on a machine that does other
+//! 8,192 messages, all of them read once before each side's turn; figures are medians: on a machine that does other
 //! things besides, the median is of turns that nothing interrupted. A second table has rules with ranges of three fields and no value to tell them apart by.
 //!
 //! Numbers of rules, and `crossing`, behind `--` for a part of it.

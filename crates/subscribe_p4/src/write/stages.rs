@@ -119,7 +119,7 @@ fn value(written: &Written<'_>, key: Key) -> String {
     match key {
         Key::Field(id) => format!("{}_value", identifier(&written.format.fields[usize::from(id.0)].name)),
         Key::Counter(id) => format!("{}_value", written.format.counters[usize::from(id.0)].name),
-        Key::Slot(slot) => format!("slot_{slot}_value"),
+        Key::Slot(slot) => memory::value_var(slot),
         Key::Valid(_) => unreachable!("validity is a stage of its own"),
     }
 }

@@ -16,6 +16,7 @@ use subscribe::{Aggregate, Function, Window, state};
 use super::stages::{STATE_KEY, table};
 use super::text::{Text, identifier};
 use super::{Written, amount};
+use crate::format::Field;
 
 /// The table that says which slots a leaf's messages count for.
 pub(crate) const COUNTS: &str = "counts";
@@ -74,8 +75,7 @@ impl Slot<'_> {
     /// The fields of the key: their names as identifiers, and widths. In registers and variables they begin with `of_`, for a
     /// field may be called `count`.
     fn key(&self, written: &Written<'_>) -> Vec<(String, u32)> {
-        let fields = self.of.by.iter().map(|id| &written.format.fields[usize::from(id.0)]);
-        fields.map(|field| (identifier(&field.name), field.width)).collect()
+        key_fields(written, self.of).map(|field| (identifier(&field.name), field.width)).collect()
     }
 
     fn var(&self, part: &str) -> String {
@@ -85,6 +85,16 @@ impl Slot<'_> {
     fn register(&self, part: &str) -> String {
         format!("slot_{}_kept_{part}", self.number)
     }
+}
+
+/// The fields of an aggregate's key.
+fn key_fields<'w>(written: &'w Written<'_>, of: &'w Aggregate) -> impl Iterator<Item = &'w Field> {
+    of.by.iter().map(|id| &written.format.fields[usize::from(id.0)])
+}
+
+/// The variable for what a slot's tables look up.
+pub(super) fn value_var(slot: u16) -> String {
+    format!("slot_{slot}_value")
 }
 
 /// Whether the program computes anything.
@@ -122,7 +132,7 @@ fn registers(text: &mut Text, written: &Written<'_>) {
             text.line(format!("bit<64> {} = 0;", slot.var("evictions")));
             text.line(format!("bit<1> {} = 0;", slot.var("evicts")));
         }
-        text.line(format!("bit<64> {} = 0;", slot.var("value")));
+        text.line(format!("bit<64> {} = 0;", value_var(slot.number)));
     }
 }
 
@@ -139,9 +149,8 @@ fn tables(text: &mut Text, written: &Written<'_>) {
     text.line(format!("action count_for(bit<{}> slots) {{ counted = slots; }}", format.slots));
     averages(text, written);
     for (number, computed) in format.computed().iter().enumerate() {
-        let fields = computed.aggregate.by.iter().map(|id| &written.format.fields[usize::from(id.0)].name);
-        let keys: Vec<String> =
-            fields.map(|name| format!("{}_value: exact @name(\"{name}\");", identifier(name))).collect();
+        let key = |field: &Field| format!("{}_value: exact @name(\"{}\");", identifier(&field.name), field.name);
+        let keys: Vec<String> = key_fields(written, &computed.aggregate).map(key).collect();
         if !keys.is_empty() {
             let place = place_table(number);
             table(text, &place, &keys, &format!("to_{place};"), written.options);
@@ -183,15 +192,16 @@ fn width(written: &Written<'_>, slot: &Slot<'_>) -> u32 {
     slot.of.field.map_or(64, |id| written.format.fields[usize::from(id.0)].width.min(64))
 }
 
-/// Before the stages of slots: reads the cells of a message's keys, if one of these stages asks for them or the message counts.
+/// Before the stages of slots: reads the cells of a message's keys, if one of these stages asks for them or anything is counted of
+/// the message, in a slot or a counter.
 /// `first` is the tag of the first of them.
 pub(super) fn look(text: &mut Text, written: &Written<'_>, first: u32) {
     let tag = format!("meta.subscription.state[31:{}]", state::NUMBER_BITS);
     text.block(format!("if ({tag} >= {first} && {tag} != {})", state::LEAF), |text| {
         let format = &written.rules.format;
         for (number, computed) in format.computed().iter().enumerate() {
-            let fields = computed.aggregate.by.iter().map(|id| &written.format.fields[usize::from(id.0)].name);
-            let key: Vec<String> = fields.map(|name| format!("{}_value", identifier(name))).collect();
+            let fields = key_fields(written, &computed.aggregate);
+            let key: Vec<String> = fields.map(|field| format!("{}_value", identifier(&field.name))).collect();
             if !key.is_empty() {
                 let (place, cell, keys) = (place_table(number), cell(number), computed.keys);
                 text.block(format!("if (!{place}.apply().hit)"), |text| {
@@ -249,7 +259,7 @@ fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
 /// In the stage of a slot: what its tables look up.
 pub(super) fn value(text: &mut Text, written: &Written<'_>, number: u16) {
     let slot = &slots(written)[usize::from(number)];
-    let (value, count) = (slot.var("value"), slot.var("count"));
+    let (value, count) = (value_var(number), slot.var("count"));
     match slot.of.function {
         Function::Count => text.line(format!("{value} = {count};")),
         Function::Sum | Function::Min | Function::Max => text.line(format!("{value} = {};", slot.var("amount"))),

@@ -77,7 +77,8 @@ fn rule(dice: &mut Dice) -> String {
 fn message(dice: &mut Dice, made: &Made) -> (Message, Vec<u8>) {
     let format = &made.rules.format;
     let mut message = Message::empty(format);
-    let mut bytes = vec![dice.below(2) as u8];
+    let extra = dice.below(2) == 1;
+    let mut bytes = vec![u8::from(extra)];
     let mut field = |name: &str, width: u32, value: u128| {
         let Ok(subscribe::Subject::Field(id)) = format.subject(name) else { panic!("there is no field {name}") };
         message.set(format, id, value);
@@ -86,14 +87,9 @@ fn message(dice: &mut Dice, made: &Made) -> (Message, Vec<u8>) {
     field("site", 16, dice.below(5).into());
     field("value", 32, if dice.percent(5) { u32::MAX.into() } else { dice.below(12).into() });
     field("large", 72, if dice.percent(5) { subscribe::max_of(72) } else { dice.below(20).into() });
-    if bytes[0] == 1 {
-        let mut field = |name: &str, value: u8| {
-            let Ok(subscribe::Subject::Field(id)) = format.subject(name) else { panic!("there is no field {name}") };
-            message.set(format, id, value.into());
-            bytes.push(value);
-        };
-        field("unit", b"ABC"[dice.below(3) as usize]);
-        field("weight", dice.below(12) as u8);
+    if extra {
+        field("unit", 8, b"ABC"[dice.below(3) as usize].into());
+        field("weight", 8, dice.below(12).into());
     }
     (message, bytes)
 }
