@@ -127,7 +127,7 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
 
 /// What an address is that no host has (RFC 6890, and the network's own two where it has more); `None` for others.
 fn unusable(address: Ipv4Addr, bits: u8) -> Option<&'static str> {
-    let of_host = !u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+    let of_host = !mask(bits);
     let own = u32::from(address) & of_host;
     match address {
         _ if address.octets()[0] == 0 => Some("of \"this network\""),
@@ -140,9 +140,14 @@ fn unusable(address: Ipv4Addr, bits: u8) -> Option<&'static str> {
     }
 }
 
+/// The bits of a network of so many.
+fn mask(bits: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
+}
+
 /// The network of an address.
 fn network(address: Ipv4Addr, bits: u8) -> u32 {
-    u32::from(address) & u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
+    u32::from(address) & mask(bits)
 }
 
 /// Gateways that are in no network of their host.

@@ -202,18 +202,14 @@ impl Reader<'_> {
                 continue;
             }
             let served = endpoints[at].is_some();
-            let (path, span) = match &switch.program {
-                Program::Router => (PathBuf::from(ROUTER), switch.span),
-                Program::File(name, span) => (self.place(name), *span),
-                Program::Unsaid => match &self.args.program {
-                    Some(path) => (path.clone(), switch.span),
-                    // Its controller sends one, as the tutorials' controllers do.
-                    None if served => (PathBuf::from(NOTHING), switch.span),
-                    None => {
-                        self.unsaid(switch);
-                        continue;
-                    }
-                },
+            let (path, span) = match self.named(switch) {
+                Some(named) => named,
+                // Its controller sends one, as the tutorials' controllers do.
+                None if served => (PathBuf::from(NOTHING), switch.span),
+                None => {
+                    self.unsaid(switch);
+                    continue;
+                }
             };
             self.load(&path, span, endpoints.iter().any(Option::is_some), output);
             let Some(Some(loaded)) = self.programs.get(&path) else { continue };
@@ -265,15 +261,20 @@ impl Reader<'_> {
         Ok(ready)
     }
 
+    /// The program of a switch, and where it is named; `None` if nobody names one.
+    fn named(&self, switch: &lab::Switch) -> Option<(PathBuf, Span)> {
+        match &switch.program {
+            Program::Router => Some((PathBuf::from(ROUTER), switch.span)),
+            Program::File(name, span) => Some((self.place(name), *span)),
+            Program::Unsaid => self.args.program.clone().map(|path| (path, switch.span)),
+        }
+    }
+
     /// Looks at the programs and entries that a topology names which has mistakes of its own.
     fn files(&mut self, partly: &Topology, wanted: &Wanted<'_>, output: &Output) {
         for switch in &partly.switches {
             let served = wanted.live.is_some_and(|live| live.p4runtime.is_some() || switch.p4runtime.is_some());
-            let path = match &switch.program {
-                Program::Router => Some((PathBuf::from(ROUTER), switch.span)),
-                Program::File(name, span) => Some((self.place(name), *span)),
-                Program::Unsaid => self.args.program.clone().map(|path| (path, switch.span)),
-            };
+            let path = self.named(switch);
             match &path {
                 Some((path, span)) => self.load(path, *span, false, output),
                 None if served => {}
