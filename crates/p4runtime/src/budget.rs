@@ -207,3 +207,57 @@ pub(crate) fn needed<M: Name>(wire: &[u8], elements: Option<u32>) -> u64 {
     let elements = elements.map_or(0, |field| footprint::elements(wire, field));
     decoded.saturating_add(elements * ELEMENT_BYTES)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Asks for so many bytes, as they are counted. Nobody waits.
+    type Ask = fn(&Budget, u64) -> Option<Held>;
+
+    fn now<T>(asked: impl Future<Output = Result<T, Status>>) -> Option<T> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(asked).ok()
+    }
+
+    /// Messages of `each` bytes that one address after the other gets room for, until one of them gets none.
+    fn fill(server: &Budget, ask: Ask, each: u64) -> Vec<Vec<Held>> {
+        let messages_of_next = || -> Vec<Held> {
+            let address = server.with_share(Arc::new(Rooms::share()));
+            std::iter::from_fn(|| ask(&address, each)).collect()
+        };
+        std::iter::repeat_with(messages_of_next).take_while(|held| !held.is_empty()).collect()
+    }
+
+    /// An eighth of a room is left where long messages have all that they can, for short ones alone, and an eighth of
+    /// that for one address. Sizes are in MiB: of the longest message that is short, and what addresses get in turn.
+    fn keeps_a_part(ask: Ask, longest_short: u64, long: [u64; 2], short: [u64; 8]) {
+        let server = Budget::new(Duration::ZERO);
+        let mib = |held: &[Vec<Held>], each: u64| held.iter().map(|held| held.len() as u64 * each).collect::<Vec<_>>();
+        let long_ones = fill(&server, ask, 8 * MIB);
+        assert_eq!(mib(&long_ones, 8), long);
+        let next = server.with_share(Arc::new(Rooms::share()));
+        assert!(ask(&next, longest_short * MIB + UNIT).is_none(), "it is a little too long to be short");
+        let short_ones = fill(&server, ask, longest_short * MIB);
+        assert_eq!(mib(&short_ones, longest_short), short);
+        drop(long_ones);
+        assert!(ask(&next, 8 * MIB).is_some(), "what went is free again");
+    }
+
+    #[test]
+    fn an_eighth_of_what_is_received_is_for_short_messages() {
+        keeps_a_part(|budget, bytes| now(budget.receive(bytes as usize / 2)).flatten(), 2, [128, 96], [4; 8]);
+    }
+
+    #[test]
+    fn an_eighth_of_what_is_decoded_is_for_short_messages() {
+        keeps_a_part(|budget, bytes| now(budget.decode(bytes)), 4, [384, 64], [8; 8]);
+    }
+
+    #[test]
+    fn an_eighth_of_what_is_answered_is_for_short_answers() {
+        keeps_a_part(|budget, bytes| now(budget.answer(bytes as usize / 2)), 2, [128, 96], [4; 8]);
+    }
+}
