@@ -134,7 +134,7 @@ fn a_table_has_to_exist() {
     assert!([Code::NotFound, Code::InvalidArgument].contains(&action));
 }
 
-/// 9.1 DELETE looks at the key only, whatever else there is.
+/// 9.1 DELETE looks at the key only, whatever else there is but `is_const` and `metadata` that are too long.
 #[test]
 fn deleting_looks_at_the_key_only() {
     let rig = Rig::new();
@@ -144,6 +144,10 @@ fn deleting_looks_at_the_key_only() {
         let key = v1::TableEntry { metadata: vec![9], idle_timeout_ns: -5, ..written.clone() }.does(nonsense);
         rig.delete(key).unwrap();
         rig.insert(written.clone()).unwrap();
+        let marked = v1::TableEntry { is_const: true, ..written.clone() };
+        assert_eq!(refused(rig.delete(marked)), Code::InvalidArgument);
+        let told = v1::TableEntry { metadata: vec![0; 1025], ..written.clone() };
+        assert_eq!(refused(rig.delete(told)), Code::ResourceExhausted);
         rig.delete(v1::TableEntry { action: None, ..written }).unwrap();
     }
 }
