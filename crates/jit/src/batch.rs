@@ -137,8 +137,7 @@ impl<'a> Batch<'a> {
             let (from, to) = (self.done, self.count.min(self.done + step));
             // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
             // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is borrowed
-            // exclusively meanwhile. There is one packet at least, and
-            // no more than rows.
+            // exclusively meanwhile. There is one packet at least, and no more than rows.
             let at = self.host(objects, now, |frame, rows, notes| unsafe {
                 code(frame, rows, notes, rows.add(from), rows.add(to)).offset_from_unsigned(rows)
             });
