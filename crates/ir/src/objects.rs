@@ -65,6 +65,13 @@ pub struct Table {
     pub loc: LocId,
 }
 
+impl Table {
+    /// Whether the hits of its entries are noted: somebody counts, meters or times them.
+    pub fn notes_hits(&self) -> bool {
+        self.counter.is_some() || self.meter.is_some() || self.idle_timeout
+    }
+}
+
 /// An element of a table's key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {

@@ -20,8 +20,9 @@
 //!
 //! A [`Batch`] is up to 32 packets that a fresh unit runs on in one call: a second function of the unit is a loop over
 //! them. They are scouted before the first one runs: a third function notes which keys they will look up, tables are
-//! asked for all of these at once, and packets whose key is the noted one find their record without a call. Where a table's
-//! key is what others gave, that goes on in rounds. Tables of close keys are looked up in line. Of a packet that comes to its end nothing is kept but where it lies and the unit's results; one for which there is more to do stops
+//! asked for all of these at once, and packets whose key is the noted one find their record without a call. Where a
+//! table's key is what others gave, that goes on in rounds. Tables of close keys are looked up in line. Of a packet that
+//! comes to its end nothing is kept but where it lies and the unit's results; one for which there is more to do stops
 //! the loop, with all of its state in the frame. Nothing but time tells the difference.
 //!
 //! Loop and scout are made once for each path through the parser, as far as that is worth it, so that places and validity
@@ -45,6 +46,8 @@ mod lent;
 mod packet;
 mod probe;
 mod scout;
+#[cfg(test)]
+mod text;
 mod walk;
 
 pub use batch::{Batch, Ended, Progress};
@@ -105,7 +108,8 @@ pub struct Unit {
     pub fresh: bool,
     /// The units that can follow on the same packet, by their place in the plan.
     pub next: Vec<usize>,
-    /// The slots, at most [`RESULTS`], that a batch keeps of each packet, the low 64 bits of them; `None` if the unit never runs on a batch.
+    /// The slots, at most [`RESULTS`], that a batch keeps of each packet, the low 64 bits of them; `None` if the unit
+    /// never runs on a batch.
     pub results: Option<Vec<SlotId>>,
 }
 

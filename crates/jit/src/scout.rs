@@ -16,8 +16,9 @@
 //! ```text
 //! rows, one a packet:           where it lies | how it ended | results
 //! notes:                        for each chain, where the record of its default action lies
-//! notes, for each noted table:  the keys of all packets | what was found for each | a bit for each packet that came to the
-//!                               table | the same of the round before | where the record lies of what was found first
+//! notes, for each noted table:  the keys of all packets | what was found for each | a bit for each packet that came to
+//!                               the table ever | the same of the last round | where the record behind the default
+//!                               action's lies | if keys may be close to each other, the words of [`close`]
 //! ```
 //!
 //! A [`Row`] is a line of the cache. What was found is a number of 32 bits whose record lies so many records behind the
@@ -72,6 +73,8 @@ pub(crate) struct Row {
     /// The unit's results.
     pub results: [u64; RESULTS],
 }
+
+const _: () = assert!(size_of::<Row>() == 64, "a row is a line of the cache");
 
 /// The rows of a batch.
 pub(crate) type Rows = [Row; BATCH];
@@ -186,9 +189,7 @@ impl Notes {
     fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize) {
         let table = &program.tables[id];
         let words = Objects::key_words(table).words;
-        let selects = table.keys.iter().any(|key| key.kind == MatchKind::Selector);
         if table.profile.is_some()
-            || selects
             || !(1..=MAX_WORDS).contains(&words)
             || self.tables.len() == MAX_NOTED
             || self.of(id).is_some()
@@ -196,7 +197,7 @@ impl Notes {
         {
             return;
         }
-        let counts = table.counter.is_some() || table.meter.is_some() || table.idle_timeout;
+        let counts = table.notes_hits();
         let sure = Self::is_sure(program, unit, id, step);
         let stride = table.actions.iter().map(|action| {
             let params = &program.actions[action.action].params;

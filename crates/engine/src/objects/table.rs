@@ -103,7 +103,7 @@ impl TableState {
         TableState {
             words: KeyWords::new(table.keys.iter().map(|key| (key.width, key.kind))),
             records,
-            notes_hits: table.counter.is_some() || table.meter.is_some() || table.idle_timeout,
+            notes_hits: table.notes_hits(),
             has_selectors: keys.len() < table.keys.len(),
             backend: backend_for(&keys),
             keys,

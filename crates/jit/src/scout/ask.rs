@@ -103,7 +103,8 @@ pub(crate) fn note_defaults(notes: &Notes, memory: &mut [u64], objects: &Objects
 /// Notes how a table's keys are looked up in line. Whether they are.
 fn note_close(noted: &Noted, memory: &mut [u64], objects: &Objects) -> bool {
     let Some(at) = noted.close else { return false };
-    let keys = objects.close_keys(noted.table);
+    // No length says that keys are not close.
+    let keys = objects.close_keys(noted.table).filter(|keys| !keys.handles.is_empty());
     let Some(keys) = keys else {
         memory[at + close::LEN] = 0;
         return false;
