@@ -64,3 +64,108 @@ fn deciding(program: &Program, unit: &Unit, id: TableId, into: &mut BTreeSet<Slo
     let here = bodies.filter(|body| body.blocks.values().flat_map(|block| &block.instrs).any(|at| applies(&at.op)));
     here.flat_map(|body| body.blocks.values()).for_each(|block| walk::deciding(&block.terminator, into));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text;
+
+    /// How often it is worth to follow what is found, if `ingress` applies `applied` in this order.
+    fn rounds_of(applied: &[&str], ingress: &str) -> usize {
+        let program = text::program(&format!(
+            "program test
+errors {{ NoError }}
+header_type t {{ a: 16 }}
+header h: t
+metadata x: 16
+metadata y: 16
+argument set_x.to: 16
+argument set_y.to: 16
+action set_x(to: set_x.to) body set_x
+action set_y(to: set_y.to) body set_y
+table from_packet {{
+  key k: exact 16 = h.a
+  action set_x
+  default set_x(0x0:16)
+}}
+table from_x {{
+  key k: exact 16 = x
+  action set_y
+  default set_y(0x0:16)
+}}
+table from_y {{
+  key k: exact 16 = y
+  action set_x
+  default set_x(0x0:16)
+}}
+role ingress: I
+action_body set_x {{
+  block start:
+    x = set_x.to
+    return
+}}
+action_body set_y {{
+  block start:
+    y = set_y.to
+    return
+}}
+control I {{
+{ingress}}}
+"
+        ));
+        let unit = Unit { steps: vec![Step::Run(program.blocks["ingress"])], ..Unit::default() };
+        let id = |name: &&str| program.tables.iter().find(|(_, table)| table.name == *name).unwrap().0;
+        rounds(&program, &unit, &applied.iter().map(id).collect::<Vec<_>>())
+    }
+
+    /// The same if it does nothing else.
+    fn in_order(applied: &[&str]) -> usize {
+        let applications: String = applied.iter().map(|name| format!("    apply {name}\n")).collect();
+        rounds_of(applied, &format!("  block start:\n{applications}    return\n"))
+    }
+
+    #[test]
+    fn each_table_that_asks_for_what_was_found_takes_a_round() {
+        assert_eq!(in_order(&["from_packet", "from_x", "from_y"]), 2);
+        assert_eq!(in_order(&["from_packet", "from_x"]), 1);
+    }
+
+    #[test]
+    fn tables_that_ask_for_the_packet_alone_take_none() {
+        assert_eq!(in_order(&["from_packet"]), 0);
+        assert_eq!(in_order(&["from_y", "from_packet"]), 0);
+        assert_eq!(in_order(&["from_packet", "from_y"]), 0, "nothing gives what the second asks for");
+    }
+
+    #[test]
+    fn a_table_that_is_applied_twice_is_not_followed() {
+        assert_eq!(in_order(&["from_packet", "from_packet"]), 0);
+        assert_eq!(in_order(&["from_packet", "from_x", "from_x"]), 0);
+    }
+
+    #[test]
+    fn what_is_made_of_what_was_found_is_asked_for_too() {
+        let ingress = "  block start:\n    apply from_packet\n    y = x\n    apply from_y\n    return\n";
+        assert_eq!(rounds_of(&["from_packet", "from_y"], ingress), 1);
+    }
+
+    #[test]
+    fn a_table_behind_a_choice_by_what_was_found_takes_a_round() {
+        let ingress = |of: &str| {
+            format!(
+                "  block start:
+    apply from_x
+    branch {of} == 0x0:16 -> then else done
+  block then:
+    apply from_packet
+    goto done
+  block done:
+    return
+"
+            )
+        };
+        let applied = ["from_x", "from_packet"];
+        assert_eq!(rounds_of(&applied, &ingress("y")), 1);
+        assert_eq!(rounds_of(&applied, &ingress("h.a")), 0);
+    }
+}
