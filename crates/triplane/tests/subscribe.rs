@@ -242,15 +242,47 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 }
 
 #[test]
-fn a_packet_becomes_33_at_most_and_what_is_behind_them_is_lost_without_a_gap() {
+fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
     let mut feed = Feed::new(Spec { counts: Counts::Exactly(36), ..Workload::WorstCase.spec(1) });
-    let payloads: Vec<Vec<u8>> = (0..2).map(|number| feed.datagram(number)).collect();
-    let got = &through_a_switch(&payloads, &["--messages-per-pass", "1"])[&2];
+    let mut payloads: Vec<Vec<u8>> = (0..2).map(|number| feed.datagram(number)).collect();
     let sent: Vec<Message> = payloads.iter().flat_map(|payload| messages(payload).unwrap()[..33].to_vec()).collect();
+    payloads.push(feed.heartbeat());
+    let got = through_a_switch(&payloads, &["--messages-per-pass", "1"]);
     let mut receiver = Receiver::default();
-    let arrived = got.iter().flat_map(|payload| receiver.receive(payload, 0).unwrap());
-    assert_eq!(arrived.map(|arrival| arrival.message).collect::<Vec<_>>(), sent);
-    assert_eq!(receiver.totals().missing, 0);
+    let missing: Vec<u64> = got[&2]
+        .iter()
+        .map(|payload| {
+            receiver.receive(payload, 0).unwrap();
+            receiver.totals().missing
+        })
+        .collect();
+    let arrived = got[&2].iter().flat_map(|payload| messages(payload).unwrap());
+    assert_eq!(arrived.collect::<Vec<_>>(), sent);
+    // The next packet shows it: the first of the second datagram, and the heartbeat.
+    assert_eq!((missing[32], missing[33], missing[65], missing[66]), (0, 3, 3, 6));
+    // Nobody knows whom they were for.
+    let mut nothing = Receiver::from_start();
+    got[&5].iter().for_each(|payload| drop(nothing.receive(payload, 0).unwrap()));
+    assert_eq!(nothing.totals().missing, 6);
+}
+
+#[test]
+fn what_cannot_be_read_once_it_goes_round_opens_a_gap() {
+    let mut feed = Feed::new(Spec { counts: Counts::Exactly(14), ..Workload::WorstCase.spec(1) });
+    let mut cut = feed.datagram(0);
+    // The last message says that it is longer than the datagram. A pass reads twelve, and the first two leave by themselves,
+    // since only the second is dear: the third pass cannot read what is left.
+    let sent = messages(&cut).unwrap();
+    let mold = moldudp64::Packet::new_checked(&cut[..]).unwrap();
+    let last = cut.len() - moldudp64::LENGTH_LEN - mold.messages().last().unwrap().len();
+    cut[last + 1] += 200;
+    let next = feed.datagram(1);
+    let got = &through_a_switch(&[cut, next.clone()], &[])[&2];
+    let mut receiver = Receiver::from_start();
+    let arrived: Vec<Message> =
+        got.iter().flat_map(|payload| receiver.receive(payload, 0).unwrap()).map(|arrival| arrival.message).collect();
+    assert_eq!(arrived, [&sent[..2], &messages(&next).unwrap()].concat());
+    assert_eq!(receiver.totals().missing, 12);
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bo
     if let Some(sequence) = &messages.sequence {
         let at = place(sequence);
         text.line(format!("{at} = {at} + (bit<{}>)meta.subscription.done;", sequence.width));
+        text.line("meta.subscription.rounds = meta.subscription.rounds + 1;");
     }
     shorten(text, messages, has_compute);
     text.line("recirculate_preserving_field_list(0);");

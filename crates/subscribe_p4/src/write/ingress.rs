@@ -5,7 +5,7 @@ use subscribe::state;
 use super::message::{element, is_there, kinds, shorten, size};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
-use super::{EVERYONE, REST_SESSION, Written, do_table, place};
+use super::{EVERYONE, REST_SESSION, ROUNDS, Written, do_table, place};
 use super::{counters, state as memory};
 use crate::format::{Bound, HeaderId, Messages, Path};
 
@@ -43,7 +43,13 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
     text.line("bit<32> target = 0;    // a port, with the highest bit set, or a group");
     if format.messages.as_ref().is_some_and(|messages| messages.sequence.is_some()) {
         text.line("register<bit<64>>(512) due_message;    // for each port, the number that should come next");
-        text.line("register<bit<64>>(1) lost_messages;    // how many never came");
+        text.line("register<bit<64>>(1) lost_messages;    // how many never came, or went no further");
+        text.line("bit<64> lost = 0;");
+        text.line("");
+        text.block("action lose(bit<64> messages)", |text| {
+            text.line("lost_messages.read(lost, 0);");
+            text.line("lost_messages.write(0, lost + messages);");
+        });
     }
     text.line("");
     text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
@@ -137,6 +143,11 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
     let count = place(&messages.count);
     let header = &messages.count.header;
     text.block(format!("if (!hdr.{header}.isValid() || standard_metadata.parser_error != error.NoError)"), |text| {
+        if messages.sequence.is_some() {
+            // The first pass saw the numbers of all messages: nothing that comes later shows that these are lost.
+            let goes_round = format!("hdr.{header}.isValid() && standard_metadata.instance_type != 0");
+            text.block(format!("if ({goes_round})"), |text| text.line(format!("lose((bit<64>){count});")));
+        }
         text.line("mark_to_drop(standard_metadata);");
         text.line("return;");
     });
@@ -176,12 +187,25 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
     text.line(format!("bit<32> before = seen + {};", messages.before));
     text.line("// A message that the parser does not know, or lengths that lie.");
     text.block("if (done == 0 || promised < before)", |text| {
+        if messages.sequence.is_some() {
+            text.line(format!("lose((bit<64>){count});"));
+        }
         text.line("mark_to_drop(standard_metadata);");
         text.line("return;");
     });
     text.block(format!("if (done < (bit<16>){count})"), |text| {
-        text.line("meta.subscription.done = done;");
-        text.line(format!("clone_preserving_field_list(CloneType.I2E, {REST_SESSION}, 1);"));
+        let again = |text: &mut Text| {
+            text.line("meta.subscription.done = done;");
+            text.line(format!("clone_preserving_field_list(CloneType.I2E, {REST_SESSION}, 1);"));
+        };
+        match messages.sequence {
+            Some(_) => text.choice(
+                format!("meta.subscription.rounds == {ROUNDS}"),
+                |text| text.line(format!("lose((bit<64>){count} - (bit<64>)done);    // the switch would drop them")),
+                again,
+            ),
+            None => again(text),
+        }
     });
     send(text, "run");
     text.block("if (promised > before)", |text| {
@@ -249,7 +273,6 @@ fn take_out(text: &mut Text, messages: &Messages, index: u32) {
 /// Counts the messages that never came, by the gaps in their numbers.
 fn arrivals(text: &mut Text, sequence: &Path, count: &str) {
     text.line("bit<64> due;");
-    text.line("bit<64> lost;");
     text.line("due_message.read(due, (bit<32>)standard_metadata.ingress_port);");
     text.line("lost_messages.read(lost, 0);");
     text.block("if (standard_metadata.instance_type == 0)", |text| {

@@ -15,6 +15,7 @@ pub(super) fn declaration(format: &Format) -> String {
             text.line("@field_list(1) bit<16> done;        // messages that this pass dealt with");
             text.line("bit<32> keep;                       // bytes of the packet that leaves; 0 for all");
             if messages.sequence.is_some() {
+                text.line("@field_list(0, 1) bit<8> rounds;    // how often the packet went round before");
                 text.line("bit<64> missed;                     // messages that never came here");
             }
         }

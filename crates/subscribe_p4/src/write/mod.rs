@@ -25,6 +25,10 @@ pub const EVERYONE: u16 = 0xffff;
 /// The mirror session by which what is left of a packet goes round once more.
 pub const REST_SESSION: u16 = 1;
 
+/// How often what is left of a packet goes round before its messages count as lost, where they are numbered. Triplane's switch lets
+/// a packet through 64 times, and to leave and to go round take one each: what it would drop the program opens a gap for.
+pub(crate) const ROUNDS: u8 = 32;
+
 /// How the program is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -77,7 +81,8 @@ impl Options {
 /// Where messages are numbered, each port's are numbered anew without gaps, from 1 on, in a register: a subscriber finds
 /// out by a gap that a packet to it was lost. A gap in what comes in becomes a gap in every subscriber's numbers, since
 /// nobody knows for whom the lost messages were. Gaps are counted apart for each port that packets come in on, from the first
-/// number there on. Packets without messages (count 0, and all ones) go to everyone.
+/// number there on. Packets without messages (count 0, and all ones) go to everyone. What is left of a packet after 32 rounds, or
+/// cannot be read, is lost, and a gap in every subscriber's numbers like one that comes in.
 pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, options: &Options) -> String {
     let parts = &format.parts;
     let stages = subscribe::stages(&rules.format, layout, &options.target);

@@ -143,8 +143,8 @@ fn tables(text: &mut Text, written: &Written<'_>) {
         text.line(format!("bit<32> {} = 0;", cell(computed)));
     }
     text.line(format!("bit<{}> counted = 0;", format.slots));
-    for computed in 0..format.computed().len() {
-        text.line(format!("action to_{}(bit<32> index) {{ {} = index; }}", place_table(computed), cell(computed)));
+    for (number, _) in format.computed().iter().enumerate().filter(|(_, computed)| !computed.aggregate.by.is_empty()) {
+        text.line(format!("action to_{}(bit<32> index) {{ {} = index; }}", place_table(number), cell(number)));
     }
     text.line(format!("action count_for(bit<{}> slots) {{ counted = slots; }}", format.slots));
     averages(text, written);
