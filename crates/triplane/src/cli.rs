@@ -31,7 +31,13 @@ const RUN_AFTER_HELP: &str = "\
 Ports:
   --port 1=eth1                a network interface (needs CAP_NET_RAW)
   --port 1=xdp:eth1            the same, faster, and taken away from the kernel's
-                               own stack (needs CAP_NET_ADMIN and CAP_BPF too)
+                               own stack (needs CAP_NET_ADMIN and CAP_BPF too);
+                               AF_PACKET where that cannot be had
+  --port 1=xdp:eth1,generic    before the stack, not in the interface's driver
+  --port 1=xdp:eth1,copy       copied even if the driver could do without
+  --port 1=xdp:eth1,busy_poll=50
+                               polls the device for up to 50 us instead of
+                               having it interrupt; it gives up a core
   --port 1=tap:p4tap           a TAP device made for this run
   --port 1=in.pcap:out.pcap    from one capture into another; either side
                                may be left out: 1=in.pcap: or 1=:out.pcap
@@ -194,7 +200,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
-    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE, NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be
+    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be
     /// left out).
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
@@ -295,7 +301,7 @@ pub struct BenchArgs {
     #[arg(short, long, value_name = "SPEC|PCAP", value_hint = ValueHint::FilePath)]
     pub traffic: Option<String>,
 
-    /// Measure so many packets.
+    /// Measure so many packets, rounded up to whole batches in each of seven rounds.
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     pub packets: Option<u64>,
 

@@ -1,10 +1,32 @@
 //! A line on standard error that says how far it has got, where someone sees it.
 
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How often the line changes.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Work that is done sooner goes without a line.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// Does work that cannot say how far it has got; a line says what it is and how long it has been at it, if that is long.
+pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (done, is_done) = channel::<()>();
+        scope.spawn(move || {
+            let (mut progress, begin) = (Progress::new(), Instant::now());
+            let mut wait = PATIENCE;
+            while progress.terminal && is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                progress.say(|| format!("{what}  {} s", begin.elapsed().as_secs()));
+                wait = INTERVAL;
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
 
 /// The line. It is gone when this is dropped.
 pub struct Progress {

@@ -176,6 +176,12 @@ fn captures_are_replayed() {
         assert_eq!(number(&result, "dropped"), 0);
         assert!(result["traffic"].as_str().expect("text").starts_with("3 frames of "), "{result:#}");
     }
+    // The length on the wire, at the end of the first frame's record.
+    let mut cut = std::fs::read(&path).expect("it was written");
+    cut[24 + 12..][..4].copy_from_slice(&600u32.to_ne_bytes());
+    let cut = directory.write("cut.pcap", cut);
+    let done = command(&["bench", "examples/wire/wire.p4", "--traffic", &cut, "--packets", "1000"]).ok();
+    assert!(done.stderr.contains("1 of 3 frames were cut"), "{done:?}");
     let empty = directory.write("empty.pcap", Writer::new(Vec::new()).expect("memory takes a header").into_inner());
     let done = command(&["bench", "examples/wire/wire.p4", "--traffic", &empty]);
     assert_eq!(done.code, Some(1));
@@ -225,6 +231,11 @@ fn live_trials_count_what_arrives() {
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
     assert!(nobody.stderr.contains("frames sent on gen0 arrived at sink0; start the switch"), "{nobody:?}");
 
+    let long = cables.bench(&[&["bench", "--traffic", "udp,size=1515"], &live[..]].concat());
+    assert!(long.stderr.contains("up to 1501 bytes behind their Ethernet header, and gen0 takes 1500"), "{long:?}");
+    let tagged = cables.bench(&[&["bench", "--traffic", "udp,vlan=5,size=1518"], &live[..]].concat());
+    assert!(tagged.stderr.contains("start the switch"), "{tagged:?}");
+
     let ports = ["--port", "1=p1", "--port", "2=p2", "--traffic", "udp,flows=100,dst=10.0.2.0/24"];
     let result = cables.bench(&[ROUTER, &ports, &live].concat()).ok().json();
     let trials = result["trials"].as_array().expect("a list");
@@ -241,6 +252,17 @@ fn live_trials_count_what_arrives() {
 }
 
 #[test]
+fn an_interface_that_is_down_is_told() {
+    let Some(cables) = Cables::new() else { return };
+    for (down, told) in [("p2", "sink0 is down"), ("gen0", "gen0 is down")] {
+        run(Command::new("ip").args(["-n", &cables.0, "link", "set", down, "down"])).ok();
+        let done = cables.bench(&["bench", "--traffic", "udp", "--live", "gen0:sink0", "--trial", "0.05"]);
+        assert_eq!(done.code, Some(3), "{done:?}");
+        assert!(done.stderr.contains(told), "{done:?}");
+    }
+}
+
+#[test]
 fn mistakes_are_told() {
     let wire = "examples/wire/wire.p4";
     let cases: &[(&[&str], &str)] = &[
@@ -251,6 +273,7 @@ fn mistakes_are_told() {
         (&["bench", wire, "--traffic", "udp", "--packets", "0"], "--packets 0 measures nothing"),
         (&["bench", wire, "--traffic", "udp", "--seconds=-1"], "--seconds -1 is not a time"),
         (&["bench", wire, "--traffic", "udp", "--seconds", "nan"], "--seconds NaN is not a time"),
+        (&["bench", wire, "--traffic", "examples"], "examples is a directory; --traffic takes a capture file"),
         (&["bench"], "name a program"),
         (&["bench", "--live", "here"], "write A:B, such as gen0:sink0"),
         (&["bench", "--live", "a:b"], "say what frames there are: --traffic"),

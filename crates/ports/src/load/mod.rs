@@ -8,13 +8,16 @@
 //! - [`Pace`] offers a given rate through any [`Port`](crate::Port), in an order and with contents of its own: what a
 //!   search for the highest rate without loss takes.
 //! - [`Sink`] counts what arrives before the kernel's stack looks at it, and drops it.
+//! - [`Link`] says beforehand whether an interface can carry frames, and how long ones.
 //!
 //! `Flood` and `Sink` need root (CAP_NET_ADMIN and CAP_BPF). Like ports they leave nothing behind.
 
 mod flood;
+mod link;
 mod pace;
 mod sink;
 
 pub use flood::{Flood, Vary};
+pub use link::Link;
 pub use pace::Pace;
 pub use sink::{Arrived, Sink};

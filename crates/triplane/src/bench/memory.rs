@@ -46,7 +46,7 @@ pub enum Way {
 pub enum Limit {
     /// For so long, all that the benchmark does itself included.
     Time(Duration),
-    /// For at least so many packets.
+    /// For so many packets, and what is left of the last batch.
     Packets(u64),
 }
 
@@ -236,7 +236,8 @@ impl Bench {
             measured.batches.add((ns * 1000.0 / BATCH as f64) as u64);
             looked += 1;
             // Interpreted batches take long, others do not: the clock is looked at in both cases often enough.
-            if !looked.is_multiple_of(16) {
+            let is_due = matches!(limit, Limit::Packets(packets) if measured.packets >= packets);
+            if !is_due && !looked.is_multiple_of(16) {
                 continue;
             }
             let done = match limit {

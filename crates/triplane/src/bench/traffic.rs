@@ -40,6 +40,11 @@ pub enum Traffic {
 impl Traffic {
     /// What a text asks for: a capture file's name, or a spec. Findings have been printed when this returns.
     pub fn read(text: &str, output: &Output) -> Result<Traffic, Failure> {
+        if Path::new(text).is_dir() {
+            return Err(Failure::Usage(format!(
+                "{text} is a directory; --traffic takes a capture file, or words (--help)"
+            )));
+        }
         let given = if Path::new(text).is_file() {
             Given::Capture { path: text.to_owned(), ports: vec![1] }
         } else {
@@ -52,7 +57,7 @@ impl Traffic {
         match given {
             Given::Made(spec) => Ok(Traffic::Made { spec: Box::new(spec), tables: Vec::new() }),
             Given::Capture { path, ports } => {
-                let frames = capture(&path)?.into();
+                let frames = capture(&path, output)?.into();
                 Ok(Traffic::Replayed { path, frames, ports })
             }
         }
@@ -99,19 +104,26 @@ impl std::fmt::Display for Traffic {
     }
 }
 
-/// The frames of a capture.
-fn capture(path: &str) -> Result<Vec<Vec<u8>>, Failure> {
+/// The frames of a capture, as far as it has them; where it does not have all of them, that is said.
+fn capture(path: &str, output: &Output) -> Result<Vec<Vec<u8>>, Failure> {
     let wrong = |error: pcap::PcapError| Failure::Input(format!("{path}: {error}"));
     let file = File::open(path).with_context(|| format!("cannot read {path}"))?;
     let mut reader = pcap::Reader::new(BufReader::new(file)).map_err(wrong)?;
-    let (mut frames, mut bytes) = (Vec::new(), 0);
+    let (mut frames, mut bytes, mut cut) = (Vec::new(), 0, 0);
     while let Some(captured) = reader.read().map_err(wrong)? {
         bytes += captured.data.len() + size_of::<Vec<u8>>();
         if bytes > MOST_BYTES {
             let most = MOST_BYTES >> 20;
             return Err(Failure::Input(format!("{path} has more than {most} MiB of frames; cut it to fewer packets")));
         }
+        cut += usize::from(captured.is_truncated());
         frames.push(captured.data);
+    }
+    if cut > 0 {
+        let of = frames.len();
+        output.note(&format!(
+            "{path}: {cut} of {of} frames were cut when they were captured; they come as short as they are"
+        ));
     }
     match frames.is_empty() {
         true => Err(Failure::Input(format!("{path} has no packets"))),

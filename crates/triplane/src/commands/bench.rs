@@ -14,7 +14,7 @@ use crate::bench::{Results, json, parts, report, sampler};
 use crate::cli::{BenchArgs, ProgramArgs};
 use crate::load::{self, Loader};
 use crate::output::{Failure, Output};
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 
 /// The time is spent in so many rounds, so that one can see what a machine's other work does to it.
 const ROUNDS: u32 = 7;
@@ -67,7 +67,8 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn switch(&mut self, executor: Executor, probe: Option<v1model::Probe>) -> Result<Switch, Failure> {
-        let made = memory::switch(&self.program, executor, probe);
+        let what = "compiling to machine code";
+        let made = progress::during(what, || memory::switch(&self.program, executor, probe));
         let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
         if let Some((name, text)) = &self.entries {
             self.loader.diagnostics = source::Diagnostics::new();

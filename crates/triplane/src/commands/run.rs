@@ -15,6 +15,7 @@ use crate::cli::RunArgs;
 use crate::forward::{Control, Forwarder};
 use crate::messages::Messages;
 use crate::output::{Failure, Output, is_damaged_capture};
+use crate::progress;
 use crate::state::{Program, State};
 
 /// Runs.
@@ -49,7 +50,8 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
-    let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
+    let made = progress::during("compiling to machine code", || Switch::new(program, config));
+    let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
     tell_if_interpreted(&switch, output);
     let is_kept = state.as_ref().is_some_and(|state| state.kept.is_some());
     match (&args.entries, loader) {
@@ -186,7 +188,7 @@ pub fn summary(forwarder: &Forwarder, seconds: f64, offline: bool) -> String {
     let mut text = forwarder.switch().summary();
     for (id, name, stats) in forwarder.port_stats() {
         let lines = [
-            (stats.rx_dropped, "arrived while the switch was busy and were lost in the kernel"),
+            (stats.rx_dropped, "arrived while the switch was busy and were lost"),
             (stats.rx_unusable, "were too damaged to be used"),
             (stats.rx_truncated, "stand in the capture with their beginning only"),
             (stats.tx_queue_full, "did not leave: the interface's queue was full"),

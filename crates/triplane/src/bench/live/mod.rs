@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ::traffic::Generator;
-use ports::load::{Pace, Sink};
+use ports::load::{Link, Pace, Sink};
 use ports::{PortError, PortSpec, SpecError};
 
 use search::Search;
@@ -42,6 +42,25 @@ impl Ends {
         let plain = from.strip_prefix("xdp:").unwrap_or(from);
         let is_name = |name: &str| !name.is_empty() && !name.contains([':', '=', ',']);
         (is_name(plain) && is_name(to) && plain != to).then(|| Ends { from: from.to_owned(), to: to.to_owned() })
+    }
+
+    /// The sender's interface.
+    fn sender(&self) -> &str {
+        self.from.strip_prefix("xdp:").unwrap_or(&self.from)
+    }
+
+    /// Whether frames with payloads of up to `longest` bytes can leave by the one interface and arrive at the other at all.
+    fn check(&self, longest: usize) -> Result<(), LiveError> {
+        let (from, to) = (Link::of(self.sender())?, Link::of(&self.to)?);
+        for (link, name) in [(from, self.sender()), (to, &self.to)] {
+            if !link.is_up {
+                return Err(LiveError::Down(name.to_owned()));
+            }
+        }
+        match longest > from.mtu {
+            true => Err(LiveError::TooLong { longest, from: self.sender().to_owned(), mtu: from.mtu }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -94,6 +113,22 @@ pub enum LiveError {
     /// An interface's name cannot be.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// An interface carries nothing.
+    #[error("{0} is down, or what it is connected to is: `ip link set {0} up`, and the same at its other end")]
+    Down(String),
+    /// The sender's interface does not take such frames.
+    #[error(
+        "frames have up to {longest} bytes behind their Ethernet header, and {from} takes {mtu}: offer smaller ones \
+         (--traffic …,size=64), or raise its MTU with `ip link set {from} mtu {longest}`"
+    )]
+    TooLong {
+        /// The longest payload, in bytes.
+        longest: usize,
+        /// The interface.
+        from: String,
+        /// Its MTU, in bytes.
+        mtu: usize,
+    },
     /// Nothing that was sent arrived.
     #[error(
         "none of {sent} frames sent on {from} arrived at {to}; start the switch between them, and see with its summary or \
@@ -109,6 +144,12 @@ pub enum LiveError {
     },
 }
 
+/// What an MTU counts of a frame: all behind the Ethernet header and a VLAN tag.
+fn payload_len(frame: &[u8]) -> usize {
+    let is_tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
+    frame.len().saturating_sub(if is_tagged { 18 } else { 14 })
+}
+
 /// The sender and the receiver.
 pub struct Live {
     ends: Ends,
@@ -122,20 +163,22 @@ impl Live {
     /// Opens both interfaces.
     ///
     /// # Errors
-    /// If one cannot be had.
+    /// If one cannot be had, is down, or too small for the frames.
     pub fn open(ends: &Ends, generator: &mut Generator) -> Result<Live, LiveError> {
         let spec = PortSpec::parse_all(&[format!("1={}", ends.from)])?;
+        let mut frame = Vec::new();
+        let next = |_| {
+            generator.next(&mut frame);
+            frame.clone()
+        };
+        let frames: Vec<Vec<u8>> = (0..FRAMES).map(next).collect();
+        ends.check(frames.iter().map(|frame| payload_len(frame)).max().unwrap_or(0))?;
         // Counting comes first, so that nothing is sent uncounted.
         let sink = Sink::open(&ends.to)?;
         let mut opened = PortSpec::open_all(&spec)?;
         let port = opened.pop().expect("one port was asked for");
         let note = port.note().map(|note| note.to_string());
-        let mut frame = Vec::new();
-        let frames = (0..FRAMES).map(|_| {
-            generator.next(&mut frame);
-            frame.clone()
-        });
-        Ok(Live { ends: ends.clone(), pace: Pace::new(port, frames.collect()), sink, note })
+        Ok(Live { ends: ends.clone(), pace: Pace::new(port, frames), sink, note })
     }
 
     /// How the sender's port was opened, if it is not as asked for.

@@ -17,7 +17,7 @@ use crate::cli::{BenchArgs, ProgramArgs};
 use crate::forward::Forwarder;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 
 impl From<LiveError> for Failure {
     fn from(error: LiveError) -> Self {
@@ -115,7 +115,8 @@ fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Sw
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
-    let made = Switch::new(loader.program(output)?, config);
+    let program = loader.program(output)?;
+    let made = progress::during("compiling to machine code", || Switch::new(program, config));
     let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
     if let Some(path) = &args.entries {
         loader.apply(path, &mut switch, output)?;

@@ -1,0 +1,30 @@
+//! What an interface can carry at all, before load is offered to it.
+
+use std::os::fd::AsFd;
+
+use crate::PortError;
+use crate::interface::Interface;
+
+/// The state of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Whether it is up, and what it is connected to as well.
+    pub is_up: bool,
+    /// The longest payload of a frame, without Ethernet header and VLAN tags, in bytes.
+    pub mtu: usize,
+}
+
+impl Link {
+    /// The state of an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn of(interface: &str) -> Result<Link, PortError> {
+        let failed = |what| move |source| PortError::system(what, interface, "cap_net_raw", source);
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
+        let interface = Interface::new(socket.as_fd(), interface);
+        let mtu = interface.mtu().map_err(failed("looking up the interface"))?;
+        let is_up = interface.has_link().map_err(failed("asking for the link"))?;
+        Ok(Link { is_up, mtu })
+    }
+}
