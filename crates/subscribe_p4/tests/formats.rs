@@ -10,18 +10,18 @@ use subscribe_p4::{Format, Options};
 
 const V1MODEL: &str = include_str!("../../v1model/src/v1model.p4");
 
-/// Checks a program, and gives it with what was found.
-fn check(name: &str, text: &str) -> (Option<p4::typed::Program>, SourceMap, Diagnostics) {
+/// Checks a program, and gives it with what was found; what is `silent` is not looked for.
+fn check(name: &str, text: &str, silent: Option<&'static str>) -> (Option<p4::typed::Program>, SourceMap, Diagnostics) {
     let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    diagnostics.silence("unused");
+    silent.into_iter().for_each(|kind| diagnostics.silence(kind));
     let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics);
     (typed, map, diagnostics)
 }
 
 fn read(name: &str, text: &str) -> (Option<Format>, String) {
-    let (typed, map, diagnostics) = check(name, text);
+    let (typed, map, diagnostics) = check(name, text, Some("unused"));
     let typed = typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
     let mut diagnostics = Diagnostics::new();
     let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
@@ -35,8 +35,9 @@ fn program(text: &str, options: &Options) -> String {
     let rules = subscribe_p4::rules(&format).unwrap();
     let layout = Layout::sensible(&rules.format, &[]);
     let program = subscribe_p4::program(text, &format, &rules, &layout, options);
-    let (typed, map, diagnostics) = check("program.p4", &program);
-    assert!(typed.is_some_and(|typed| typed.main.is_some()), "{}", diagnostics.render(&map, false));
+    let (typed, map, diagnostics) = check("program.p4", &program, None);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
+    assert!(typed.is_some_and(|typed| typed.main.is_some()), "there is no package");
     program
 }
 
@@ -65,6 +66,17 @@ fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
     let narrow = program(&feed, &Options { messages_per_pass: Some(1), ..Options::default() });
     // Each table is applied once for each message of a pass.
     assert_eq!((wide.matches("leaf.apply()").count(), narrow.matches("leaf.apply()").count()), (12, 1));
+}
+
+#[test]
+fn nothing_in_a_program_is_unused() {
+    let examples = ["market-data/feed", "int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"];
+    let examples = examples.iter().map(|name| format!("../../examples/{name}.p4"));
+    for name in ["testdata/batch.p4", "testdata/meter.p4"].into_iter().map(str::to_owned).chain(examples) {
+        for messages_per_pass in [None, Some(1)] {
+            program(&data(&name), &Options { messages_per_pass, split_horizon: true, ..Options::default() });
+        }
+    }
 }
 
 #[test]
