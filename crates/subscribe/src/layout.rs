@@ -106,7 +106,7 @@ impl Layout {
         });
         let counters = (0..format.counters().len() as u16).map(|id| Key::Counter(CounterId(id)));
         rest.extend(counters.filter(|key| !forced.contains(key)));
-        rest.extend((0..format.slots).map(Key::Slot));
+        rest.extend(slots(format).into_iter().map(Key::Slot));
         let headers = (0..format.headers().len() as u16).map(|id| Key::Valid(HeaderId(id)));
         let keys: Vec<Key> = headers.chain(forced).chain(rest).collect();
         let columns = keys.iter().enumerate().map(|(at, key)| (*key, at as u32)).collect();
@@ -166,6 +166,21 @@ impl Key {
             None => self.name(format),
         }
     }
+}
+
+/// The first slot of every aggregate, then the second of every one: rules that test several aggregates under one condition have
+/// theirs side by side. (With all of one aggregate before those of the next, a diagram would remember between them what every
+/// rule found.)
+fn slots(format: &Format) -> Vec<u16> {
+    let mut behind = 0;
+    let mut slots = Vec::new();
+    for computed in format.computed() {
+        slots.extend((0..computed.slots).map(|at| (at, behind + at)));
+        behind += computed.slots;
+    }
+    slots.extend((behind..format.slots).map(|slot| (slot - behind, slot)));
+    slots.sort_unstable();
+    slots.into_iter().map(|(_, slot)| slot).collect()
 }
 
 /// Every test of a condition.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bdd::{Full, Ref};
+use bdd::{Full, Ref, Store};
 use source::{Diagnostic, SourceMap, Span};
 
 use crate::emit::Refused;
@@ -54,6 +54,9 @@ pub enum Refusal {
         /// The rules.
         rules: Vec<Rule>,
     },
+    /// One message can be for all of these rules, each of which tests states of aggregates that others do not: what they come
+    /// to together is too much.
+    Crossing(Vec<Rule>),
     /// Different sets of ports would need more multicast groups than the target has.
     Groups(u32),
     /// The rules ask more different bounds of a field than it has codes: its name, and the width of the codes.
@@ -197,6 +200,7 @@ impl Refusal {
                 let error = others.fold(error, |error, rule| error.also(rule.span, "and this rule"));
                 error.help("all rules that match act, in no order: let their conditions exclude each other, or use two counters")
             }
+            Refusal::Crossing(rules) => crossing(rules, map),
             Refusal::Groups(max) => {
                 let message = format!("the rules deliver to more than {max} different sets of ports");
                 Diagnostic::error("groups", source::Span::default(), message)
@@ -224,6 +228,25 @@ impl Refusal {
             }
         }
     }
+}
+
+fn crossing(rules: &[Rule], map: &SourceMap) -> Diagnostic {
+    /// Rules that are shown.
+    const SHOWN: usize = 4;
+    let many = rules.len();
+    let message = format!(
+        "one message can be for {many} rules that test different states of aggregates: what becomes of it depends on all of \
+         them, and their tables are too large"
+    );
+    let labels: Vec<String> = rules.iter().take(SHOWN).map(|rule| rule.label(map)).collect();
+    let others = if many > SHOWN { format!(", and {} others", many - SHOWN) } else { String::new() };
+    let error = Diagnostic::error("rules-too-large", rules.first().map_or(Span::default(), |rule| rule.span), message);
+    let error = rules.iter().take(SHOWN).skip(1).fold(error, |error, rule| error.also(rule.span, "and this rule"));
+    error.help(format!(
+        "they are {}{others}; let their conditions exclude each other, or differ only in what they compare an aggregate with or in \
+         tests of its key: then they share a state",
+        labels.join(", ")
+    ))
 }
 
 impl Subscriptions {
@@ -255,7 +278,7 @@ impl Subscriptions {
 
     /// Two rules, if there are two, that act differently on a message for which a diagram comes to this set.
     fn rules_for(&self, root: Ref, set: Ref, acts: &dyn Fn(&Action) -> bool) -> Vec<Rule> {
-        let message = self.message_for(root, set);
+        let message = self.message_for(&self.store, root, set);
         let mut rules: Vec<Rule> = Vec::new();
         for (_, held) in self.held() {
             let act = held.rule.actions.iter().find(|act| acts(act));
@@ -272,12 +295,12 @@ impl Subscriptions {
     }
 
     /// A message for which a diagram comes to this set.
-    fn message_for(&self, root: Ref, set: Ref) -> crate::Message {
+    pub(crate) fn message_for(&self, store: &Store, root: Ref, set: Ref) -> crate::Message {
         let mut reached: std::collections::HashMap<Ref, Option<(Ref, u32, u128)>> = [(root, None)].into();
         let mut waiting = vec![root];
         while let Some(at) = waiting.pop() {
-            for (value, child) in self.store.arms(at) {
-                let level = self.store.level(at).unwrap_or(0);
+            for (value, child) in store.arms(at) {
+                let level = store.level(at).unwrap_or(0);
                 reached.entry(child).or_insert_with(|| {
                     waiting.push(child);
                     Some((at, level, value))

@@ -69,6 +69,11 @@ impl Slots {
         }
     }
 
+    /// How many slots are in use.
+    pub fn used(&self) -> usize {
+        self.taken.len()
+    }
+
     /// All slots in use, by number.
     pub fn list(&self) -> Vec<SlotUse> {
         let uses = self.taken.iter().map(|((aggregate, _), (slot, _))| (*slot, aggregate.clone()));

@@ -4,7 +4,8 @@ use bdd::{Ref, Store};
 
 use crate::acts::{Act, Acts};
 use crate::computed::Places;
-use crate::emit::{Emitter, Surroundings, deliver};
+use crate::crossing;
+use crate::emit::{Emitter, Refused, Surroundings, deliver};
 use crate::evaluate::{Message, View};
 use crate::format::{Format, Subject};
 use crate::layout::{Key, Layout, visit};
@@ -120,6 +121,11 @@ impl Held {
 
     pub fn acts(&self) -> &[u32] {
         &self.acts
+    }
+
+    /// For each aggregate its slot, and when a message counts.
+    pub fn counted(&self) -> impl Iterator<Item = (u16, &Condition)> {
+        self.aggregates.iter().map(|aggregate| (aggregate.slot, &aggregate.counted))
     }
 }
 
@@ -244,6 +250,40 @@ impl Subscriptions {
 
     /// Makes the diagram and the tables those of the rules.
     fn turn(&mut self, limits: bdd::Limits) -> Result<Change, Refusal> {
+        let root = self.refresh(limits)?;
+        let with = Surroundings {
+            store: &self.store,
+            format: &self.format,
+            layout: &self.layout,
+            stages: &self.stages,
+            acts: &self.acts,
+        };
+        self.emitter.turn_to(root, &with).map_err(|refused| match refused {
+            Refused::Groups(_) | Refused::Entries(..) => self.crossed().unwrap_or_else(|| self.refusal(root, refused)),
+            _ => self.refusal(root, refused),
+        })
+    }
+
+    /// The diagram of the rules as they are.
+    fn refresh(&mut self, limits: bdd::Limits) -> Result<Ref, Refusal> {
+        // Rules that cross are found before they take all that there is.
+        let may_cross = limits != bdd::Limits::NONE && self.slots.used() >= crossing::FEW;
+        if may_cross {
+            let nodes = limits.nodes.min(self.store.len() + crossing::NODES);
+            let first = self.union(bdd::Limits { nodes, steps: limits.steps.min(crossing::STEPS), ..limits });
+            match first {
+                Ok(root) => return Ok(root),
+                Err(_) => self.crossed().map_or(Ok(()), Err)?,
+            }
+        }
+        self.union(limits).map_err(|Stopped { full, rules }| Refusal::too_large(self, full, rules))
+    }
+
+    fn crossed(&self) -> Option<Refusal> {
+        (self.slots.used() >= crossing::FEW).then(|| self.crossing()).flatten().map(Refusal::Crossing)
+    }
+
+    fn union(&mut self, limits: bdd::Limits) -> Result<Ref, Stopped> {
         self.store.limit(limits);
         let Subscriptions { merge, store, rules, format, layout, emitter, .. } = self;
         let mut lower = |store: &mut Store, rule: u32| {
@@ -259,19 +299,7 @@ impl Subscriptions {
             }
             Ok(union)
         };
-        let root = merge.refresh(store, &[emitter.root()], &mut lower).map_err(|stopped| self.too_large(stopped))?;
-        let with = Surroundings {
-            store: &self.store,
-            format: &self.format,
-            layout: &self.layout,
-            stages: &self.stages,
-            acts: &self.acts,
-        };
-        self.emitter.turn_to(root, &with).map_err(|refused| self.refusal(root, refused))
-    }
-
-    fn too_large(&self, Stopped { full, rules }: Stopped) -> Refusal {
-        Refusal::too_large(self, full, rules)
+        merge.refresh(store, &[emitter.root()], &mut lower)
     }
 
     fn put(&mut self, rule: Rule, told: &mut Vec<SlotUse>) -> Result<RuleId, Refusal> {

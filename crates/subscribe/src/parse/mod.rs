@@ -34,6 +34,29 @@ use crate::lex::{At, Lexer, Token};
 use crate::rule::{Aggregate, Condition, Rule};
 use crate::value::Constant;
 
+/// The words that mean something in rules. What rules may speak of is better called otherwise.
+pub const WORDS: [&str; 19] = [
+    "and",
+    "or",
+    "not",
+    "in",
+    "true",
+    "false",
+    "valid",
+    "rule",
+    "include",
+    "by",
+    "over",
+    "fwd",
+    "drop",
+    "to_controller",
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+];
+
 /// How deep parentheses and `not`s may nest.
 pub const MAX_DEPTH: usize = 64;
 /// How many tests and values one rule may have.
