@@ -66,12 +66,12 @@ impl HttpService<Request<Body>> for Gate {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let seat = request.extensions().get::<Arc<Seat>>().cloned();
-        let call = seat.as_ref().map(Seat::call);
+        let call = seat.as_ref().map(|seat| seat.call());
         let charge = Charge::default();
         request.extensions_mut().insert(charge.clone());
         let form = form(request.uri().path());
         let budget = match &seat {
-            Some(seat) => self.budget.with_share(seat.share.clone()),
+            Some(seat) => self.budget.with_share(seat.own.share.clone()),
             None => self.budget.clone(),
         };
         request.extensions_mut().insert(budget.clone());

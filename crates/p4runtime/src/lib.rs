@@ -20,7 +20,6 @@ mod budget;
 pub mod bytestring;
 mod difference;
 mod digests;
-mod door;
 mod gate;
 mod intake;
 pub mod keep;

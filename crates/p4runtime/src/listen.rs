@@ -2,7 +2,6 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use crate::budget::MAX_REQUEST_BYTES;
 use crate::gate::Gate;
 use crate::keep::{Keeper, Store, StoreError};
 use crate::plane::{Notified, PlaneHandle};
-use crate::seats::Seats;
+use crate::seats::{Seats, seats};
 use crate::server::Server;
 use crate::service::{Hub, Service};
 
@@ -76,7 +75,7 @@ impl Listening {
 
     /// How many connections were closed because there were too many: new ones, or idle ones that gave way to them.
     pub fn refused_connections(&self) -> u64 {
-        self.seats.refused.load(Ordering::Relaxed)
+        self.seats.refused()
     }
 }
 
@@ -176,7 +175,7 @@ fn serve(
         None => None,
     };
     let patience = server.settings().patience;
-    let seats = Arc::new(Seats::new(server.settings().max_connections, server.settings().max_connections_a_peer));
+    let seats = Arc::new(seats(server.settings().max_connections, server.settings().max_connections_a_peer));
     let hub = Arc::new(Hub::new(server, plane, keeper));
     let (stop, stopped) = oneshot::channel();
     let shared = hub.clone();
@@ -188,7 +187,7 @@ fn serve(
         let service = Gate { service, budget: shared.budget() };
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = crate::door::open(listener, places, patience);
+            let incoming = connections::open(listener, places, patience);
             tokio::spawn(shared.run_notifications(notified));
             tokio::select! {
                 _ = builder.serve_with_incoming(service, incoming) => {}

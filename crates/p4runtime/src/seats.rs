@@ -1,129 +1,47 @@
-//! Who is connected: so many connections in all and from one address, of which old idle ones give way to new ones.
+//! What a connection has besides its place.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 use crate::budget::Rooms;
 
 /// Reads that are under way on one connection; others wait.
 pub(crate) const READS_A_CONNECTION: usize = 8;
 
-/// A connection's place.
-pub(crate) struct Seat {
-    number: u64,
-    /// Where its client is. Of IPv6, the network of 64 bits: whoever has one address there has them all.
-    pub(crate) peer: IpAddr,
+/// What a connection has.
+pub(crate) struct Own {
     /// Room for reads.
     pub(crate) reads: Arc<Semaphore>,
-    /// Room for messages, which all connections from this address share.
+    /// Room for messages, which all connections from its address share.
     pub(crate) share: Arc<Rooms>,
-    has_called: AtomicBool,
-    calls: AtomicUsize,
-    dismiss: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-/// A call under way, from its first to its last byte.
-pub(crate) struct Call(Arc<Seat>);
-
-impl Seat {
-    /// A call begins.
-    pub(crate) fn call(self: &Arc<Seat>) -> Call {
-        self.has_called.store(true, Ordering::Relaxed);
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        Call(self.clone())
-    }
-
-    /// Whether any call has begun, ever.
-    pub(crate) fn has_called(&self) -> bool {
-        self.has_called.load(Ordering::Relaxed)
-    }
-
-    /// Closes the connection soon.
-    pub(crate) fn dismiss(&self) {
-        let sender = self.dismiss.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(sender) = sender {
-            let _ = sender.send(());
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.calls.load(Ordering::Relaxed) == 0
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        self.0.calls.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
+/// A connection's place.
+pub(crate) type Seat = connections::Seat<Own>;
+/// A call under way.
+pub(crate) type Call = connections::Call<Own>;
 /// All places.
-pub(crate) struct Seats {
-    max: usize,
-    max_a_peer: usize,
-    taken: Mutex<BTreeMap<u64, Arc<Seat>>>,
-    /// What addresses have of the memory for messages, as long as anything of theirs is there.
-    shares: Mutex<BTreeMap<IpAddr, Weak<Rooms>>>,
-    last: AtomicU64,
-    /// Connections that were closed because there were too many.
-    pub(crate) refused: AtomicU64,
+pub(crate) type Seats = connections::Seats<Own>;
+
+/// So many places, and so many for one address.
+pub(crate) fn seats(max: usize, max_a_peer: usize) -> Seats {
+    let shares = Shares::default();
+    Seats::new(max, max_a_peer, move |peer| Own {
+        reads: Arc::new(Semaphore::new(READS_A_CONNECTION)),
+        share: shares.of(peer),
+    })
 }
 
-impl Seats {
-    /// So many places, and so many for one address.
-    pub(crate) fn new(max: usize, max_a_peer: usize) -> Seats {
-        Seats {
-            max,
-            max_a_peer,
-            taken: Mutex::default(),
-            shares: Mutex::default(),
-            last: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-        }
-    }
+/// What addresses have of the memory for messages, as long as anything of theirs is there.
+#[derive(Default)]
+struct Shares(Mutex<BTreeMap<IpAddr, Weak<Rooms>>>);
 
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Seat>>> {
-        self.taken.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// A place for a connection, and what tells it that it has to go. Where there is none, the oldest connection without
-    /// a call under way gives way, one that has never called before others: of the same address if that has its share.
-    /// `None` if all others are busy.
-    pub(crate) fn take(&self, peer: IpAddr) -> Option<(Arc<Seat>, oneshot::Receiver<()>)> {
-        let peer = network(peer);
-        let mut taken = self.taken();
-        let of_peer = taken.values().filter(|seat| seat.peer == peer).count();
-        if of_peer >= self.max_a_peer || taken.len() >= self.max {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            let may_go = |seat: &&Arc<Seat>| seat.is_idle() && (of_peer < self.max_a_peer || seat.peer == peer);
-            let oldest = taken.values().filter(may_go).min_by_key(|seat| (seat.has_called(), seat.number));
-            let oldest = oldest?.number;
-            if let Some(seat) = taken.remove(&oldest) {
-                seat.dismiss();
-            }
-        }
-        let (dismiss, dismissed) = oneshot::channel();
-        let number = self.last.fetch_add(1, Ordering::Relaxed);
-        let seat = Arc::new(Seat {
-            number,
-            peer,
-            reads: Arc::new(Semaphore::new(READS_A_CONNECTION)),
-            share: self.share(peer),
-            has_called: AtomicBool::new(false),
-            calls: AtomicUsize::new(0),
-            dismiss: Mutex::new(Some(dismiss)),
-        });
-        taken.insert(number, seat.clone());
-        Some((seat, dismissed))
-    }
-
-    /// What this address has of the memory for messages.
-    fn share(&self, peer: IpAddr) -> Arc<Rooms> {
-        let mut shares = self.shares.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+impl Shares {
+    fn of(&self, peer: IpAddr) -> Arc<Rooms> {
+        let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get(&peer).and_then(Weak::upgrade) {
             return share;
         }
@@ -131,63 +49,5 @@ impl Seats {
         let share = Arc::new(Rooms::share());
         shares.insert(peer, Arc::downgrade(&share));
         share
-    }
-
-    /// The connection has ended.
-    pub(crate) fn leave(&self, seat: &Seat) {
-        self.taken().remove(&seat.number);
-    }
-}
-
-/// What counts as one address.
-fn network(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
-        address => address,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ip(text: &str) -> IpAddr {
-        text.parse().expect("an address")
-    }
-
-    #[test]
-    fn idle_connections_give_way_to_new_ones_and_busy_ones_do_not() {
-        let seats = Seats::new(3, 3);
-        let (busy, mut busy_told) = seats.take(ip("10.0.0.1")).expect("there is room");
-        let _call = busy.call();
-        let (idle, mut idle_told) = seats.take(ip("10.0.0.2")).expect("there is room");
-        drop(idle.call());
-        let (_silent, mut silent_told) = seats.take(ip("10.0.0.3")).expect("there is room");
-        let (third, _third_told) = seats.take(ip("10.0.0.4")).expect("one gives way");
-        assert_eq!(silent_told.try_recv(), Ok(()), "who never called goes before who did");
-        assert!(idle_told.try_recv().is_err());
-        let _call = third.call();
-        let (fourth, _fourth_told) = seats.take(ip("10.0.0.5")).expect("one gives way");
-        assert_eq!(idle_told.try_recv(), Ok(()));
-        let _call = fourth.call();
-        assert!(seats.take(ip("10.0.0.6")).is_none(), "all are busy");
-        assert!(busy_told.try_recv().is_err());
-        seats.leave(&busy);
-        assert!(seats.take(ip("10.0.0.6")).is_some());
-    }
-
-    #[test]
-    fn an_address_has_its_share_and_takes_no_others_places() {
-        let seats = Seats::new(10, 2);
-        let (_other, mut other_told) = seats.take(ip("192.0.2.1")).expect("there is room");
-        let (_first, mut first_told) = seats.take(ip("2001:db8::1")).expect("there is room");
-        let (second, _second_told) = seats.take(ip("2001:db8::2")).expect("there is room");
-        assert!(seats.take(ip("2001:db8::3")).is_some(), "its own first one goes");
-        assert_eq!(first_told.try_recv(), Ok(()));
-        assert!(other_told.try_recv().is_err());
-        let _call = second.call();
-        assert!(seats.take(ip("::ffff:192.0.2.1")).is_some(), "it has one place more");
     }
 }

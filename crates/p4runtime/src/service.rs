@@ -406,7 +406,7 @@ fn charge<T>(request: &Request<T>) -> Option<Charge> {
 impl Service {
     /// Room for one more read on a connection, as soon as there is some.
     async fn room(&self, seat: &Seat) -> Result<Owed, Refusal> {
-        let taken = tokio::time::timeout(self.0.budget.patience, seat.reads.clone().acquire_owned()).await;
+        let taken = tokio::time::timeout(self.0.budget.patience, seat.own.reads.clone().acquire_owned()).await;
         let room = taken.ok().and_then(Result::ok).ok_or_else(|| {
             let message = format!("{READS_A_CONNECTION} reads are under way on this connection");
             Refusal::new(Code::ResourceExhausted, message)

@@ -163,6 +163,7 @@ impl<'a> Book<'a> {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let format = &self.program.rules.format;
         let rules = subscribe::parse(&mut map, name, text, format, loader, &mut diagnostics);
+        subscribe::named_once(&rules, &mut diagnostics);
         let base = self.files;
         let files = (0..).take_while(|file| map.contains(FileId(*file))).count() as u32;
         self.files = self.files.wrapping_add(files);
@@ -301,6 +302,11 @@ fn told(mut refusal: Refusal, read: &Read) -> String {
             if let Some(rule) = rules.iter().find(|rule| rule.span.file == NOWHERE) {
                 with = format!("\nthe other is rule `{}`", rule.name.as_deref().unwrap_or_default());
             }
+        }
+        // Those that were there before are told by their ids.
+        Refusal::Crossing(rules) => {
+            rules.iter_mut().for_each(|rule| place(&mut rule.span));
+            rules.sort_by_key(|rule| rule.span.file == NOWHERE);
         }
         Refusal::Groups(_) | Refusal::Codes(..) | Refusal::Validity => {}
     }

@@ -66,7 +66,7 @@ impl Disk {
         let failed = |error: std::io::Error| format!("cannot be read: {error}");
         // Opening something else may wait for ever.
         if !std::fs::metadata(path).map_err(failed)?.is_file() {
-            return Err("cannot be read: it is no file".to_owned());
+            return Err("is no file of text: rules are read from regular files".to_owned());
         }
         let mut text = String::new();
         let file = std::fs::File::open(path).map_err(failed)?;
@@ -126,7 +126,7 @@ mod tests {
         assert!(text.is_err_and(|why| why.contains("cannot be read")));
         std::fs::write(&path, "three").unwrap();
         assert!(!watched.has_changed(later(3_000)) && watched.has_changed(later(3_300)));
-        assert!(read(&directory).0.is_err_and(|why| why.contains("no file")));
+        assert!(read(&directory).0.is_err_and(|why| why.contains("regular files")));
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -26,7 +26,6 @@
 mod book;
 mod content;
 mod desk;
-mod door;
 mod files;
 mod kept;
 mod link;
@@ -46,6 +45,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use connections::{Counted, Seats};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tonic::transport::Endpoint;
 
@@ -75,8 +75,10 @@ pub struct Settings {
     pub max_rules: usize,
     /// Rules that one call may add.
     pub max_request_rules: usize,
-    /// Connections of all clients together.
+    /// Connections of all clients together. One more takes the place of the oldest without a call under way.
     pub max_connections: usize,
+    /// How long a client may take until its first call, to send a request, and to take its answer.
+    pub patience: Duration,
 }
 
 impl Settings {
@@ -93,6 +95,7 @@ impl Settings {
             max_rules: 1_000_000,
             max_request_rules: 10_000,
             max_connections: 64,
+            patience: Duration::from_secs(20),
         }
     }
 }
@@ -169,7 +172,8 @@ pub fn start(
     let (jobs, received) = channel();
     let (told, standing) = watch::channel(Standing::default());
     let (ready, read) = channel();
-    let (handle, own_jobs, max_connections) = (runtime.handle().clone(), jobs.clone(), settings.max_connections);
+    let (handle, own_jobs) = (runtime.handle().clone(), jobs.clone());
+    let (max_connections, patience) = (settings.max_connections, settings.patience);
     let desk = move || match Desk::new(&program, &settings, handle, own_jobs, told, Box::new(tell)) {
         Ok(desk) => {
             let _ = ready.send(Ok(()));
@@ -187,11 +191,15 @@ pub fn start(
         jobs: jobs.clone(),
         standing: standing.clone(),
         waiting: Arc::new(Semaphore::new(WAITING)),
-        watchers: Arc::new(Semaphore::new(max_connections)),
+        // Who watches never has to go: the others need places, too.
+        watchers: Arc::new(Semaphore::new(max_connections / 2)),
     };
+    // Clients of this machine all have one address, so that no address has a share of its own.
+    let seats = Arc::new(Seats::new(max_connections, max_connections, |_| ()));
     let (stop, stopped) = oneshot::channel::<()>();
     let serve = move || {
         let service = proto::subscriptions_server::SubscriptionsServer::new(service);
+        let service = Counted::new(service, patience, |path| path.ends_with("/Watch"));
         let alive = Some(Duration::from_secs(10));
         let builder = tonic::transport::Server::builder()
             .max_concurrent_streams(16)
@@ -199,7 +207,7 @@ pub fn start(
             .http2_keepalive_timeout(alive);
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = door::open(listener, max_connections);
+            let incoming = connections::open(listener, seats, patience);
             tokio::select! {
                 _ = builder.serve_with_incoming(service, incoming) => {}
                 _ = stopped => {}

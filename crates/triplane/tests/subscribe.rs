@@ -331,3 +331,30 @@ fn messages_are_explained_and_sets_of_rules_compared() {
     assert!(done.stderr.contains("never.sub:1:") && done.stderr.contains("1 leaf"), "{}", done.stderr);
     assert!(std::fs::read_to_string(&drawn).unwrap().contains("price"));
 }
+
+#[test]
+fn two_rules_of_one_name_are_told_with_both_places() {
+    let directory = Directory::new();
+    directory.write("more.sub", "\nrule dear: price > 5 : fwd(2)\n");
+    let rules = directory.write("rules.sub", "rule dear: price > 4 : fwd(1)\ninclude \"more.sub\"\n");
+    let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
+    assert_eq!(done.code, Some(2));
+    for said in ["two rules are called `dear`", "more.sub:2:1", "rules.sub:1:1"] {
+        assert!(done.stderr.contains(said), "`{said}` is missing:\n{}", done.stderr);
+    }
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_waited_for() {
+    let directory = Directory::new();
+    let pipe = directory.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for wanted in ["pipe", "/dev/zero", "."] {
+        let rules = directory.write("rules.sub", format!("include \"{wanted}\"\n"));
+        let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
+        let said = format!("`{wanted}` is no file of text: rules are included from regular files");
+        assert!(done.code == Some(2) && done.stderr.contains(&said), "{}", done.stderr);
+    }
+    let done = run(&mut triplane(&["subscribe", "check", FORMAT, &pipe]));
+    assert!(done.code == Some(2) && done.stderr.contains("rules are read from regular files"), "{}", done.stderr);
+}

@@ -296,3 +296,40 @@ fn another_controller_may_take_the_switch_for_a_while() {
     service.running.wait_for("delivers by 1 rule: 1 write");
     service.add("price > 5 : fwd(4)");
 }
+
+#[test]
+fn connections_that_do_nothing_shut_nobody_out() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"A\" : fwd(1)\n");
+    let service = Service::start(&rules, free_address(), &[]);
+    let connect = |_| std::net::TcpStream::connect(&service.address).unwrap();
+    let _silent: Vec<_> = (0..70).map(connect).collect();
+    assert!(service.list().contains("fwd(1)"));
+    // Who watches has calls under way for ever: there are places left for others.
+    let arguments = ["subscribe", "watch", "--service", &service.address];
+    let _watching: Vec<Running> = (0..40).map(|_| Running::start(&mut triplane(&arguments))).collect();
+    let _silent: Vec<_> = (0..70).map(connect).collect();
+    eventually("watchers do not take all places", || service.tell(&["list"]).code == Some(0));
+    assert!(service.list().contains("fwd(1)"));
+}
+
+#[test]
+fn control_characters_of_rules_do_not_reach_the_terminal() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"A\u{1b}[2J\" : fwd(1)\n");
+    let service = Service::start(&rules, free_address(), &[]);
+    let listed = service.list();
+    assert!(listed.contains("\"A␛[2J\"") && !listed.contains('\u{1b}'), "{listed:?}");
+    assert!(service.tell(&["list", "--json"]).ok().stdout.contains("A\\u001b[2J"));
+    let refused = service.tell(&["add", "stok == \"\u{1b}[2J\" : fwd(1)"]);
+    assert!(refused.code == Some(2) && !refused.stderr.contains('\u{1b}'), "{refused:?}");
+}
+
+#[test]
+fn two_rules_of_one_name_are_a_mistake() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "rule a: stock == \"A\" : fwd(1)\n");
+    let service = Service::start(&rules, free_address(), &[]);
+    let refused = service.tell(&["add", "rule b: stock == \"B\" : fwd(1)\nrule b: stock == \"C\" : fwd(2)"]);
+    assert!(refused.stderr.contains("two rules are called `b`"), "{refused:?}");
+}

@@ -27,6 +27,8 @@ mod condition;
 mod subject;
 mod value;
 
+use std::collections::HashMap;
+
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::{Format, Subject, Window};
@@ -137,6 +139,18 @@ pub fn parse(
         waiting.extend(next.into_iter().rev());
     }
     rules
+}
+
+/// Two rules of one name are a mistake: whatever is said of either is said by its name.
+pub fn named_once(rules: &[Rule], diagnostics: &mut Diagnostics) {
+    let mut named: HashMap<&str, Span> = HashMap::new();
+    for rule in rules {
+        let Some(name) = &rule.name else { continue };
+        if let Some(first) = named.insert(name, rule.span) {
+            let error = Diagnostic::error("rule-name", rule.span, format!("two rules are called `{name}`"));
+            diagnostics.push(error.also(first, "this is the other one").help("call one of them otherwise"));
+        }
+    }
 }
 
 /// Reads a condition that stands by itself, without actions: `stock == "A" and price > 5`. Tests of values over several

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 pub use super::live::args::{AddArgs, RemoveArgs, ServeArgs, ServiceArgs};
 
 pub const AFTER_HELP: &str = "\
+Examples:
   triplane subscribe check   feed.p4 rules.sub          what is wrong with rules
   triplane subscribe program feed.p4 -o feed-tables.p4  the P4 program that matches rules
   triplane subscribe compile feed.p4 rules.sub -o feed.json --program feed-tables.p4
@@ -42,7 +43,7 @@ pub enum SubscribeCommand {
     Explain(ExplainArgs),
     /// Compile rules that deliver to hosts of a whole network into the entries of each of its switches.
     Network(NetworkArgs),
-    /// Whether two sets of rules do the same with every message; if not, show one that tells them apart.
+    /// Say whether two sets of rules do the same with every message, and if not, show one that tells them apart.
     Diff(DiffArgs),
     /// Keep a running switch by the rules of a file that is watched, and by those that are added and removed meanwhile.
     Serve(Box<ServeArgs>),

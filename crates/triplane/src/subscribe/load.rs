@@ -38,14 +38,29 @@ struct Beside;
 impl Includes for Beside {
     fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
-        let text =
-            crate::load::read(&path, MAX_RULES_BYTES).map_err(|failure| failure.sentence().unwrap_or_default())?;
-        Ok((path.display().to_string(), text))
+        // Others may have no end, or wait for somebody who writes into them.
+        if std::fs::metadata(&path).is_ok_and(|of| !of.is_file()) {
+            return Err("is no file of text: rules are included from regular files".to_owned());
+        }
+        let text = crate::load::read(&path, MAX_RULES_BYTES);
+        Ok((path.display().to_string(), text.map_err(|failure| failure.sentence().unwrap_or_default())?))
     }
 }
 
-/// The largest message format, in bytes.
-const MAX_FORMAT_BYTES: u64 = 16 << 20;
+/// # Errors
+/// If rules cannot come from there: a named pipe that nobody writes to would be waited for without a word. What the shell opened
+/// (`/dev/stdin`, `<(…)`) has a writer.
+fn rules_from(path: &Path) -> Result<(), Failure> {
+    let is_open = path == Path::new("/dev/stdin") || path.parent().is_some_and(|of| of.ends_with("fd"));
+    let other = std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir());
+    match other && !is_open {
+        true => {
+            Err(Failure::Input(format!("{} is no file of text: rules are read from regular files", path.display())))
+        }
+        false => Ok(()),
+    }
+}
+
 /// The largest file of rules, in bytes.
 const MAX_RULES_BYTES: u64 = 1 << 30;
 
@@ -58,8 +73,9 @@ impl Loaded {
             define: args.define.clone(),
             allow: vec!["unused".to_owned()],
         };
-        let text = crate::load::read(&args.format, MAX_FORMAT_BYTES)?;
         let mut loader = Loader::open(&program)?;
+        // Read once: what comes from a pipe comes once. What is compiled is no text, and refused below.
+        let text = String::from_utf8_lossy(loader.bytes()).into_owned();
         let read = loader.typed().and_then(|typed| {
             let main = source::FileId(0);
             let format = subscribe_p4::read(&typed, main, &loader.map, &mut loader.diagnostics)?;
@@ -97,11 +113,13 @@ impl Loaded {
         let mut diagnostics = Diagnostics::new();
         let mut rules = Vec::new();
         for path in files {
+            rules_from(path)?;
             let text = crate::load::read(path, MAX_RULES_BYTES)?;
             let name = path.display().to_string();
             let map = &mut self.loader.map;
             rules.extend(subscribe::parse(map, &name, text, &self.rules.format, &mut Beside, &mut diagnostics));
         }
+        subscribe::named_once(&rules, &mut diagnostics);
         self.told(&diagnostics, output)?;
         Ok(rules)
     }

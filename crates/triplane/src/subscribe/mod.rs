@@ -7,6 +7,7 @@ mod live;
 mod load;
 mod network;
 mod report;
+mod visible;
 
 use std::path::Path;
 

@@ -9,6 +9,7 @@ use crate::dial::Dial;
 use crate::subscribe::args::{FormatArgs, ShapeArgs};
 
 pub const SERVE_AFTER_HELP: &str = "\
+Examples:
   triplane run feed-tables.p4 --port 1=eth1 --port 2=eth2 --p4runtime
   triplane subscribe serve feed.p4 rules.sub
   triplane subscribe add 'stock == \"GOOGL\" : fwd(2)'

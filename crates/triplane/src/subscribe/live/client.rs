@@ -13,6 +13,7 @@ use tonic::{Code, Status};
 
 use super::args::{AddArgs, RemoveArgs, ServiceArgs};
 use crate::output::{Failure, Output};
+use crate::subscribe::visible::visible;
 
 /// How long the service may take: large changes are compiled, and may wait for others.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -43,8 +44,7 @@ impl Client {
 }
 
 fn failure(status: &Status) -> Failure {
-    // What comes from elsewhere is text, and no more.
-    let text: String = status.message().chars().filter(|letter| !letter.is_control() || *letter == '\n').collect();
+    let text = visible(status.message());
     match status.code() {
         Code::Unavailable | Code::Cancelled | Code::Unknown => Failure::Environment(anyhow!("{}", text.trim_end())),
         Code::InvalidArgument => Failure::Input(format!("nothing was changed\n{}", text.trim_end())),
@@ -94,7 +94,7 @@ pub fn list(args: &ServiceArgs, output: &Output) -> Result<(), Failure> {
         let from = if rule.in_file { "file " } else { "added" };
         // A rule over several lines is shown in one.
         let text: Vec<&str> = rule.text.split_whitespace().collect();
-        format!("{:>width$}  {from}  {}\n", rule.id, text.join(" "))
+        format!("{:>width$}  {from}  {}\n", rule.id, visible(&text.join(" ")))
     };
     output.print(&all.iter().map(line).collect::<String>())
 }
@@ -116,6 +116,7 @@ pub fn watch(args: &ServiceArgs, output: &Output) -> Result<(), Failure> {
             ),
             false => {
                 let wrong = if mistakes.is_empty() { "" } else { "; the file of rules has mistakes" };
+                let detail = visible(&detail);
                 format!("{rules} rules, {rules_in_file} of them in the file; {changes} changes; {detail}{wrong}\n")
             }
         })?;

@@ -1,4 +1,4 @@
-//! The door of the listener: who comes in gets a [`Seat`], and has to go when it gives way or says nothing.
+//! The door of a listener: who comes in gets a [`Seat`], and has to go when it gives way or says nothing.
 
 use std::io::{Error, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use tonic::transport::server::Connected;
 use crate::seats::{Seat, Seats};
 
 /// A connection, which has its seat until it is dropped.
-pub(crate) struct Guest {
+pub struct Guest<T> {
     stream: TcpStream,
-    seat: Arc<Seat>,
-    seats: Arc<Seats>,
+    seat: Arc<Seat<T>>,
+    seats: Arc<Seats<T>>,
     /// Tells it to go; nothing when it was told.
     dismissed: Option<oneshot::Receiver<()>>,
     /// How long it may take until its first call. Only calls are seen above TLS and HTTP/2, so that whoever is silent at
@@ -28,12 +28,12 @@ pub(crate) struct Guest {
 }
 
 /// Lets connections in that get a seat. Others are closed at once, so that their clients know. Those that have made no
-/// call when `patience` ends are closed as well.
-pub(crate) fn open(
+/// call when `patience` ends are closed as well. To be called where a runtime is entered.
+pub fn open<T: Send + Sync + 'static>(
     listener: TcpListener,
-    seats: Arc<Seats>,
+    seats: Arc<Seats<T>>,
     patience: Duration,
-) -> ReceiverStream<Result<Guest, Error>> {
+) -> ReceiverStream<Result<Guest<T>, Error>> {
     /// Connections that are accepted and not yet served.
     const WAITING: usize = 16;
     /// How long to rest when the system has no room for one more: it would say so again at once.
@@ -58,7 +58,7 @@ pub(crate) fn open(
     ReceiverStream::new(incoming)
 }
 
-impl Guest {
+impl<T> Guest<T> {
     /// # Errors
     /// If it has to go.
     fn check(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
@@ -78,28 +78,28 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl<T> Drop for Guest<T> {
     fn drop(&mut self) {
         self.seats.leave(&self.seat);
     }
 }
 
-impl Connected for Guest {
-    type ConnectInfo = Arc<Seat>;
+impl<T: Send + Sync + 'static> Connected for Guest<T> {
+    type ConnectInfo = Arc<Seat<T>>;
 
     fn connect_info(&self) -> Self::ConnectInfo {
         self.seat.clone()
     }
 }
 
-impl AsyncRead for Guest {
+impl<T> AsyncRead for Guest<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<(), Error>> {
         self.check(cx)?;
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Guest {
+impl<T> AsyncWrite for Guest<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Error>> {
         self.check(cx)?;
         Pin::new(&mut self.stream).poll_write(cx, bytes)
