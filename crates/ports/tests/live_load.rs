@@ -56,6 +56,7 @@ fn flood(router: &Namespace) {
     let arrived = arrived(&sink, 1000);
     assert!(arrived.frames >= 1000, "{arrived:?}");
     assert!(arrived.bytes >= 100_000, "{arrived:?}");
+    assert_eq!(flood.offered().unwrap(), 1000);
 }
 
 fn thinned(router: &Namespace) {
@@ -71,6 +72,8 @@ fn thinned(router: &Namespace) {
         let (least, most) = (sent * 18, sent * 22);
         let arrived = arrived(&sink, least).frames;
         assert!((least..=most.max(1)).contains(&arrived), "{arrived} of 1280 at {sent} of 64");
+        let offered = flood.offered().unwrap();
+        assert!((least..=most).contains(&offered), "{offered} of 1280 at {sent} of 64");
     }
 }
 

@@ -17,6 +17,9 @@ const REDIRECT: i32 = 23;
 const DROP: i32 = 1;
 /// Of so many frames in a row a share is sent.
 const SHARES: u32 = 64;
+/// The map's elements: frames that were offered, and, if only a share is, all.
+const OFFERED: i32 = 0;
+const MADE: i32 = 1;
 /// An odd number, by which the frames that are sent are spread among those that are not.
 const SPREAD: i32 = 37;
 /// So many bytes of each frame are written anew: its memory comes back as the receiver left it, and a kernel that forwards
@@ -52,8 +55,8 @@ pub struct Flood {
     interface: String,
     program: OwnedFd,
     frame: Vec<u8>,
-    /// Where the program counts; held open.
-    _count: OwnedFd,
+    /// Where the program counts.
+    count: OwnedFd,
 }
 
 impl Flood {
@@ -82,17 +85,27 @@ impl Flood {
         let count = bpf::create_map(MapKind::PerCpuArray, 8, 2).map_err(failed("making a BPF map"))?;
         let program = bpf::load_xdp(&program(index, frame, &count, vary, sent), 0)
             .map_err(failed("loading a sending program"))?;
-        Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), _count: count })
+        Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), count })
     }
 
-    /// Offers `frames` frames, as fast as can be. Those the other end has no room for are lost. A call costs some 20 ms
-    /// besides, so let it be a million.
+    /// Offers `frames` frames, as fast as can be. Those the other end has no room for are lost. Before and after them a call
+    /// takes some 20 ms in which nothing is offered: a load without gaps is one call, which the end of its process ends.
     ///
     /// # Errors
     /// If the kernel does not do it, or a signal comes.
     pub fn send(&self, frames: u32) -> Result<(), PortError> {
         let result = bpf::run_live(self.program.as_fd(), &self.frame, frames);
         result.map_err(|source| PortError::system("offering frames", &self.interface, "cap_bpf,cap_net_admin", source))
+    }
+
+    /// How many frames have been offered so far; any thread may ask while another one sends.
+    ///
+    /// # Errors
+    /// If the count cannot be read.
+    pub fn offered(&self) -> Result<u64, PortError> {
+        let sums = bpf::sum_per_cpu(self.count.as_fd(), OFFERED.cast_unsigned(), 1);
+        sums.map(|sums| sums[0])
+            .map_err(|source| PortError::system("reading counts", &self.interface, "cap_bpf", source))
     }
 }
 
@@ -126,9 +139,7 @@ fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>, sent
         instruction(code::JUMP_GREATER_REGISTER, 4, 3, writes.len() as i16, 0),
     ];
     work.extend(writes);
-    if let Some(vary) = vary {
-        work.splice(0..0, next_value(count, vary, work.len() as i16));
-    }
+    work.splice(0..0, counted(count, vary, work.len() as i16));
     let mut program = vec![instruction(code::MOVE_REGISTER, 6, 1, 0, 0)];
     if sent < SHARES {
         program.extend(thinning(count, sent));
@@ -138,7 +149,7 @@ fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>, sent
     program
 }
 
-/// Drops all but a share of the frames. The count of what came is the map's second.
+/// Drops all but a share of the frames.
 fn thinning(count: &OwnedFd, sent: u32) -> Vec<u64> {
     let found = [
         instruction(code::LOAD_U64, 1, 0, 0, 0),
@@ -151,7 +162,7 @@ fn thinning(count: &OwnedFd, sent: u32) -> Vec<u64> {
         instruction(code::MOVE, 0, 0, 0, DROP),
         instruction(code::EXIT, 0, 0, 0, 0),
     ];
-    let mut program = element(count, 1);
+    let mut program = element(count, MADE);
     program.push(instruction(code::JUMP_EQUAL, 0, 0, found.len() as i16, 0));
     program.extend(found);
     program
@@ -171,24 +182,28 @@ fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
     ]
 }
 
-/// Counts: r7 becomes the next value of the field and r8 its complement, as they are to stand in the frame. Should
-/// there be no count, `behind` instructions behind these are left out as well.
-fn next_value(count: &OwnedFd, Vary { first, count: values, .. }: Vary, behind: i16) -> Vec<u64> {
-    let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;
-    let found = [
-        // r7 = (the count, which goes up) % values + first
+/// Counts a frame that is offered. If a field varies, r7 becomes its next value and r8 the complement, as they are to stand
+/// in the frame. Should there be no count, `behind` instructions behind these are left out as well.
+fn counted(count: &OwnedFd, vary: Option<Vary>, behind: i16) -> Vec<u64> {
+    let mut found = vec![
         instruction(code::LOAD_U64, 7, 0, 0, 0),
         instruction(code::MOVE_REGISTER, 1, 7, 0, 0),
         instruction(code::ADD, 1, 0, 0, 1),
         instruction(code::STORE_U64, 0, 1, 0, 0),
-        instruction(code::AND, 7, 0, 0, mask),
-        instruction(code::ADD, 7, 0, 0, first.cast_signed()),
-        instruction(code::MOVE_REGISTER, 8, 7, 0, 0),
-        instruction(code::XOR, 8, 0, 0, 0xffff),
-        instruction(code::TO_BIG_ENDIAN, 8, 0, 0, 16),
-        instruction(code::TO_BIG_ENDIAN, 7, 0, 0, 32),
     ];
-    let mut program = element(count, 0);
+    if let Some(Vary { first, count: values, .. }) = vary {
+        let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;
+        found.extend([
+            // r7 = (the count, which goes up) % values + first
+            instruction(code::AND, 7, 0, 0, mask),
+            instruction(code::ADD, 7, 0, 0, first.cast_signed()),
+            instruction(code::MOVE_REGISTER, 8, 7, 0, 0),
+            instruction(code::XOR, 8, 0, 0, 0xffff),
+            instruction(code::TO_BIG_ENDIAN, 8, 0, 0, 16),
+            instruction(code::TO_BIG_ENDIAN, 7, 0, 0, 32),
+        ]);
+    }
+    let mut program = element(count, OFFERED);
     program.push(instruction(code::JUMP_EQUAL, 0, 0, found.len() as i16 + behind, 0));
     program.extend(found);
     program

@@ -9,8 +9,10 @@
 //! medians. With several processors the load has the first and the forwarder the second.
 
 mod forwarder;
+mod load;
 mod measure;
 mod network;
+mod overload;
 mod workers;
 
 use std::error::Error;
@@ -19,6 +21,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use forwarder::Kind;
+use load::Load;
 use measure::Rate;
 use network::Network;
 
@@ -67,8 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(forwarder::BARE) {
         return forwarder::bare();
     }
-    if std::env::args().nth(1).as_deref() == Some(workers::FLOOD) {
-        return workers::flood();
+    if std::env::args().nth(1).as_deref() == Some(load::LOAD) {
+        return load::load();
     }
     if std::env::var_os(PINNED).is_none() && can_pin() {
         return pinned();
@@ -88,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         throughput(&settings, &network, &directory.0)?;
     }
     if settings.wants("overload") {
-        overload(&settings, &network, &directory.0)?;
+        overload::ladder(&settings, &network, &directory.0)?;
     }
     if settings.wants("latency") {
         latency(&settings, &network, &directory.0)?;
@@ -154,43 +157,13 @@ fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Resul
 }
 
 fn flooded(kind: Kind, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
-    let (sink, flood) = (network.sink()?, network.flood(settings.len, 64)?);
+    let sink = network.sink()?;
     let running = kind.start(network, directory)?;
-    let rate = measure::rate(network, &flood, 64, &running, &sink, settings.seconds)?;
+    let mut load = Load::start(network, settings.len, 64, None)?;
+    let rate = measure::rate(&mut load, &running, &sink, settings.seconds)?;
+    drop(load);
     running.stop()?;
     Ok(rate)
-}
-
-/// Whether more load than can be carried costs what can be. The load is the kernel's flood, of which only a share is sent, so
-/// that the sender is as fast at the top of the ladder as anything here can be, and below it not slower than asked.
-fn overload(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
-    const SHARES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64];
-    println!("\noverload: what is forwarded of rising loads, Mpps (medians)");
-    for kind in settings.kinds.iter().copied().filter(|kind| [Kind::Bare, Kind::Triplane].contains(kind)) {
-        let mut steps = vec![Vec::new(); SHARES.len()];
-        for _ in 0..settings.rounds {
-            for (share, rates) in SHARES.iter().zip(&mut steps) {
-                let (sink, flood) = (network.sink()?, network.flood(settings.len, *share)?);
-                let running = kind.start(network, directory)?;
-                rates.push(measure::rate(network, &flood, *share, &running, &sink, settings.seconds)?);
-                running.stop()?;
-            }
-        }
-        println!("  {}", kind.name());
-        let medians: Vec<(f64, f64)> = steps
-            .iter()
-            .map(|rates| {
-                let of = |what: fn(&Rate) -> f64| median(rates.iter().map(what));
-                (of(|rate| rate.offered), of(|rate| rate.arrived))
-            })
-            .collect();
-        let best = medians.iter().map(|(_, arrived)| *arrived).fold(0.0, f64::max);
-        for (offered, arrived) in &medians {
-            let (load, kept) = (offered / best, arrived / best);
-            println!("    offered {offered:6.3}, {load:5.2}x the best  forwarded {arrived:6.3}, {kept:.2} of the best");
-        }
-    }
-    Ok(())
 }
 
 /// How long single frames take.

@@ -65,12 +65,7 @@ impl Network {
         self.router.set_parameter("net/ipv4/ip_forward", if yes { "1" } else { "0" })
     }
 
-    /// What comes out of the source without end, as fast as the kernel makes it; of each 64 frames only `share` leave.
-    pub fn flood(&self, len: usize, share: u32) -> Result<Flood, Box<dyn std::error::Error>> {
-        Ok(self.source.enter(|| flood_here(len, share))??)
-    }
-
-    /// The same frames to be sent one by one.
+    /// The load's frames, to be sent one by one.
     pub fn frames(len: usize) -> Vec<Vec<u8>> {
         let address = |n: u32| Ipv4Addr::from(NET + n * 251 % 65_536);
         (0..1024).map(|n| frame(len, address(n), 0)).collect()
@@ -88,7 +83,8 @@ impl Network {
     }
 }
 
-/// The flood, in the source's namespace.
+/// A flood out of the source, as fast as the kernel makes it, for a process in its namespace; of each 64 frames only `share`
+/// leave.
 pub fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
     let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
     // The identification balances the address in the header's checksum.

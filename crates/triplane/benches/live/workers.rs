@@ -5,63 +5,18 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::forwarder;
-use crate::network::{self, Network};
+use crate::load::Load;
+use crate::network::Network;
 use crate::{Settings, median};
-
-/// The first argument of a process that is a flood; the length of its frames and its share of 64 follow.
-pub const FLOOD: &str = "flood";
 
 /// Of 64 frames that the kernel could send: more than the workers can carry, and less than would leave them nothing.
 const SHARE: u32 = 8;
 
 /// What the load does before it counts.
 const SETTLE: Duration = Duration::from_millis(300);
-
-/// The flood's process.
-pub fn flood() -> Result<(), Box<dyn Error>> {
-    let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGTERM, stop.clone())?;
-    let flood = network::flood_here(argument(2)?, argument(3)? as u32)?;
-    while !stop.load(Ordering::Relaxed) {
-        // A signal ends the call, too.
-        if flood.send(500_000).is_err() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Floods on both processors, as long as this lives.
-struct Floods(Vec<Child>);
-
-impl Floods {
-    fn start(network: &Network, len: usize) -> Result<Floods, Box<dyn Error>> {
-        let own = std::env::current_exe()?;
-        let mut floods = Floods(Vec::new());
-        for processor in ["0", "1"] {
-            let mut command = network.source.command("taskset")?;
-            command.args(["-c", processor]).arg(&own).args([FLOOD, &len.to_string(), &SHARE.to_string()]);
-            floods.0.push(command.stderr(Stdio::null()).spawn()?);
-        }
-        Ok(floods)
-    }
-}
-
-impl Drop for Floods {
-    fn drop(&mut self) {
-        for flood in &mut self.0 {
-            let _ = Command::new("kill").arg(flood.id().to_string()).status();
-            let _ = flood.wait();
-        }
-    }
-}
 
 /// Measures and prints.
 pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Error>> {
@@ -78,7 +33,8 @@ pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Erro
         for (workers, result) in WORKERS.into_iter().zip(&mut round) {
             let sink = network.sink()?;
             let running = forwarder::with_workers(workers, &network, directory)?;
-            let floods = Floods::start(&network, settings.len)?;
+            let load = |processor| Load::start(&network, settings.len, SHARE, Some(processor));
+            let floods = [load("0")?, load("1")?];
             std::thread::sleep(SETTLE);
             let (started, before, cpu_before) = (Instant::now(), sink.arrived()?, running.cpu());
             std::thread::sleep(Duration::from_secs_f64(settings.seconds));

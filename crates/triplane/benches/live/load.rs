@@ -1,0 +1,103 @@
+//! A steady load: a flood in a process of its own, which says how much it has offered when it is asked.
+//!
+//! The kernel makes the frames in one call that lasts as long as the process. Call after call would leave a gap of some 20 ms
+//! between any two, in which a forwarder idles, and before and after which it is offered more than the mean says.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::network::{self, Network};
+
+/// The first argument of a process that is a load; the length of its frames and its share of 64 follow.
+pub const LOAD: &str = "load";
+
+/// How long the kernel may take to begin.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The process: floods, and answers each line with the frames offered so far and the nanoseconds since it began. It ends when
+/// nobody is left to ask, and with it the flood.
+pub fn load() -> Result<(), Box<dyn Error>> {
+    let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
+    let flood = network::flood_here(argument(2)?, argument(3)? as u32)?;
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| while let Ok(()) = flood.send(i32::MAX.cast_unsigned()) {});
+        for line in std::io::stdin().lines() {
+            let (Ok(_), Ok(offered)) = (line, flood.offered()) else { break };
+            println!("{offered} {}", began.elapsed().as_nanos());
+        }
+        std::process::exit(0)
+    })
+}
+
+/// A load that goes on as long as this lives.
+pub struct Load {
+    process: Child,
+    ask: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+/// What a load had offered at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Offered {
+    frames: u64,
+    at_ns: u64,
+}
+
+impl Offered {
+    /// Frames a second since an earlier time, in millions.
+    pub fn rate_since(self, earlier: Offered) -> f64 {
+        (self.frames - earlier.frames) as f64 * 1e3 / (self.at_ns - earlier.at_ns).max(1) as f64
+    }
+}
+
+impl Load {
+    /// Starts it on a processor, or on those of this process, and waits until frames are offered: of each 64 that the kernel
+    /// could send, `share`.
+    pub fn start(network: &Network, len: usize, share: u32, processor: Option<&str>) -> Result<Load, Box<dyn Error>> {
+        let own = std::env::current_exe()?;
+        let mut command = match processor {
+            Some(processor) => {
+                let mut command = network.source.command("taskset")?;
+                command.args(["-c", processor]).arg(&own);
+                command
+            }
+            None => network.source.command(Path::new(&own))?,
+        };
+        command.args([LOAD, &len.to_string(), &share.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn()?;
+        let ask = process.stdin.take().expect("it is piped");
+        let answers = BufReader::new(process.stdout.take().expect("it is piped"));
+        let mut load = Load { process, ask, answers };
+        let deadline = Instant::now() + PATIENCE;
+        while load.offered()?.frames == 0 {
+            if Instant::now() > deadline {
+                return Err("the kernel sends nothing".into());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(load)
+    }
+
+    /// What it has offered so far.
+    pub fn offered(&mut self) -> Result<Offered, Box<dyn Error>> {
+        writeln!(self.ask)?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        let mut numbers = line.split_whitespace().map(str::parse);
+        let (Some(Ok(frames)), Some(Ok(at_ns))) = (numbers.next(), numbers.next()) else {
+            return Err("the load has ended".into());
+        };
+        Ok(Offered { frames, at_ns })
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
