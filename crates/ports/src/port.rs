@@ -142,6 +142,15 @@ pub trait Port: Send {
         self.stats()
     }
 
+    /// Whether the device is still there. It costs a system call or two, so it is asked now and then, when nothing has come
+    /// for a while.
+    ///
+    /// # Errors
+    /// If the port can be used no longer.
+    fn check(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
+
     /// Whether no frame can come in any more: a capture at its end. Interfaces never finish.
     fn finished(&self) -> bool {
         false

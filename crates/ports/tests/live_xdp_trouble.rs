@@ -23,6 +23,7 @@ fn main() {
     }
     live::run_as_root(&[
         ("a removed interface is one clear error", removed),
+        ("a check finds an interface that was removed or moved away", checked),
         ("a link that goes down drops frames and comes back", down_and_up),
         ("an interface is left as it was found", left_as_found),
         ("an interface is left as it was found after kill -9", killed),
@@ -52,6 +53,20 @@ fn removed(router: &Namespace) {
     assert!(matches!(error, PortError::Vanished { .. }), "{error:?}");
     sending.send(&[1; 60]).unwrap();
     assert!(matches!(sending.flush(), Err(PortError::Vanished { .. })));
+}
+
+fn checked(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let mut ports = [open("r1"), open("r2")];
+    ports.iter_mut().for_each(|port| port.check().unwrap());
+    router.set_down("r1").unwrap();
+    ports[0].check().unwrap();
+    router.remove("r1").unwrap();
+    router.move_to("r2", &hosts.h1).unwrap();
+    for (port, name) in ports.iter_mut().zip(["r1", "r2"]) {
+        let error = port.check().unwrap_err();
+        assert!(error.to_string().starts_with(&format!("interface `{name}` vanished")), "{error}");
+    }
 }
 
 fn down_and_up(router: &Namespace) {

@@ -20,6 +20,9 @@ use crate::messages::Messages;
 /// Frames taken from one port before the next one has its turn.
 const BATCH: usize = 32;
 
+/// How often a worker that waits looks whether its ports' devices are still there, in nanoseconds.
+const CHECK_NS: u64 = 100_000_000;
+
 /// The time since the forwarding began.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
@@ -88,6 +91,8 @@ pub struct Worker {
     batch: Vec<Carried>,
     departed: Vec<Departed>,
     made: Vec<switch::Frame>,
+    /// When the devices were last looked for.
+    checked: Time,
 }
 
 impl Worker {
@@ -102,6 +107,7 @@ impl Worker {
             batch: Vec::new(),
             departed: Vec::new(),
             made: Vec::new(),
+            checked: Time::ZERO,
         }
     }
 
@@ -307,8 +313,24 @@ impl Worker {
         port.failed = Some(error);
     }
 
+    /// Looks now and then whether the devices of the ports are still there, since not every driver hears of it.
+    fn check(&mut self, now: Time) {
+        if now.since_ns(self.checked) < CHECK_NS {
+            return;
+        }
+        self.checked = now;
+        for at in 0..self.ports.len() {
+            if self.ports[at].is_live()
+                && let Err(error) = self.ports[at].driver.check()
+            {
+                self.fail(at, error);
+            }
+        }
+    }
+
     /// Waits until a frame can come in, something is to leave, `more` is readable, or `longest` is over.
-    pub fn wait(&self, now: Time, longest: Duration, more: Option<RawFd>) {
+    pub fn wait(&mut self, now: Time, longest: Duration, more: Option<RawFd>) {
+        self.check(now);
         let due = self.switch.next_event().map(|event| Duration::from_nanos(event.since_ns(now)));
         let timeout = due.map_or(longest, |due| due.min(longest));
         let live = self.ports.iter().filter(|port| port.is_live());

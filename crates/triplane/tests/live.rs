@@ -309,18 +309,22 @@ fn what_a_device_does_not_send_counts_as_dropped_and_not_as_sent() {
 }
 
 #[test]
-fn an_interface_that_goes_away_ends_in_a_failure_that_says_so() {
-    let Some(network) = network(&["ping"], true) else { return };
-    let mut router = network.router(&[]);
-    ping(&network, 1);
-    network.run("router", &["ip", "link", "delete", "p2"]).ok();
-    // It is told at once, and the other port goes on until it is told to end.
-    router.wait_for("port 2 was lost, the others go on: interface `p2` vanished");
-    router.signal("INT");
-    let done = router.wait();
-    assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(done.stderr.contains("error: port 2 was lost during the run"), "{done:?}");
-    assert!(done.stdout.contains("port  rx packets"), "there is a summary all the same: {done:?}");
+fn an_interface_that_goes_away_is_told_and_ends_in_a_failure_that_says_so() {
+    for kind in ["", "xdp:"] {
+        let Some(network) = network(&["ping"], true) else { return };
+        let mut router = network.router_on([&format!("1={kind}p1"), &format!("2={kind}p2")], &[]);
+        router.wait_for("Ctrl-C ends");
+        ping(&network, 1);
+        network.run("router", &["ip", "link", "delete", "p2"]).ok();
+        // It is told without a frame that comes, and the other port goes on until it is told to end.
+        router.wait_for("port 2 was lost, the others go on: interface `p2` vanished");
+        router.signal("INT");
+        let done = router.wait();
+        assert_eq!(done.code, Some(3), "{done:?}");
+        assert!(done.stderr.contains("error: port 2 was lost during the run"), "{done:?}");
+        assert!(!done.stderr.contains("the others go on"), "it is told once: {done:?}");
+        assert!(done.stdout.contains("port  rx packets"), "there is a summary all the same: {done:?}");
+    }
 }
 
 #[test]

@@ -162,6 +162,10 @@ impl Port for AfPacketPort {
         self.note.as_deref()
     }
 
+    fn check(&mut self) -> Result<(), PortError> {
+        self.check_interface()
+    }
+
     fn counted(&self) -> PortStats {
         self.stats
     }

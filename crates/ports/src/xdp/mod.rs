@@ -86,6 +86,8 @@ pub struct XdpPort {
     is_down: bool,
     scratch: Vec<Frame>,
     stats: PortStats,
+    /// What was asked for and could not be had.
+    note: Option<String>,
 }
 
 impl XdpPort {
@@ -175,6 +177,7 @@ impl XdpPort {
                 is_down: false,
                 scratch: Vec::new(),
                 stats: if number == 0 { self.stats } else { PortStats::default() },
+                note: if number == 0 { self.note.take() } else { None },
             })
         };
         shares.into_iter().enumerate().map(part).collect()
@@ -361,6 +364,15 @@ impl Port for XdpPort {
 
     fn poll_fd(&self) -> Option<RawFd> {
         Some(self.epoll.as_ref().map_or_else(|| self.queues[0].socket.as_raw_fd(), AsRawFd::as_raw_fd))
+    }
+
+    fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    // The kernel wakes nobody who waits for a socket whose interface goes away.
+    fn check(&mut self) -> Result<(), PortError> {
+        self.check_interface()
     }
 
     fn counted(&self) -> PortStats {

@@ -110,12 +110,14 @@ impl Found<'_> {
             chunk_len,
             chunks: queues * CHUNKS,
         };
-        let mut bound = Vec::new();
+        let (mut bound, mut note) = (Vec::new(), None);
         for queue in 0..self.queues {
             let made = binding.bind(queue, shared).map_err(|error| error.told(self.mtu))?;
             redirect.insert(queue, &made.socket)?;
-            let busy_poll = settings.busy_poll_us.is_some_and(|us| busy_poll(&made.socket, us).is_ok());
-            bound.push(Queue::new(made.socket, made.memory, made.rings, made.zero_copy, busy_poll));
+            let refused = settings.busy_poll_us.map(|us| busy_poll(&made.socket, us).err());
+            let is_polled = matches!(refused, Some(None));
+            note = note.or(refused.flatten().map(|error| no_busy_poll(self.name, &error)));
+            bound.push(Queue::new(made.socket, made.memory, made.rings, made.zero_copy, is_polled));
         }
         promiscuous(&self.control, self.index).map_err(NoXdp::at("making the interface promiscuous"))?;
         let epoll = if bound.len() > 1 { Some(epoll(&bound).map_err(NoXdp::at("making an epoll set"))?) } else { None };
@@ -135,6 +137,7 @@ impl Found<'_> {
             is_down: false,
             scratch: Vec::new(),
             stats: crate::PortStats::default(),
+            note,
         })
     }
 }
@@ -283,6 +286,16 @@ fn busy_poll(socket: &OwnedFd, us: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, &BUDGET)
 }
 
+/// What a user is told whose device is not polled although it was asked for.
+fn no_busy_poll(interface: &str, error: &io::Error) -> String {
+    let remedy = match error.raw_os_error() {
+        Some(libc::EPERM) => "grant the program cap_net_admin",
+        Some(libc::ENOPROTOOPT) => "it takes Linux 5.11 with CONFIG_NET_RX_BUSY_POLL",
+        _ => "leave busy_poll out to be spared this note",
+    };
+    format!("`{interface}` is not polled, it waits for interrupts: the kernel refuses busy_poll ({error}); {remedy}")
+}
+
 /// A descriptor that is readable when one of the queues' is.
 pub(super) fn epoll(queues: &[Queue]) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
@@ -302,4 +315,20 @@ pub(super) fn epoll(queues: &[Queue]) -> io::Result<OwnedFd> {
         }
     }
     Ok(epoll)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_busy_poll_is_told_with_a_remedy() {
+        // A pipe is no socket, and refuses every option.
+        let (pipe, _) = io::pipe().unwrap();
+        let error = busy_poll(&pipe.into(), 20).unwrap_err();
+        let note = no_busy_poll("eth1", &error);
+        assert!(note.starts_with("`eth1` is not polled") && note.contains("Socket operation on non-socket"), "{note}");
+        let note = no_busy_poll("eth1", &io::Error::from_raw_os_error(libc::EPERM));
+        assert!(note.ends_with("grant the program cap_net_admin"), "{note}");
+    }
 }

@@ -84,8 +84,8 @@ struct Home {
     others: Vec<Way>,
     /// What other workers send.
     sent: Receiver<Vec<u8>>,
-    /// Frames that found no room on their way to another worker.
-    rx_lost: u64,
+    /// Frames that found no room on their way to another worker, and their bytes. The driver counts them as handed over.
+    lost: (u64, u64),
     /// What the driver dropped of other workers' frames, which count as sent there.
     foreign: PortStats,
     batch: Vec<Frame>,
@@ -117,7 +117,7 @@ pub fn share(driver: Box<dyn Port>, home: &Bell, others: &[(Bell, bool)]) -> (Bo
         let (name, stats) = (name.clone(), PortStats::default());
         aways.push(Box::new(Away { name, received, home, finished: !is_dealt, stats, touched: false }));
     }
-    let home = Home { driver, others: ways, sent, rx_lost: 0, foreign: PortStats::default(), batch: Vec::new() };
+    let home = Home { driver, others: ways, sent, lost: (0, 0), foreign: PortStats::default(), batch: Vec::new() };
     (Box::new(home), aways)
 }
 
@@ -126,6 +126,17 @@ fn copied(frames: Vec<Frame>) -> impl Iterator<Item = Received> {
 }
 
 impl Home {
+    /// The driver's counts, with what was lost between workers as dropped and not as handed to the switch.
+    fn dropping_lost(&self, stats: PortStats) -> PortStats {
+        let (frames, bytes) = self.lost;
+        PortStats {
+            rx_packets: stats.rx_packets - frames,
+            rx_bytes: stats.rx_bytes - bytes,
+            rx_dropped: stats.rx_dropped + frames,
+            ..stats
+        }
+    }
+
     /// Sends what other workers have put here.
     fn carry(&mut self) -> Result<(), PortError> {
         let Ok(first) = self.sent.try_recv() else { return Ok(()) };
@@ -169,7 +180,7 @@ impl Port for Home {
             match (flow(&frame) % shares) as usize {
                 0 => batch.push(frame),
                 other if self.others[other - 1].put(frame.to_vec()) => given[other - 1] = true,
-                _ => self.rx_lost += 1,
+                _ => self.lost = (self.lost.0 + 1, self.lost.1 + frame.len() as u64),
             }
         }
         for (other, _) in self.others.iter().zip(given).filter(|(_, given)| *given) {
@@ -195,12 +206,11 @@ impl Port for Home {
     }
 
     fn stats(&self) -> PortStats {
-        let stats = self.driver.stats();
-        PortStats { rx_dropped: stats.rx_dropped + self.rx_lost, ..stats }
+        self.dropping_lost(self.driver.stats())
     }
 
     fn counted(&self) -> PortStats {
-        let counted = self.driver.counted();
+        let counted = self.dropping_lost(self.driver.counted());
         PortStats {
             tx_queue_full: counted.tx_queue_full - self.foreign.tx_queue_full,
             tx_bad_length: counted.tx_bad_length - self.foreign.tx_bad_length,
@@ -216,6 +226,10 @@ impl Port for Home {
 
     fn note(&self) -> Option<&str> {
         self.driver.note()
+    }
+
+    fn check(&mut self) -> Result<(), PortError> {
+        self.driver.check()
     }
 }
 
@@ -271,5 +285,71 @@ impl Port for Away {
 
     fn finished(&self) -> bool {
         self.finished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A driver with so many frames left to receive, each of a flow of its own.
+    struct Many {
+        left: u32,
+        stats: PortStats,
+    }
+
+    impl Port for Many {
+        fn name(&self) -> &str {
+            "many"
+        }
+
+        fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError> {
+            let count = max.min(self.left as usize);
+            for _ in 0..count {
+                self.left -= 1;
+                let mut data = vec![0; 60];
+                data[..4].copy_from_slice(&self.left.to_be_bytes());
+                self.stats.rx_packets += 1;
+                self.stats.rx_bytes += data.len() as u64;
+                batch.push(Received { data, time_ns: None });
+            }
+            Ok(count)
+        }
+
+        fn send(&mut self, _: &[u8]) -> Result<Sent, PortError> {
+            Ok(Sent::Sent)
+        }
+
+        fn flush(&mut self) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        fn poll_fd(&self) -> Option<RawFd> {
+            None
+        }
+
+        fn stats(&self) -> PortStats {
+            self.stats
+        }
+    }
+
+    #[test]
+    fn a_frame_lost_between_workers_is_dropped_and_not_received_as_well() {
+        const ALL: u32 = 4000;
+        let driver = Box::new(Many { left: ALL, stats: PortStats::default() });
+        let bells = [Bell::new().unwrap(), Bell::new().unwrap()];
+        let (mut home, mut aways) = share(driver, &bells[0], &[(bells[1].clone(), true)]);
+        let (mut here, mut there) = (Vec::new(), Vec::new());
+        while home.receive_frames(&mut here, 32).unwrap() > 0 {}
+        while aways[0].receive_frames(&mut there, 32).unwrap() > 0 {}
+        assert_eq!(there.len(), RING, "the other worker was late");
+        let handed = (here.len() + there.len()) as u64;
+        let expected = PortStats {
+            rx_packets: handed,
+            rx_bytes: 60 * handed,
+            rx_dropped: u64::from(ALL) - handed,
+            ..PortStats::default()
+        };
+        assert_eq!((home.stats(), home.counted()), (expected, expected));
     }
 }
