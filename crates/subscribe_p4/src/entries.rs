@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide};
 
 use crate::format::Format;
+use crate::groups;
 use crate::rules::Rules;
 use crate::stateful;
 use crate::turn::{Raised, Rounds, least_specific_first, least_specific_last, overlapped};
@@ -116,16 +117,13 @@ impl Steps {
     }
 }
 
-/// Numbers of groups with the controller; lower ones are the compiler's ([`Options`] says so), the next is [`EVERYONE`].
-pub(crate) const CONTROLLER_GROUPS: std::ops::Range<u32> = 0xe000..EVERYONE as u32;
-
 /// There are more different sets of ports with the controller than numbers for groups of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyGroups;
 
 impl std::fmt::Display for TooManyGroups {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let most = CONTROLLER_GROUPS.len();
+        let most = groups::WITH_CONTROLLER.len();
         write!(f, "the rules deliver to more than {most} different sets of ports together with the controller")
     }
 }
@@ -143,7 +141,7 @@ impl<'a> Installer<'a> {
             cpu_port,
             leaves: BTreeMap::new(),
             with_controller: BTreeMap::new(),
-            free: CONTROLLER_GROUPS.collect(),
+            free: groups::WITH_CONTROLLER.collect(),
             leaving: Vec::new(),
             ports: BTreeMap::new(),
             in_turn: false,
@@ -268,7 +266,8 @@ impl<'a> Installer<'a> {
             }
         }
         steps.clean.extend(old_groups);
-        steps.clean.extend(change.old_groups.iter().map(|id| Update::Delete(Entity::Group(*id, Vec::new()))));
+        let old = change.old_groups.iter().map(|id| Entity::Group(groups::compiled(*id), Vec::new()));
+        steps.clean.extend(old.map(Update::Delete));
         let old_places = change.old_places.iter().map(|place| Update::Delete(stateful::place(place, self.format)));
         steps.clean.extend(old_places);
         self.free.extend(self.leaving.drain(..));
@@ -359,7 +358,7 @@ impl<'a> Installer<'a> {
             ([], false) => None,
             ([], true) => Some(to_port(self.cpu_port)),
             ([port], false) => Some(to_port(*port)),
-            (_, false) => Some(to_group(delivery.group.expect("several ports have a group"))),
+            (_, false) => Some(to_group(groups::compiled(delivery.group.expect("several ports have a group")))),
             (ports, true) => Some(to_group(self.controller_group(ports, comes, updates)?)),
         })
     }
@@ -436,5 +435,5 @@ impl<'a> Installer<'a> {
 }
 
 fn group_entity(group: &Group) -> Entity {
-    Entity::Group(group.id, group.ports.clone())
+    Entity::Group(groups::compiled(group.id), group.ports.clone())
 }

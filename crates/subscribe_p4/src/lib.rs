@@ -25,6 +25,7 @@
 
 pub mod entries;
 pub mod format;
+mod groups;
 mod read;
 mod rules;
 mod stateful;

@@ -11,8 +11,8 @@ mod text;
 use subscribe::{Layout, Stage, Target};
 
 use crate::Rules;
-use crate::entries::CONTROLLER_GROUPS;
 use crate::format::{Format, Messages, Path};
+use crate::groups;
 use text::Text;
 
 pub(crate) use counters::{update_table, with_field};
@@ -21,7 +21,7 @@ pub(crate) use state::{COUNTS, place_table};
 pub(crate) use text::identifier;
 
 /// The replication group of all ports that any rule delivers to: heartbeats go there.
-pub const EVERYONE: u16 = 0xffff;
+pub const EVERYONE: u16 = 0x7fff;
 /// The mirror session by which what is left of a packet goes round once more.
 pub const REST_SESSION: u16 = 1;
 
@@ -48,7 +48,7 @@ impl Default for Options {
     fn default() -> Self {
         let target = Target {
             exact_beside: false,
-            max_group: CONTROLLER_GROUPS.start - 1,
+            max_group: groups::COMPILED,
             one_update: true,
             ..Target::default()
         };
