@@ -399,9 +399,10 @@ impl<'a> Installer<'a> {
             StageKey::Column(key) => (key.name(&self.rules.format), key.width(&self.rules.format)),
         };
         let value = |matched: Matched| ("value".to_owned(), width, matched);
+        let part = |part: &str| part_name(&column, part, entry.stage.into());
         let wide = |matched: Matched| {
             let kind = stage.wide.expect("the stage has such a table");
-            (part_name(&column, wide_name(kind)), vec![state(), value(matched)])
+            (part(wide_name(kind)), vec![state(), value(matched)])
         };
         let mut priority = None;
         let (table, keys) = match &entry.key {
@@ -412,8 +413,8 @@ impl<'a> Installer<'a> {
                 let keys = asked.map(|(name, wanted)| (name, 1, Matched::Ternary(wanted.into(), 1)));
                 (VALIDITY.to_owned(), keys.collect())
             }
-            EntryKey::Rest => (part_name(&column, "rest"), vec![state()]),
-            EntryKey::Exact(wanted) => (part_name(&column, "exact"), vec![state(), value(Matched::Exact(*wanted))]),
+            EntryKey::Rest => (part("rest"), vec![state()]),
+            EntryKey::Exact(wanted) => (part("exact"), vec![state(), value(Matched::Exact(*wanted))]),
             EntryKey::Range(first, last) => {
                 priority = Some(self.raised.priority(entry));
                 wide(Matched::Range(*first, *last))

@@ -80,7 +80,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table report_switch_id_exact {
+    table report_switch_id_exact_1 {
         key = {
             meta.subscription.state: exact @name("state");
             report_switch_id_value: exact @name("value");
@@ -90,14 +90,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table report_switch_id_rest {
+    table report_switch_id_rest_1 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table source_lpm {
+    table source_lpm_2 {
         key = {
             meta.subscription.state: exact @name("state");
             source_value: lpm @name("value");
@@ -107,14 +107,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table source_rest {
+    table source_rest_2 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table report_hop_latency_range {
+    table report_hop_latency_range_3 {
         key = {
             meta.subscription.state: exact @name("state");
             report_hop_latency_value: range @name("value");
@@ -124,7 +124,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table report_hop_latency_rest {
+    table report_hop_latency_rest_3 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
@@ -162,13 +162,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         target = 0;
         validity.apply();
         if (meta.subscription.state[31:24] == 2) {
-            if (!report_switch_id_exact.apply().hit) { report_switch_id_rest.apply(); }
+            if (!report_switch_id_exact_1.apply().hit) { report_switch_id_rest_1.apply(); }
         }
         if (meta.subscription.state[31:24] == 3) {
-            if (!source_lpm.apply().hit) { source_rest.apply(); }
+            if (!source_lpm_2.apply().hit) { source_rest_2.apply(); }
         }
         if (meta.subscription.state[31:24] == 4) {
-            if (!report_hop_latency_range.apply().hit) { report_hop_latency_rest.apply(); }
+            if (!report_hop_latency_range_3.apply().hit) { report_hop_latency_rest_3.apply(); }
         }
         if (meta.subscription.state[31:24] == 255) {
             leaf.apply();

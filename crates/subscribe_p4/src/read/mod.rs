@@ -4,6 +4,7 @@ mod actions;
 mod annotation;
 mod fields;
 mod messages;
+mod names;
 mod parts;
 mod state;
 

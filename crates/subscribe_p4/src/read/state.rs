@@ -5,6 +5,7 @@ use source::{Diagnostic, Diagnostics, SourceMap};
 use subscribe::Window;
 
 use super::annotation::words;
+use super::names::Taken;
 use crate::format::{Aggregate, Counter, Format};
 use crate::write::identifier;
 
@@ -14,15 +15,19 @@ const KEYS: u32 = 1024;
 const MAX_KEYS: u32 = 1 << 20;
 /// The most slots of all aggregates together.
 const MAX_SLOTS: usize = 64;
+/// The most cells of all registers of aggregates together. Triplane runs programs with 64 M cells in all (`ir`'s limits): some are
+/// left to the program's own.
+const MAX_CELLS: u64 = 48 << 20;
 /// Windows of time end before the switch's clock of 48 bits can go round.
 const MAX_MICROS: u64 = 1 << 47;
 
 /// `@query_counter(name, window)` and `@query_aggregate("avg(price) by stock over 1s", keys, slots)` before the struct of
 /// headers.
 pub(super) fn read(format: &mut Format, all: &StructDecl, diagnostics: &mut Diagnostics) {
+    let mut taken = Taken::by(format, diagnostics);
     for annotation in all.annotations.iter() {
         let found = match &*annotation.name {
-            "query_counter" => counter(format, annotation).map(|counter| format.counters.push(counter)),
+            "query_counter" => counter(format, &mut taken, annotation).map(|counter| format.counters.push(counter)),
             "query_aggregate" => aggregate(format, annotation).map(|aggregate| format.aggregates.push(aggregate)),
             _ => Ok(()),
         };
@@ -30,7 +35,7 @@ pub(super) fn read(format: &mut Format, all: &StructDecl, diagnostics: &mut Diag
     }
 }
 
-fn counter(format: &Format, annotation: &Annotation) -> Result<Counter, Box<Diagnostic>> {
+fn counter(format: &Format, taken: &mut Taken, annotation: &Annotation) -> Result<Counter, Box<Diagnostic>> {
     let wrong = |message: String| {
         let error = Diagnostic::error("query-counter", annotation.span, message);
         Box::new(error
@@ -50,6 +55,7 @@ fn counter(format: &Format, annotation: &Annotation) -> Result<Counter, Box<Diag
     if fields.chain(format.counters.iter().map(|counter| &counter.name)).any(|other| identifier(other) == *name) {
         return Err(wrong(format!("a field or another counter is called `{name}`")));
     }
+    taken.counter(name, format).map_err(wrong)?;
     let window = window.map(|text| match text.parse() {
         Ok(micros) => Some(Window::Micros(micros)),
         Err(_) => subscribe::window(text),
@@ -97,8 +103,17 @@ fn aggregate(format: &Format, annotation: &Annotation) -> Result<Aggregate, Box<
         return Err(wrong(format!("rules can name at most {MAX_KEYS} keys")));
     }
     let before: usize = format.aggregates.iter().map(|other| usize::from(other.slots)).sum();
-    match before + slots {
-        ..=MAX_SLOTS => Ok(Aggregate { computes: aggregate, keys, slots: slots as u16 }),
-        _ => Err(wrong(format!("a program has at most {MAX_SLOTS} states of aggregates together"))),
+    if before + slots > MAX_SLOTS {
+        return Err(wrong(format!("a program has at most {MAX_SLOTS} states of aggregates together")));
     }
+    let cells = |of: &subscribe::Aggregate, keys: u32, slots: usize| crate::write::cells(of, keys) * slots as u64;
+    let before: u64 = format.aggregates.iter().map(|of| cells(&of.computes, of.keys, of.slots.into())).sum();
+    let own = cells(&aggregate, keys, slots);
+    if before + own > MAX_CELLS {
+        let message = format!(
+            "the registers of this aggregate would have {own} cells, and those before it have {before}: {MAX_CELLS} is the most"
+        );
+        return Err(error(message, "let rules name fewer keys, under fewer conditions at a time".to_owned()));
+    }
+    Ok(Aggregate { computes: aggregate, keys, slots: slots as u16 })
 }

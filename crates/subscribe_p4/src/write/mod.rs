@@ -16,8 +16,8 @@ use crate::groups;
 use text::Text;
 
 pub(crate) use counters::{update_table, with_field};
-pub(crate) use stages::{VALIDITY, name as part_name, validity, wide_name};
-pub(crate) use state::{COUNTS, place_table};
+pub(crate) use stages::{VALIDITY, part_name, validity, wide_name};
+pub(crate) use state::{COUNTS, cells, place_table};
 pub(crate) use text::identifier;
 
 /// The replication group of all ports that any rule delivers to: heartbeats go there.
@@ -67,7 +67,8 @@ impl Options {
 ///
 /// A message (or a packet, if it has none) goes through the stages in order: the tables of a field take the state and the
 /// field's value to the next state, and the leaf table takes the last state to a port or a group. The tables are called
-/// after the field (`stock_exact`, `price_range`), and each has one for all other values (`stock_rest`).
+/// after the field and its place in the order (`stock_exact_3`, `price_range_5`), and each has one for all other values
+/// (`stock_rest_3`).
 ///
 /// # Several messages
 ///

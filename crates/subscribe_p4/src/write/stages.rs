@@ -18,9 +18,10 @@ pub(crate) fn validity(format: &Format, any: &[HeaderId]) -> String {
     format!("{}_valid", names.join("_or_"))
 }
 
-/// A table of a stage, by the part of the stage that it is.
-pub(crate) fn name(column: &str, part: &str) -> String {
-    format!("{}_{part}", identifier(column))
+/// A table of a stage's, by the stage's place: programs and entries made with different orders have no such table in common, so that
+/// neither runs with the other's.
+pub(crate) fn part_name(column: &str, part: &str, stage: usize) -> String {
+    format!("{}_{part}_{stage}", identifier(column))
 }
 
 /// The name of a match kind, which is that of its part of a stage too.
@@ -47,7 +48,7 @@ pub(super) fn table(text: &mut Text, name: &str, keys: &[String], actions: &str,
 
 /// The tables of all stages.
 pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
-    for stage in &written.stages {
+    for (number, stage) in written.stages.iter().enumerate() {
         let StageKey::Column(key) = &stage.column else {
             let names = written.rules.headers.iter().map(|any| validity(written.format, any));
             let keys: Vec<String> = names.map(|name| format!("{name}: ternary @name(\"{name}\");")).collect();
@@ -55,9 +56,10 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
             continue;
         };
         let column = key.name(&written.rules.format);
+        let named = |part: &str| part_name(&column, part, number);
         let mut part = |part: &str| {
             let value = format!("{}: {part} @name(\"value\");", value(written, *key));
-            table(text, &name(&column, part), &[STATE_KEY.to_owned(), value], "to_state;", written.options);
+            table(text, &named(part), &[STATE_KEY.to_owned(), value], "to_state;", written.options);
         };
         if stage.exact {
             part("exact");
@@ -65,7 +67,7 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
         if let Some(wide) = stage.wide {
             part(wide_name(wide));
         }
-        table(text, &name(&column, "rest"), &[STATE_KEY.to_owned()], "to_state;", written.options);
+        table(text, &named("rest"), &[STATE_KEY.to_owned()], "to_state;", written.options);
     }
 }
 
@@ -95,8 +97,8 @@ pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
         };
         let column = key.name(&written.rules.format);
         let parts = [stage.exact.then_some("exact"), stage.wide.map(wide_name)];
-        let tables: Vec<String> = parts.into_iter().flatten().map(|part| name(&column, part)).collect();
-        let rest = format!("{}.apply();", name(&column, "rest"));
+        let tables: Vec<String> = parts.into_iter().flatten().map(|part| part_name(&column, part, number)).collect();
+        let rest = format!("{}.apply();", part_name(&column, "rest", number));
         let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
         let opened: String = tables.iter().map(missed).collect();
         text.block(format!("if ({})", is_asked(state::stage_tag(number))), |text| {

@@ -110,13 +110,25 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
     }
 }
 
+/// Places for keys that rules name, and as many for others.
+fn cells_a_register(of: &Aggregate, keys: u32) -> u32 {
+    if of.by.is_empty() { 1 } else { 2 * keys }
+}
+
+/// How many cells the registers of one slot have together.
+pub(crate) fn cells(of: &Aggregate, keys: u32) -> u64 {
+    let slot = Slot { number: 0, computed: 0, of };
+    let evictions = u64::from(!of.by.is_empty());
+    let registers = (slot.parts().len() + of.by.len()) as u64;
+    registers * u64::from(cells_a_register(of, keys)) + evictions
+}
+
 fn registers(text: &mut Text, written: &Written<'_>) {
     let format = &written.rules.format;
     for slot in slots(written) {
         let computed = &format.computed()[slot.computed];
         let key = slot.key(written);
-        // Places for keys that rules name, and as many for others.
-        let cells = if key.is_empty() { 1 } else { 2 * computed.keys };
+        let cells = cells_a_register(slot.of, computed.keys);
         text.line("");
         text.line(format!("// Slot {}: {}.", slot.number, slot.of.shown(format)));
         let parts = slot.parts().into_iter().map(|(part, width)| (part.to_owned(), width));

@@ -2,7 +2,7 @@
 header a_t {
     @query_field("value") bit<32> value;
     @query_field_exact("name") @format(TEXT) bit<32> name;
-    @query_field("price") bit<8> price;
+    @query_field("price") bit<8> price; @query_field bit<8> size; @query_field("in") bit<8> inner; @query_field("slot_1") bit<8> slot;
 }
 @query_counter(value)
 @query_counter("two words")
@@ -21,6 +21,14 @@ header a_t {
 @query_aggregate("sum(price) over 2s")
 @query_aggregate("sum(price)")
 @query_aggregate("count() over 140737489 s")
+@query_counter(and)
+@query_counter(count)
+@query_counter(slot_0)
+@query_counter("kept_seen")
+@query_counter("b")
+@query_counter(update)
+@query_counter(size)
+@query_aggregate("count() by name, price", 1000000, 20)
 @query_aggregate("sum(value)")
 @query_aggregate("sum(value over 1s)")
 struct headers_t { a_t a; }

@@ -142,7 +142,7 @@ impl Program {
             let switch = at(table.clone());
             switch.look_up(&table, &values).map(|entry| (entry.action.clone(), entry.params.clone(), switch))
         };
-        for stage in subscribe::stages(format, &layout, &target) {
+        for (number, stage) in subscribe::stages(format, &layout, &target).iter().enumerate() {
             let found = match &stage.column {
                 StageKey::Validity => {
                     let name = |of: &Vec<subscribe_p4::format::HeaderId>| {
@@ -162,7 +162,7 @@ impl Program {
                     });
                     let value = BTreeMap::from([("value".to_owned(), message.column(*key))]);
                     let parts = [stage.exact.then_some("exact"), wide, Some("rest")];
-                    parts.into_iter().flatten().find_map(|part| look(format!("{name}_{part}"), value.clone(), state))
+                    parts.into_iter().flatten().find_map(|part| look(format!("{name}_{part}_{number}"), value.clone(), state))
                 }
             };
             state = found.map_or(state, |(_, params, _)| params[0].2);

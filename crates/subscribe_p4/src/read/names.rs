@@ -1,0 +1,81 @@
+//! Names that rules could not write, and names that would meet in the program.
+
+use std::collections::BTreeMap;
+
+use source::{Diagnostic, Diagnostics, Span};
+
+use crate::format::{Field, Format};
+use crate::write::identifier;
+
+/// The names of the program that come of names of the format, by name: whose they are.
+#[derive(Default)]
+pub(super) struct Taken(BTreeMap<String, String>);
+
+impl Taken {
+    /// What fields and actions take. What cannot be is told.
+    pub fn by(format: &Format, diagnostics: &mut Diagnostics) -> Taken {
+        let mut taken = Taken::default();
+        for action in &format.actions {
+            let _ = taken.take(&format!("the action `{}`", action.name), [format!("do_{}", identifier(&action.name))]);
+        }
+        for field in &format.fields {
+            let why = match SIGNS.contains(&field.name.as_str()) {
+                true => Some(word(&field.name)),
+                false => taken.field(&field.name).err(),
+            };
+            if let Some(why) = why {
+                diagnostics.push(refused(field.span, &why));
+            }
+        }
+        taken
+    }
+
+    fn field(&mut self, name: &str) -> Result<(), String> {
+        let of = identifier(name);
+        let parts = ["value", "codes", "code", "to_code"];
+        let names = parts.map(|part| format!("{of}_{part}")).into_iter().chain([format!("with_{of}")]);
+        self.take(&format!("the field `{name}`"), names)
+    }
+
+    /// What a counter takes; the reason if it cannot be called so.
+    pub fn counter(&mut self, name: &str, format: &Format) -> Result<(), String> {
+        if subscribe::WORDS.contains(&name) {
+            return Err(word(name));
+        }
+        let is_called = |field: &&Field| field.name.rsplit_once('.').is_some_and(|(_, ending)| ending == name);
+        if let Some(field) = format.fields.iter().find(is_called) {
+            return Err(format!("`{name}` is what rules may call the field `{}`", field.name));
+        }
+        let parts = ["value", "end", "count"].map(|part| format!("{name}_{part}"));
+        let kept = ["value", "end", "count"].map(|part| format!("kept_{name}_{part}"));
+        self.take(&format!("the counter `{name}`"), parts.into_iter().chain(kept).chain([format!("update_{name}")]))
+    }
+
+    fn take(&mut self, whose: &str, names: impl IntoIterator<Item = String>) -> Result<(), String> {
+        for name in names {
+            if is_slots(&name) {
+                return Err(format!("{whose} would be taken for a part of an aggregate in the program (`{name}`)"));
+            }
+            if let Some(other) = self.0.insert(name.clone(), whose.to_owned()) {
+                return Err(format!("{whose} and {other} would both need the name `{name}` in the program"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words that are signs wherever they stand.
+const SIGNS: [&str; 4] = ["and", "or", "not", "in"];
+
+/// `slot_0_value`: the program calls parts of aggregates so.
+fn is_slots(name: &str) -> bool {
+    name.strip_prefix("slot_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn word(name: &str) -> String {
+    format!("`{name}` is a word of the rules' language")
+}
+
+fn refused(span: Span, why: &str) -> Diagnostic {
+    Diagnostic::error("name", span, why).help("let rules call it otherwise: `@query_field(\"name\")`")
+}
