@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use source::{Diagnostics, FileId, SourceMap, Span};
+use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use subscribe::{Layout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, Writes};
 use subscribe_p4::entries::{Installer, Steps};
 
@@ -85,6 +85,8 @@ pub(crate) struct Book<'a> {
     subscriptions: Subscriptions,
     installer: Installer<'a>,
     held: BTreeMap<u64, Held>,
+    /// The rules that have names, by these.
+    names: HashMap<Box<str>, u64>,
     next_id: u64,
     files: u32,
     writes: Writes,
@@ -112,6 +114,7 @@ impl<'a> Book<'a> {
             subscriptions: subscriptions(program, writes),
             installer: installer(program, writes),
             held: BTreeMap::new(),
+            names: HashMap::new(),
             next_id: 1,
             files: 0,
             writes,
@@ -131,12 +134,24 @@ impl<'a> Book<'a> {
 
     fn hold(&mut self, id: u64, held: Held) {
         self.in_file += usize::from(held.origin == Origin::File);
+        if let Some(name) = self.name(&held) {
+            self.names.insert(name, id);
+        }
         self.held.insert(id, held);
+    }
+
+    /// What a rule is called by whoever wrote it.
+    fn name(&self, held: &Held) -> Option<Box<str>> {
+        let name = self.subscriptions.rule(held.rule)?.name.as_deref()?;
+        (!name.starts_with('#')).then(|| name.into())
     }
 
     fn let_go(&mut self, id: u64) -> Option<Held> {
         let held = self.held.remove(&id)?;
         self.in_file -= usize::from(held.origin == Origin::File);
+        if let Some(name) = self.name(&held) {
+            self.names.remove(&name);
+        }
         Some(held)
     }
 
@@ -183,6 +198,10 @@ impl<'a> Book<'a> {
             return Err(format!("there would be more than {most} rules, which is the limit of this service"));
         }
         let removed = self.take(remove);
+        if let Some(why) = self.named_twice(&add, read) {
+            removed.into_iter().for_each(|(id, held, _)| self.hold(id, held));
+            return Err(why);
+        }
         let gone: Vec<RuleId> = removed.iter().map(|(_, held, _)| held.rule).collect();
         let mut next = self.next_id;
         let mut ids = Vec::with_capacity(add.len());
@@ -215,6 +234,15 @@ impl<'a> Book<'a> {
                 Err(many.to_string())
             }
         }
+    }
+
+    /// Why rules cannot be called as they are.
+    fn named_twice(&self, add: &[New], read: &Read) -> Option<String> {
+        let known = |new: &New| Some((new.rule.span, self.names.get_key_value(new.rule.name.as_deref()?)?));
+        let (span, (name, id)) = add.iter().find_map(known)?;
+        let span = Span { file: FileId(span.file.0.wrapping_sub(read.base)), ..span };
+        let error = Diagnostic::error("rule-name", span, format!("rule {id} is called `{name}` already"));
+        Some(error.help("call one of them otherwise, or remove the other before").render(&read.map, false))
     }
 
     fn take(&mut self, ids: &[u64]) -> Vec<(u64, Held, Rule)> {

@@ -295,6 +295,18 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
     let explained = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A"]).ok().stdout;
     // Before any message the least is the largest number.
     assert!(explained.contains("rule `least` does not match"), "{explained}");
+    let with = ["--state", "min(value) by unit=4", "--state", "total=7"];
+    let explained = subscribe(&[&["explain", format, &cheap, "--message", "value=1,unit=A"], &with[..]].concat()).ok();
+    assert!(explained.stdout.contains("rule `least` matches"), "{}", explained.stdout);
+    for (state, said) in [
+        ("max(weight)=4", "the aggregates that rules test: `min(value by unit over 50 us)`"),
+        ("min(value) by unit", "has no value"),
+        ("min(value) by unit=-1", "`-1` is no number"),
+        ("min(valeu) by unit=1", "there is no field or counter `valeu`"),
+    ] {
+        let refused = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A", "--state", state]);
+        assert!(refused.code == Some(2) && refused.stderr.contains(said), "{state}: {}", refused.stderr);
+    }
     let differ = subscribe(&["diff", format, &cheap, &most]);
     assert!(differ.code == Some(1) && differ.stdout.contains("min(value by unit over 50 us)=5"), "{}", differ.stdout);
 }
@@ -338,7 +350,7 @@ fn two_rules_of_one_name_are_told_with_both_places() {
     directory.write("more.sub", "\nrule dear: price > 5 : fwd(2)\n");
     let rules = directory.write("rules.sub", "rule dear: price > 4 : fwd(1)\ninclude \"more.sub\"\n");
     let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
-    assert_eq!(done.code, Some(2));
+    assert_eq!(done.code, Some(1));
     for said in ["two rules are called `dear`", "more.sub:2:1", "rules.sub:1:1"] {
         assert!(done.stderr.contains(said), "`{said}` is missing:\n{}", done.stderr);
     }
@@ -353,8 +365,31 @@ fn what_is_no_regular_file_is_not_waited_for() {
         let rules = directory.write("rules.sub", format!("include \"{wanted}\"\n"));
         let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
         let said = format!("`{wanted}` is no file of text: rules are included from regular files");
-        assert!(done.code == Some(2) && done.stderr.contains(&said), "{}", done.stderr);
+        assert!(done.code == Some(1) && done.stderr.contains(&said), "{}", done.stderr);
     }
     let done = run(&mut triplane(&["subscribe", "check", FORMAT, &pipe]));
-    assert!(done.code == Some(2) && done.stderr.contains("rules are read from regular files"), "{}", done.stderr);
+    assert!(done.code == Some(1) && done.stderr.contains("rules are read from regular files"), "{}", done.stderr);
+}
+
+#[test]
+fn entries_of_another_order_are_refused() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"A\" and price > 5 : fwd(2)\nprice > 9 : fwd(2)\n");
+    let input = directory.write("in.pcap", Writer::new(Vec::new()).unwrap().into_inner());
+    let (program, entries, port) =
+        (directory.path("program.p4"), directory.path("entries.json"), format!("1={input}:"));
+    let compile = |order: &[&str]| {
+        run(&mut triplane(&[&["subscribe", "compile", FORMAT, &rules, "-o", &entries][..], order].concat())).ok();
+    };
+    run(&mut triplane(&["subscribe", "program", FORMAT, "-o", &program])).ok();
+    let with = ["run", &program, "--entries", &entries, "--port", &port];
+    compile(&[]);
+    run(&mut triplane(&with)).ok();
+    for order in ["price", "stock,price", "shares"] {
+        compile(&["--order", order]);
+        let done = run(&mut triplane(&with));
+        assert!(done.code == Some(1) && done.stderr.contains("Subscriptions."), "{order}: {}", done.stderr);
+    }
+    compile(&["--order", "kind,side,stock"]);
+    run(&mut triplane(&with)).ok();
 }

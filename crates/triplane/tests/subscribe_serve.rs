@@ -321,15 +321,4 @@ fn control_characters_of_rules_do_not_reach_the_terminal() {
     let listed = service.list();
     assert!(listed.contains("\"A␛[2J\"") && !listed.contains('\u{1b}'), "{listed:?}");
     assert!(service.tell(&["list", "--json"]).ok().stdout.contains("A\\u001b[2J"));
-    let refused = service.tell(&["add", "stok == \"\u{1b}[2J\" : fwd(1)"]);
-    assert!(refused.code == Some(2) && !refused.stderr.contains('\u{1b}'), "{refused:?}");
-}
-
-#[test]
-fn two_rules_of_one_name_are_a_mistake() {
-    let directory = Directory::new();
-    let rules = directory.write("rules.sub", "rule a: stock == \"A\" : fwd(1)\n");
-    let service = Service::start(&rules, free_address(), &[]);
-    let refused = service.tell(&["add", "rule b: stock == \"B\" : fwd(1)\nrule b: stock == \"C\" : fwd(2)"]);
-    assert!(refused.stderr.contains("two rules are called `b`"), "{refused:?}");
 }

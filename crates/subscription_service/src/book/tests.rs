@@ -128,3 +128,23 @@ fn rules_keep_their_ids_when_the_way_of_writing_changes_and_files_are_read_anew(
     book.change(&[2], come, Origin::File, &new).unwrap();
     assert_eq!(book.rules().map(|(id, _)| id).collect::<Vec<_>>(), [1, 3, 4, 5]);
 }
+
+#[test]
+fn a_name_is_that_of_one_rule() {
+    let program = program();
+    let mut book = Book::new(&program, 10);
+    change(&mut book, &[], "rule b: a == 1 : fwd(1)\nrule c: a == 2 : fwd(1)\n", Origin::File).unwrap();
+    let before = held(&book);
+    let refused = change(&mut book, &[2], "a == 3 : fwd(1)\nrule b: a == 4 : fwd(2)", Origin::Added).unwrap_err();
+    assert!(refused.contains("rule 1 is called `b` already") && refused.contains("rules:2:1"), "{refused}");
+    assert_eq!(held(&book), before);
+    // Another of its name may take its place, and comes and goes with it.
+    let changed = change(&mut book, &[1], "rule b: a == 4 : fwd(2)", Origin::File).unwrap();
+    book.undo(changed);
+    assert!(change(&mut book, &[], "rule b: a == 5 : fwd(2)", Origin::Added).is_err());
+    change(&mut book, &[1], "", Origin::File).unwrap();
+    change(&mut book, &[], "rule b: a == 5 : fwd(2)", Origin::Added).unwrap();
+
+    let twice = book.read("rules", "rule d: a == 1 : fwd(1)\nrule d: a == 2 : fwd(1)".to_owned(), &mut NoIncludes);
+    assert!(twice.diagnostics.render(&twice.map, false).contains("two rules are called `d`"));
+}

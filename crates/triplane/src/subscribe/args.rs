@@ -127,6 +127,10 @@ pub struct ExplainArgs {
     /// may stand in several headers says nothing of which: name the header too where rules ask for it.
     #[arg(long, value_name = "FIELD=VALUE,HEADER", value_delimiter = ',', required = true)]
     pub message: Vec<String>,
+    /// What was before: an aggregate's value for this message's key (`avg(price) by stock=600000`), or a counter's. Without it
+    /// there was no message before.
+    #[arg(long, value_name = "AGGREGATE=VALUE")]
+    pub state: Vec<String>,
     /// Show so many of the rules that do not match, those that nearly did first.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub others: usize,

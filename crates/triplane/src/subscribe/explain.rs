@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use subscribe::{Constant, Format, Memory, Message, Subject, Verdict, show_value};
+use source::{Diagnostics, SourceMap};
+use subscribe::{Aggregate, Constant, Format, Key, Memory, Message, SlotUse, Subject, Verdict, show_value};
 use subscribe_p4::Rules;
 
 use super::args::{DiffArgs, ExplainArgs};
@@ -15,10 +16,13 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.rules.format, output)?;
     let mut message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
     let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
-    // There was no message before this one.
+    // There was no message before this one, or what is said of them.
     let mut memory = Memory::new(&loaded.rules.format);
     memory.assign(&compiled.subscriptions.slots());
     memory.fill(&loaded.rules.format, &mut message, 0);
+    for part in &args.state {
+        state(&mut message, &compiled, part).map_err(Failure::Usage)?;
+    }
     let explanation = compiled.subscriptions.explain(&message, args.others);
     let mut text = format!("{}\n", explanation.delivery.shown(&loaded.rules.format));
     for verdict in &explanation.matching {
@@ -78,6 +82,45 @@ fn show(message: &Message, format: &Format) -> String {
         }
     }
     if shown.is_empty() { "one without any of the fields".to_owned() } else { shown.join(", ") }
+}
+
+/// Sets what was before the message, as the command line gives it.
+fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), String> {
+    let all = &compiled.subscriptions;
+    let format = all.format();
+    let (name, value) = part
+        .rsplit_once('=')
+        .ok_or_else(|| format!("`{part}` has no value: write AGGREGATE=VALUE or COUNTER=VALUE"))?;
+    let (name, value) = (name.trim(), value.trim());
+    let value = value.parse::<u64>().map_err(|_| format!("`{value}` is no number of 64 bits"))?.into();
+    if let Ok(Subject::Counter(id)) = format.subject(name) {
+        message.put(Key::Counter(id), value);
+        return Ok(());
+    }
+    let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
+    let Some(asked) = subscribe::aggregate(&mut map, name, format, &mut findings) else {
+        let why =
+            findings.iter().next().map_or("this is neither an aggregate nor a counter", |finding| &finding.message);
+        return Err(format!("`{name}`: {why}"));
+    };
+    let used = all.slots();
+    // Without a window, whatever window it has.
+    let any_window = !name.split(|c: char| !c.is_alphanumeric()).any(|word| word == "over");
+    let is_asked = |of: &Aggregate| {
+        let window = if any_window { of.window } else { asked.window };
+        *of == Aggregate { window, ..asked.clone() }
+    };
+    let of = |slot: &&SlotUse| slot.aggregate.as_ref().is_some_and(is_asked);
+    if !used.iter().any(|slot| of(&slot)) {
+        let mut known: Vec<String> =
+            used.iter().filter_map(|slot| Some(slot.aggregate.as_ref()?.shown(format).to_string())).collect();
+        known.dedup();
+        let known =
+            if known.is_empty() { "none".to_owned() } else { source::names::listed(known.iter().map(String::as_str)) };
+        return Err(format!("no rule tests `{}`; the aggregates that rules test: {known}", asked.shown(format)));
+    }
+    used.iter().filter(of).for_each(|slot| message.put(Key::Slot(slot.slot), value));
+    Ok(())
 }
 
 /// A message as the command line gives it.
