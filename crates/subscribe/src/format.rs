@@ -322,7 +322,6 @@ impl Format {
 
     /// Has a field's values mapped onto codes of so many bits (1 to 32) before they are looked up: then tables match few
     /// bits, and prefixes of codes take the place of prefixes of values. For fields that rules ask few different bounds of.
-    /// The programs that `subscribe_p4` writes have no tables of codes, and its formats ask for none.
     ///
     /// # Errors
     /// [`FormatError`], if the codes are no narrower than the field, or it is matched exactly.

@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use subscribe::{Change, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide};
+use subscribe::{
+    Change, CodeEntry, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide,
+};
 
 use crate::format::Format;
 use crate::groups;
 use crate::rules::Rules;
 use crate::stateful;
 use crate::turn::{Raised, Rounds, least_specific_first, least_specific_last, overlapped};
-use crate::write::{EVERYONE, Options, REST_SESSION, VALIDITY, do_table, part_name, validity, wide_name};
+use crate::write::{
+    EVERYONE, Options, REST_SESSION, VALIDITY, codes_table, do_table, part_name, to_code, validity, wide_name,
+};
 
 /// What a key of a table matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,7 +176,6 @@ impl<'a> Installer<'a> {
     }
 
     fn install_in(&mut self, tables: &Tables, kept: Vec<State>) -> Result<Steps, TooManyGroups> {
-        assert!(tables.codes.is_empty(), "formats read here ask for no codes");
         let mut updates = Vec::new();
         if self.format.messages.is_some() {
             updates.push(Update::Insert(Entity::Session(REST_SESSION.into(), self.cpu_port)));
@@ -182,6 +185,7 @@ impl<'a> Installer<'a> {
             new_places: tables.places.clone(),
             new_groups: tables.groups.clone(),
             new_leaves: tables.leaves.clone(),
+            new_codes: tables.codes.clone(),
             inserted: tables.entries.clone(),
             kept,
             ..Change::default()
@@ -218,7 +222,7 @@ impl<'a> Installer<'a> {
     /// # Errors
     /// [`TooManyGroups`]; then this is of no use any more.
     pub fn steps(&mut self, change: &Change) -> Result<Steps, TooManyGroups> {
-        assert!(change.new_codes.is_empty(), "formats read here ask for no codes");
+        assert!(!self.in_turn || change.new_codes.is_empty(), "codes change together or not at all");
         let everyone: Vec<u32> = self.ports.keys().copied().collect();
         let is_kept = |state: State| change.kept.binary_search(&state).is_ok();
         let new_groups = change.new_groups.iter().map(|group| Update::Insert(group_entity(group)));
@@ -229,6 +233,7 @@ impl<'a> Installer<'a> {
             self.leaf(leaf, &mut steps.prepare, &mut old_groups)?;
         }
         let mut rounds = Rounds::default();
+        self.codes(change).into_iter().for_each(|update| rounds.besides(update));
         for leaf in &change.modified_leaves {
             let mut updates = Vec::new();
             self.leaf(leaf, &mut updates, &mut old_groups)?;
@@ -390,13 +395,45 @@ impl<'a> Installer<'a> {
         Ok(id)
     }
 
+    /// What becomes of the codes. All of it belongs together, and to what else the change says.
+    fn codes(&self, change: &Change) -> Vec<Update> {
+        let range = |code: &CodeEntry| (code.stage, code.first, code.last);
+        let old: BTreeSet<_> = change.old_codes.iter().map(range).collect();
+        let new: BTreeSet<_> = change.new_codes.iter().map(range).collect();
+        let gone = change.old_codes.iter().filter(|code| !new.contains(&range(code)));
+        let told = change.new_codes.iter().map(|code| {
+            let entity = Entity::Table(self.code(code));
+            if old.contains(&range(code)) { Update::Modify(entity) } else { Update::Insert(entity) }
+        });
+        gone.map(|code| Update::Delete(Entity::Table(self.code(code)))).chain(told).collect()
+    }
+
+    /// An entry of a stage's code table.
+    fn code(&self, code: &CodeEntry) -> TableEntry {
+        let (stage, format) = (&self.stages[usize::from(code.stage)], &self.rules.format);
+        let (StageKey::Column(key), Some(bits)) = (&stage.column, stage.codes) else {
+            panic!("a stage without codes has no entries for them")
+        };
+        let column = key.name(format);
+        TableEntry {
+            table: format!("Subscriptions.{}", codes_table(&column)),
+            keys: vec![("value".to_owned(), key.width(format), Matched::Range(code.first, code.last))],
+            priority: Some(1),
+            action: format!("Subscriptions.{}", to_code(&column)),
+            params: vec![("code".to_owned(), bits, code.code)],
+        }
+    }
+
     /// An entry of a stage.
     fn entry(&self, entry: &Entry) -> TableEntry {
         let stage = &self.stages[usize::from(entry.stage)];
         let state = || ("state".to_owned(), 32, Matched::Exact(entry.state.into()));
         let (column, width) = match &stage.column {
             StageKey::Validity => (String::new(), 1),
-            StageKey::Column(key) => (key.name(&self.rules.format), key.width(&self.rules.format)),
+            StageKey::Column(key) => {
+                let format = &self.rules.format;
+                (key.name(format), stage.codes.unwrap_or_else(|| key.width(format)))
+            }
         };
         let value = |matched: Matched| ("value".to_owned(), width, matched);
         let part = |part: &str| part_name(&column, part, entry.stage.into());

@@ -64,6 +64,8 @@ pub struct Field {
     pub matched: Match,
     /// How its values are written.
     pub notation: Notation,
+    /// `@query_codes`: the width in bits of the codes that its values are mapped onto before they are looked up.
+    pub codes: Option<u32>,
     /// The headers that it lies in and its name there, in the order of their declaration.
     pub sources: Vec<(HeaderId, String)>,
     /// Where the annotation stands.

@@ -45,7 +45,7 @@ impl Rules {
 /// of their own to rules, under a name that nobody can write.
 ///
 /// # Errors
-/// If two declarations have one name.
+/// If two declarations have one name, or codes do not suit their field.
 pub fn rules(format: &Format) -> Result<Rules, FormatError> {
     let mut out = subscribe::Format::new();
     // Without declarations, rules may use no aggregates.
@@ -81,7 +81,10 @@ pub fn rules(format: &Format) -> Result<Rules, FormatError> {
             Match::Range => subscribe::Match::Range,
         };
         let (name, width) = (field.name.clone(), field.width);
-        out.field(subscribe::Field { name, width, kind, matching, header: Some(header) })?;
+        let id = out.field(subscribe::Field { name, width, kind, matching, header: Some(header) })?;
+        if let Some(bits) = field.codes {
+            out.compress(id, bits)?;
+        }
     }
     for action in &format.actions {
         let parameter = |(name, width): &(String, u32)| Parameter { name: name.clone(), width: *width };

@@ -183,6 +183,10 @@ impl<'a> Switch<'a> {
         let link = self.link.as_ref().ok_or(Trouble::NotPrimary)?;
         let (names, loaded) = self.load(link)?;
         let atomic = link.is_atomic()?;
+        if !atomic && let Some(field) = self.program.format.fields.iter().find(|field| field.codes.is_some()) {
+            let why = "it takes writes one after the other, and codes change together: make the program without";
+            return Err(Trouble::Refused(format!("{why} `@query_codes` of `{}`", field.name)));
+        }
         book.write(if atomic { Writes::Together } else { Writes::InTurn });
         let steps = book.everything();
         let there = link.content(&names.tables())?;

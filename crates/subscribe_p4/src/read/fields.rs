@@ -15,6 +15,9 @@ const QUERIES: [(&str, Match); 4] = [
     ("query_field_lpm", Match::Lpm),
 ];
 
+/// Codes are no wider: a table holds no more than some 2^20 of them.
+const MOST_CODE_BITS: u32 = 20;
+
 impl<'a> Reader<'a> {
     /// A header, with the fields that its type's annotations offer.
     pub(super) fn header(&mut self, name: String, decl: &'a StructDecl, in_message: bool) -> HeaderId {
@@ -24,7 +27,12 @@ impl<'a> Reader<'a> {
             if let [_, (second, _), ..] = queries[..] {
                 self.error("two-queries", second.span, format!("`{}` can be matched in one way only", field.name));
             }
-            let Some((annotation, matched)) = queries.first() else { continue };
+            let Some((annotation, matched)) = queries.first() else {
+                if let Some(annotation) = find(&field.annotations, "query_codes") {
+                    self.error("query-codes", annotation.span, "`@query_codes` stands beside `@query_field`");
+                }
+                continue;
+            };
             let shared = match words(annotation).as_deref() {
                 Some([]) => format!("{name}.{}", field.name),
                 Some([shared]) => shared.clone(),
@@ -36,12 +44,14 @@ impl<'a> Reader<'a> {
             };
             let Some(width) = self.width(&field.ty, annotation.span) else { continue };
             let notation = self.notation(&field.annotations, width);
+            let codes = self.codes(&field.annotations, *matched, width);
             let source = (id, field.name.to_string());
             self.offer(Field {
                 name: shared,
                 width,
                 matched: *matched,
                 notation,
+                codes,
                 sources: vec![source],
                 span: annotation.span,
             });
@@ -70,7 +80,7 @@ impl<'a> Reader<'a> {
             let Some(width) = self.width(&field.ty, annotation.span) else { continue };
             let notation = self.notation(&field.annotations, width);
             let sources = vec![(id, field.name.to_string())];
-            self.offer(Field { name: path, width, matched, notation, sources, span: annotation.span });
+            self.offer(Field { name: path, width, matched, notation, codes: None, sources, span: annotation.span });
         }
     }
 
@@ -100,7 +110,8 @@ impl<'a> Reader<'a> {
             self.fields.push(field);
             return;
         };
-        let same = (known.width, known.matched, known.notation) == (field.width, field.matched, field.notation);
+        let key = |field: &Field| (field.width, field.matched, field.notation, field.codes);
+        let same = key(known) == key(&field);
         let message = if !same {
             format!("`{}` has {} bits and is matched differently elsewhere", field.name, field.width)
         } else if known.sources.iter().any(|(header, _)| *header == field.sources[0].0) {
@@ -131,6 +142,24 @@ impl<'a> Reader<'a> {
             self.error("query-type", span, "rules can ask for unsigned fields of 1 to 128 bits");
         }
         width
+    }
+
+    /// How wide the codes are that a field's values are mapped onto, if they are.
+    fn codes(&mut self, annotations: &Annotations, matched: Match, width: u32) -> Option<u32> {
+        let annotation = find(annotations, "query_codes")?;
+        let bits = word(annotation).and_then(|word| word.parse().ok()).filter(|bits| *bits < width);
+        let bits = bits.filter(|bits| (1..=MOST_CODE_BITS).contains(bits));
+        let message = match bits {
+            Some(_) if matched != Match::Exact => return bits,
+            Some(_) => "codes are for fields that are asked for ranges or prefixes, not for single values".to_owned(),
+            None if width == 1 => "a field of one bit has no use for codes".to_owned(),
+            None => {
+                let most = MOST_CODE_BITS.min(width.saturating_sub(1));
+                format!("`@query_codes` takes the width of the codes, 1 to {most} bits for a field of {width}")
+            }
+        };
+        self.error("query-codes", annotation.span, message);
+        None
     }
 
     fn notation(&mut self, annotations: &Annotations, width: u32) -> Notation {

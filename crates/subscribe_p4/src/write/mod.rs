@@ -16,7 +16,7 @@ use crate::groups;
 use text::Text;
 
 pub(crate) use counters::{update_table, with_field};
-pub(crate) use stages::{VALIDITY, part_name, validity, wide_name};
+pub(crate) use stages::{VALIDITY, codes_table, part_name, to_code, validity, wide_name};
 pub(crate) use state::{COUNTS, cells, place_table};
 pub(crate) use text::identifier;
 

@@ -18,10 +18,30 @@ pub(crate) fn validity(format: &Format, any: &[HeaderId]) -> String {
     format!("{}_valid", names.join("_or_"))
 }
 
+/// The table of a field's codes.
+pub(crate) fn codes_table(column: &str) -> String {
+    name(column, "codes")
+}
+
+/// The action that gives a value its code.
+pub(crate) fn to_code(column: &str) -> String {
+    name(column, "to_code")
+}
+
+/// The variable for a value's code.
+fn code(column: &str) -> String {
+    name(column, "code")
+}
+
+/// What belongs to a column.
+fn name(column: &str, part: &str) -> String {
+    format!("{}_{part}", identifier(column))
+}
+
 /// A table of a stage's, by the stage's place: programs and entries made with different orders have no such table in common, so that
 /// neither runs with the other's.
 pub(crate) fn part_name(column: &str, part: &str, stage: usize) -> String {
-    format!("{}_{part}_{stage}", identifier(column))
+    format!("{}_{stage}", name(column, part))
 }
 
 /// The name of a match kind, which is that of its part of a stage too.
@@ -56,9 +76,13 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
             continue;
         };
         let column = key.name(&written.rules.format);
+        if let Some(bits) = stage.codes {
+            codes(text, written, &column, *key, bits);
+        }
+        let looked_up = if stage.codes.is_some() { code(&column) } else { value(written, *key) };
         let named = |part: &str| part_name(&column, part, number);
         let mut part = |part: &str| {
-            let value = format!("{}: {part} @name(\"value\");", value(written, *key));
+            let value = format!("{looked_up}: {part} @name(\"value\");");
             table(text, &named(part), &[STATE_KEY.to_owned(), value], "to_state;", written.options);
         };
         if stage.exact {
@@ -69,6 +93,16 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
         }
         table(text, &named("rest"), &[STATE_KEY.to_owned()], "to_state;", written.options);
     }
+}
+
+/// What maps a field's values onto its codes. A value without an entry has code 0.
+fn codes(text: &mut Text, written: &Written<'_>, column: &str, key: Key, bits: u32) {
+    let (variable, action) = (code(column), to_code(column));
+    text.line("");
+    text.line(format!("bit<{bits}> {variable} = 0;"));
+    text.line(format!("action {action}(bit<{bits}> code) {{ {variable} = code; }}"));
+    let value = format!("{}: range @name(\"value\");", value(written, key));
+    table(text, &codes_table(column), &[value], &format!("{action};"), written.options);
 }
 
 /// Whether the state is one that a stage asks, or a leaf: its highest bits say so.
@@ -103,6 +137,10 @@ pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
         let opened: String = tables.iter().map(missed).collect();
         text.block(format!("if ({})", is_asked(state::stage_tag(number))), |text| {
             remembered(text, written, *key);
+            if stage.codes.is_some() {
+                text.line(format!("{} = 0;", code(&column)));
+                text.line(format!("{}.apply();", codes_table(&column)));
+            }
             text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
         });
     }

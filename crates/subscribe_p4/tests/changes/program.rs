@@ -14,6 +14,8 @@ use crate::target::{Outcome, Switch};
 pub const REPORTS: &str = "testdata/reports.p4";
 /// With counters and aggregates.
 pub const METER: &str = "testdata/meter.p4";
+/// With codes for values.
+pub const CODED: &str = "testdata/coded.p4";
 pub const FEED: &str = "../../examples/market-data/feed.p4";
 pub const CPU_PORT: u32 = 510;
 
@@ -33,6 +35,10 @@ impl Program {
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
         let rules = subscribe_p4::rules(&format).expect("the format is right");
         Program { format, rules }
+    }
+
+    pub fn has_codes(&self) -> bool {
+        self.format.fields.iter().any(|field| field.codes.is_some())
     }
 
     pub fn parse(&self, text: &str) -> Vec<Rule> {
@@ -160,9 +166,16 @@ impl Program {
                         Wide::Lpm => "lpm",
                         Wide::Ternary => "ternary",
                     });
-                    let value = BTreeMap::from([("value".to_owned(), message.column(*key))]);
+                    let mut value = BTreeMap::from([("value".to_owned(), message.column(*key))]);
+                    if stage.codes.is_some() {
+                        let code = look(format!("{name}_codes"), value.clone(), state);
+                        value.insert("value".to_owned(), code.map_or(0, |(_, params, _)| params[0].2));
+                    }
                     let parts = [stage.exact.then_some("exact"), wide, Some("rest")];
-                    parts.into_iter().flatten().find_map(|part| look(format!("{name}_{part}_{number}"), value.clone(), state))
+                    parts
+                        .into_iter()
+                        .flatten()
+                        .find_map(|part| look(format!("{name}_{part}_{number}"), value.clone(), state))
                 }
             };
             state = found.map_or(state, |(_, params, _)| params[0].2);

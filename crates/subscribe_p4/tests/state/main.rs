@@ -169,6 +169,22 @@ fn sequences_of_messages_leave_the_program_and_the_language_with_the_same_state(
     assert!(refused > 0 && refused < 300, "{refused} rules needed more than there is");
 }
 
+#[test]
+fn codes_take_the_place_of_values() {
+    let coded = METER.replace("@query_field(\"value\")", "@query_codes(5) @query_field(\"value\")");
+    let coded = coded.replace("@query_field(\"large\")", "@query_codes(6) @query_field(\"large\")");
+    let made = Made::new(&coded, PORTS, None, |program| {
+        assert!(program.contains("large_codes.apply();"), "{program}");
+        program
+    });
+    let tally = compare(&made, &BOTH, 200..220).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(tally.stateful > 1000);
+    // One that never asks for a code.
+    let never = "if (value_code == 1) { value_codes.apply(); }";
+    let made = Made::new(&coded, PORTS, None, |program| program.replace("value_codes.apply();", never));
+    assert!(compare(&made, &[Executor::Interpreter], 200..220).is_err());
+}
+
 /// Mistakes that a program might have, as texts and what they become.
 const MISTAKES: [(&str, &str); 14] = [
     // Arithmetic that does not saturate.
