@@ -1,0 +1,22 @@
+//! Text that somebody else wrote, for a terminal.
+
+/// The text on which a terminal does nothing but show it: control characters become their pictures (`␛` for an escape), those
+/// that turn the direction of text `�`. Ends of lines stay.
+pub fn visible(text: &str) -> String {
+    let shown = |letter: char| match letter {
+        '\n' => letter,
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or('�'),
+        '\x7f' => '␡',
+        '\u{80}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '�',
+        _ => letter,
+    };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        assert_eq!(super::visible("a\x1b[2Jb\r\n\t\u{9b}1m\u{202e}c\x7f é"), "a␛[2Jb␍\n␉�1m�c␡ é");
+    }
+}
