@@ -4,7 +4,9 @@ mod support;
 
 use dice::Dice;
 use source::{Diagnostics, SourceMap, Span};
-use subscribe::{Condition, Field, Format, Kind, Loader, Match, NoIncludes, Rule, parse};
+use subscribe::{
+    Action, ActionDeclaration, Condition, Field, Format, Kind, Loader, Match, NoIncludes, Parameter, Rule, parse,
+};
 
 /// The rules of a text and what was found, as text.
 fn read(text: &str, format: &Format) -> (Vec<Rule>, String) {
@@ -104,7 +106,7 @@ fn mistakes_are_told_at_their_places() {
         ("shares == 5 fwd(1)", "`:` is expected here, not `fwd`", "the actions come behind a `:`"),
         ("shares == 5 : fwd(600)", "there is no port 600", "the ports are 0 to 511"),
         ("shares == 5 : forward(1)", "there is no action `forward`", "`fwd`, `drop`, `to_controller`, `mark`"),
-        ("shares == 5 : mark(1, 2)", "`mark` takes 1 arguments, and there are 2", "the parameters are `class`"),
+        ("shares == 5 : mark(1, 2)", "`mark` takes 1 argument, and has 2 here", "the parameters are `class`"),
         ("shares == 5 : seen <- port + 1", "a counter is updated by one number or field", "`seen <- seen + …`"),
         ("shares == 5 : shares += 1", "`shares` is a field, and rules change no fields", "`seen`"),
         ("valid(order) : fwd(1)", "there is no header `order`", "the headers are `add_order`, `trade`"),
@@ -195,4 +197,25 @@ fn files_include_others() {
     let rules = parse(&mut map, "a.rules", pair("f0"), &format, &mut bomb, &mut diagnostics);
     assert!(rules.len() < 1000);
     assert!(diagnostics.render(&map, false).contains("too many files"));
+}
+
+#[test]
+fn actions_take_text_where_there_is_room_for_it() {
+    let mut format = support::format();
+    let parameters = vec![Parameter { name: "name".to_owned(), width: 24 }];
+    format.action(ActionDeclaration { name: "tag".to_owned(), parameters }).expect("new");
+    let (rules, found) = read("shares == 5 : tag(\"AB\"); tag(7)", &format);
+    let arguments = rules[0].actions.iter().map(|action| match action {
+        Action::Call(_, arguments) => arguments.clone(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!((arguments.collect::<Vec<_>>(), found.as_str()), (vec![vec![0x41_42_20], vec![7]], ""));
+    for (text, said) in [
+        ("shares == 5 : tag(\"ABCD\")", "the argument for `name` has 4 bytes, and the field 3"),
+        ("shares == 5 : mark(\"A\")", "the argument for `class` is text, where a number of 4 bits is expected"),
+        ("shares == 5 : seen += stock", "`stock` has no numbers to compute with"),
+    ] {
+        let (_, found) = read(text, &format);
+        assert!(found.contains(said), "{text}: {found}");
+    }
 }

@@ -3,7 +3,7 @@
 use source::Diagnostic;
 
 use super::{Parsed, Parser};
-use crate::format::{CounterId, Kind, Subject};
+use crate::format::{CounterId, Kind, Padding, Subject};
 use crate::lex::Token;
 use crate::rule::{Action, Operand, Update, UpdateFunction};
 use crate::value::Constant;
@@ -132,7 +132,12 @@ impl<'a> Parser<'a> {
             self.count(self.next.span)?;
             let (constant, span) = self.constant("a value")?;
             if let Some(parameter) = action.parameters.get(values.len()) {
-                match constant.value(Kind::Unsigned, parameter.width) {
+                // Text is padded as fields of text are by `@format(TEXT)`.
+                let kind = match &constant {
+                    Constant::Text(_) if parameter.width.is_multiple_of(8) => Kind::Text(Padding::SPACES),
+                    _ => Kind::Unsigned,
+                };
+                match constant.value(kind, parameter.width) {
                     Ok(value) => values.push(value),
                     Err(why) => {
                         let message = format!("the argument for `{}` {why}", parameter.name);
@@ -149,7 +154,8 @@ impl<'a> Parser<'a> {
         self.expect(")", "the arguments are not closed")?;
         if values.len() != action.parameters.len() {
             let (has, takes) = (values.len(), action.parameters.len());
-            let message = format!("`{}` takes {takes} arguments, and there are {has}", action.name);
+            let takes = format!("{takes} argument{}", if takes == 1 { "" } else { "s" });
+            let message = format!("`{}` takes {takes}, and has {has} here", action.name);
             let names = source::names::listed(action.parameters.iter().map(|parameter| &*parameter.name));
             let error = Diagnostic::error("rule-type", start.to(self.end), message);
             return self.fail(error.help(format!("the parameters are {names}")));
@@ -239,6 +245,10 @@ impl<'a> Parser<'a> {
         if let Token::Word(name) = self.next.token {
             let span = self.take().span;
             return match self.named(name, span)? {
+                Subject::Field(id) if self.format.get(id).kind != Kind::Unsigned => {
+                    let message = format!("`{name}` has no numbers to compute with");
+                    self.fail(Diagnostic::error("rule-type", span, message))
+                }
                 Subject::Field(id) => Ok(Operand::Field(id)),
                 _ => {
                     let error = Diagnostic::error("rule-type", span, "a counter is updated by a number or a field");

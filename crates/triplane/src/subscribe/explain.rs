@@ -77,7 +77,12 @@ fn show(message: &Message, format: &Format) -> String {
     shown.extend(counters.map(|(counter, value)| format!("{}={value}", counter.name)));
     for (slot, value) in (0..).zip(&message.slots).filter(|(_, value)| **value != 0) {
         match format.computed_in(slot) {
-            Some(at) => shown.push(format!("{}={value}", format.computed()[at].aggregate.shown(format))),
+            Some(at) => {
+                let computed = &format.computed()[at];
+                // One of several states of an aggregate is told apart by its number.
+                let which = if computed.slots > 1 { format!("slot {slot}: ") } else { String::new() };
+                shown.push(format!("{which}{}={value}", computed.aggregate.shown(format)));
+            }
             None => shown.push(format!("slot {slot}={value}")),
         }
     }

@@ -49,9 +49,10 @@ impl Includes for Beside {
 
 /// # Errors
 /// If rules cannot come from there: a named pipe that nobody writes to would be waited for without a word. What the shell opened
-/// (`/dev/stdin`, `<(…)`) has a writer.
+/// (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
 fn rules_from(path: &Path) -> Result<(), Failure> {
-    let is_open = path == Path::new("/dev/stdin") || path.parent().is_some_and(|of| of.ends_with("fd"));
+    let known = ["/dev/stdin", "/dev/null"].map(Path::new);
+    let is_open = known.contains(&path) || path.parent().is_some_and(|of| of.ends_with("fd"));
     let other = std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir());
     match other && !is_open {
         true => {

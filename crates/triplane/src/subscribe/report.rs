@@ -23,7 +23,10 @@ pub fn stats(stats: &Stats) -> String {
             number(stage.rest)
         ));
     }
-    let [diagrams, operations, rules] = stats.bytes.map(|bytes| format!("{:.1} MB", bytes as f64 / 1e6));
+    let [diagrams, operations, rules] = stats.bytes.map(|bytes| match bytes {
+        ..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    });
     lines.push(String::new());
     lines.push(format!(
         "{} entries, {} leaves, {} groups, {} states",
