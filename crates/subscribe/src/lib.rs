@@ -82,7 +82,8 @@ pub use format::{
 pub use layout::{Key, Layout, OrderError};
 pub use memory::Memory;
 pub use parse::{
-    Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition, constant, named_once, parse, window,
+    Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition, constant, named_once,
+    parse, window,
 };
 pub use ranges::Ranges;
 pub use refusal::{Refusal, TooMuch};
