@@ -369,6 +369,9 @@ fn what_is_no_regular_file_is_not_waited_for() {
     }
     let done = run(&mut triplane(&["subscribe", "check", FORMAT, &pipe]));
     assert!(done.code == Some(1) && done.stderr.contains("rules are read from regular files"), "{}", done.stderr);
+    let done = run(&mut triplane(&["subscribe", "check", &pipe, "/dev/null"]));
+    assert!(done.code == Some(1) && done.stderr.contains("formats are read from regular files"), "{}", done.stderr);
+    run(&mut triplane(&["subscribe", "check", FORMAT, "/dev/null"])).ok();
 }
 
 #[test]

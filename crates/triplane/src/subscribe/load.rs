@@ -48,15 +48,15 @@ impl Includes for Beside {
 }
 
 /// # Errors
-/// If rules cannot come from there: a named pipe that nobody writes to would be waited for without a word. What the shell opened
+/// If text cannot come from there: a named pipe that nobody writes to would be waited for without a word. What the shell opened
 /// (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
-fn rules_from(path: &Path) -> Result<(), Failure> {
+fn is_text(path: &Path, what: &str) -> Result<(), Failure> {
     let known = ["/dev/stdin", "/dev/null"].map(Path::new);
     let is_open = known.contains(&path) || path.parent().is_some_and(|of| of.ends_with("fd"));
     let other = std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir());
     match other && !is_open {
         true => {
-            Err(Failure::Input(format!("{} is no file of text: rules are read from regular files", path.display())))
+            Err(Failure::Input(format!("{} is no file of text: {what} are read from regular files", path.display())))
         }
         false => Ok(()),
     }
@@ -74,6 +74,7 @@ impl Loaded {
             define: args.define.clone(),
             allow: vec!["unused".to_owned()],
         };
+        is_text(&args.format, "formats")?;
         let mut loader = Loader::open(&program)?;
         // Read once: what comes from a pipe comes once. What is compiled is no text, and refused below.
         let text = String::from_utf8_lossy(loader.bytes()).into_owned();
@@ -114,7 +115,7 @@ impl Loaded {
         let mut diagnostics = Diagnostics::new();
         let mut rules = Vec::new();
         for path in files {
-            rules_from(path)?;
+            is_text(path, "rules")?;
             let text = crate::load::read(path, MAX_RULES_BYTES)?;
             let name = path.display().to_string();
             let map = &mut self.loader.map;
