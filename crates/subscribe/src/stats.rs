@@ -14,12 +14,14 @@ pub struct StageSize {
     pub wide: usize,
     /// Entries of the table of the rest.
     pub rest: usize,
+    /// Entries of the table of codes, if values are mapped onto codes first.
+    pub codes: usize,
 }
 
 impl StageSize {
     /// All entries.
     pub fn all(&self) -> usize {
-        self.exact + self.wide + self.rest
+        self.exact + self.wide + self.rest + self.codes
     }
 }
 
@@ -83,6 +85,9 @@ impl Subscriptions {
                 EntryKey::Rest => &mut size.rest,
                 _ => &mut size.wide,
             } += 1;
+        }
+        for code in &tables.codes {
+            stages[usize::from(code.stage)].codes += 1;
         }
         Stats {
             rules: self.rules().count(),

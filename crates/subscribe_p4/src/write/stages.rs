@@ -102,7 +102,8 @@ fn codes(text: &mut Text, written: &Written<'_>, column: &str, key: Key, bits: u
     text.line(format!("bit<{bits}> {variable} = 0;"));
     text.line(format!("action {action}(bit<{bits}> code) {{ {variable} = code; }}"));
     let value = format!("{}: range @name(\"value\");", value(written, key));
-    table(text, &codes_table(column), &[value], &format!("{action};"), written.options);
+    let options = Options { table_size: written.options.table_size.min(1 << bits), ..*written.options };
+    table(text, &codes_table(column), &[value], &format!("{action};"), &options);
 }
 
 /// Whether the state is one that a stage asks, or a leaf: its highest bits say so.

@@ -13,15 +13,15 @@ pub fn counted(count: usize, one: &str, several: &str) -> String {
 pub fn stats(stats: &Stats) -> String {
     let width = stats.stages.iter().map(|stage| stage.name.len()).max().unwrap_or(0).max(5);
     let number = |count: usize| digits(count as u64);
-    let mut lines = vec![format!("\n{:width$}  {:>11}  {:>11}  {:>11}", "field", "exact", "wide", "rest")];
+    let has_codes = stats.stages.iter().any(|stage| stage.codes > 0);
+    let line = |name: &str, [exact, wide, rest, codes]: [String; 4]| {
+        let codes = if has_codes { format!("  {codes:>11}") } else { String::new() };
+        format!("{name:width$}  {exact:>11}  {wide:>11}  {rest:>11}{codes}")
+    };
+    let head = line("field", ["exact", "wide", "rest", "codes"].map(str::to_owned));
+    let mut lines = vec![format!("\n{head}")];
     for stage in stats.stages.iter().filter(|stage| stage.all() > 0) {
-        lines.push(format!(
-            "{:width$}  {:>11}  {:>11}  {:>11}",
-            stage.name,
-            number(stage.exact),
-            number(stage.wide),
-            number(stage.rest)
-        ));
+        lines.push(line(&stage.name, [stage.exact, stage.wide, stage.rest, stage.codes].map(number)));
     }
     let [diagrams, operations, rules] = stats.bytes.map(|bytes| match bytes {
         ..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
