@@ -3,6 +3,7 @@ struct subscription_t {
     bit<32> state;                      // of the diagram, after the last table
     @field_list(1) bit<16> done;        // messages that this pass dealt with
     bit<32> keep;                       // bytes of the packet that leaves; 0 for all
+    @field_list(0, 1) bit<8> rounds;    // how often the packet went round before
     bit<64> missed;                     // messages that never came here
 }
 
@@ -233,7 +234,13 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<1> add_order_or_attributed_or_trade_valid = 0;
     bit<32> target = 0;    // a port, with the highest bit set, or a group
     register<bit<64>>(512) due_message;    // for each port, the number that should come next
-    register<bit<64>>(1) lost_messages;    // how many never came
+    register<bit<64>>(1) lost_messages;    // how many never came, or went no further
+    bit<64> lost = 0;
+
+    action lose(bit<64> messages) {
+        lost_messages.read(lost, 0);
+        lost_messages.write(0, lost + messages);
+    }
 
     action to_state(bit<32> state) { meta.subscription.state = state; }
     action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }
@@ -257,7 +264,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table kind_exact {
+    table kind_exact_1 {
         key = {
             meta.subscription.state: exact @name("state");
             kind_value: exact @name("value");
@@ -267,14 +274,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table kind_rest {
+    table kind_rest_1 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table side_exact {
+    table side_exact_2 {
         key = {
             meta.subscription.state: exact @name("state");
             side_value: exact @name("value");
@@ -284,14 +291,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table side_rest {
+    table side_rest_2 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table stock_exact {
+    table stock_exact_3 {
         key = {
             meta.subscription.state: exact @name("state");
             stock_value: exact @name("value");
@@ -301,14 +308,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table stock_rest {
+    table stock_rest_3 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table attribution_exact {
+    table attribution_exact_4 {
         key = {
             meta.subscription.state: exact @name("state");
             attribution_value: exact @name("value");
@@ -318,14 +325,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table attribution_rest {
+    table attribution_rest_4 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table shares_range {
+    table shares_range_5 {
         key = {
             meta.subscription.state: exact @name("state");
             shares_value: range @name("value");
@@ -335,14 +342,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table shares_rest {
+    table shares_rest_5 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table price_range {
+    table price_range_6 {
         key = {
             meta.subscription.state: exact @name("state");
             price_value: range @name("value");
@@ -352,7 +359,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table price_rest {
+    table price_rest_6 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; NoAction; }
         default_action = NoAction;
@@ -368,12 +375,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
 
     apply {
         if (!hdr.mold.isValid() || standard_metadata.parser_error != error.NoError) {
+            if (hdr.mold.isValid() && standard_metadata.instance_type != 0) {
+                lose((bit<64>)hdr.mold.count);
+            }
             mark_to_drop(standard_metadata);
             return;
         }
         bit<1> empty = (hdr.mold.count == 0 || hdr.mold.count == 65535 ? 1w1 : 1w0);
         bit<64> due;
-        bit<64> lost;
         due_message.read(due, (bit<32>)standard_metadata.ingress_port);
         lost_messages.read(lost, 0);
         if (standard_metadata.instance_type == 0) {
@@ -389,7 +398,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         }
         meta.subscription.missed = lost;
         if (empty == 1) {
-            standard_metadata.mcast_grp = 65535;
+            standard_metadata.mcast_grp = 32767;
             return;
         }
         if (hdr.ethernet.isValid()) {
@@ -469,22 +478,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -570,22 +579,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -671,22 +680,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -772,22 +781,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -873,22 +882,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -974,22 +983,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1075,22 +1084,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1176,22 +1185,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1277,22 +1286,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1378,22 +1387,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1479,22 +1488,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1580,22 +1589,22 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact.apply().hit) { kind_rest.apply(); }
+                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact.apply().hit) { side_rest.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!stock_exact.apply().hit) { stock_rest.apply(); }
+                    if (!stock_exact_3.apply().hit) { stock_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!attribution_exact.apply().hit) { attribution_rest.apply(); }
+                    if (!attribution_exact_4.apply().hit) { attribution_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range.apply().hit) { shares_rest.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!price_range.apply().hit) { price_rest.apply(); }
+                    if (!price_range_6.apply().hit) { price_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1630,12 +1639,17 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         bit<32> before = seen + 28;
         // A message that the parser does not know, or lengths that lie.
         if (done == 0 || promised < before) {
+            lose((bit<64>)hdr.mold.count);
             mark_to_drop(standard_metadata);
             return;
         }
         if (done < (bit<16>)hdr.mold.count) {
-            meta.subscription.done = done;
-            clone_preserving_field_list(CloneType.I2E, 1, 1);
+            if (meta.subscription.rounds == 32) {
+                lose((bit<64>)hdr.mold.count - (bit<64>)done);    // the switch would drop them
+            } else {
+                meta.subscription.done = done;
+                clone_preserving_field_list(CloneType.I2E, 1, 1);
+            }
         }
         if (run == 0) {
             mark_to_drop(standard_metadata);
@@ -1852,6 +1866,7 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             }
             hdr.mold.count = hdr.mold.count - (bit<16>)meta.subscription.done;
             hdr.mold.sequence = hdr.mold.sequence + (bit<64>)meta.subscription.done;
+            meta.subscription.rounds = meta.subscription.rounds + 1;
             {
                 bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
                 hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
