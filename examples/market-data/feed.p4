@@ -161,8 +161,14 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         transition select(hdr.mold.count) {
             0: accept;
             0xffff: accept;
-            default: message;
+            1 .. 12: message;
+            default: more;
         }
+    }
+    // The stack takes 12; the others come here when they go round.
+    state more {
+        meta.left = 12;
+        transition message;
     }
     state message {
         start_t next = packet.lookahead<start_t>();
@@ -192,9 +198,8 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
     }
     state behind {
         meta.left = meta.left - 1;
-        transition select(meta.left, hdr.messages.lastIndex) {
-            (0, _): accept;
-            (_, 11): accept;
+        transition select(meta.left) {
+            0: accept;
             default: message;
         }
     }

@@ -3,7 +3,7 @@ struct subscription_t {
     bit<32> state;                      // of the diagram, after the last table
     @field_list(1) bit<16> done;        // messages that this pass dealt with
     bit<32> keep;                       // bytes of the packet that leaves; 0 for all
-    @field_list(0, 1) bit<8> rounds;    // how often the packet went round before
+    @field_list(1) bit<8> rounds;       // how often it went round before
     bit<64> missed;                     // messages that never came here
 }
 
@@ -173,8 +173,14 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         transition select(hdr.mold.count) {
             0: accept;
             0xffff: accept;
-            default: message;
+            1 .. 12: message;
+            default: more;
         }
+    }
+    // The stack takes 12; the others come here when they go round.
+    state more {
+        meta.left = 12;
+        transition message;
     }
     state message {
         start_t next = packet.lookahead<start_t>();
@@ -204,9 +210,8 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
     }
     state behind {
         meta.left = meta.left - 1;
-        transition select(meta.left, hdr.messages.lastIndex) {
-            (0, _): accept;
-            (_, 11): accept;
+        transition select(meta.left) {
+            0: accept;
             default: message;
         }
     }
@@ -1877,7 +1882,7 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             }
             hdr.udp.length = hdr.udp.length - (bit<16>)removed;
             hdr.udp.checksum = 0;
-            recirculate_preserving_field_list(0);
+            recirculate_preserving_field_list(1);
         } else {
             if (hdr.mold.isValid()) {
                 bit<64> given;

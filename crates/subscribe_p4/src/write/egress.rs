@@ -2,7 +2,7 @@
 
 use super::message::{element, kinds, shorten, size};
 use super::text::Text;
-use super::{Options, place};
+use super::{Options, ROUND, place};
 use crate::format::{Format, Messages, Path};
 
 /// A clone that ingress made (v1model's `instance_type`, as BMv2 numbers it).
@@ -22,7 +22,7 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
             text.line("");
         }
         if options.split_horizon {
-            split_horizon(text, options);
+            split_horizon(text, format, options);
         }
         text.block("apply", |text| {
             let own = |text: &mut Text| {
@@ -52,10 +52,12 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
 }
 
 /// The table of pairs of ports between which nothing goes.
-fn split_horizon(text: &mut Text, options: &Options) {
+fn split_horizon(text: &mut Text, format: &Format, options: &Options) {
+    // Not every switch knows the port of a packet that goes round.
+    let from = if format.messages.is_some() { "meta.subscription.from" } else { "standard_metadata.ingress_port" };
     text.block("table split_horizon", |text| {
         text.block("key =", |text| {
-            text.line("standard_metadata.ingress_port: exact @name(\"from\");");
+            text.line(format!("{from}: exact @name(\"from\");"));
             text.line("standard_metadata.egress_port: exact @name(\"to\");");
         });
         text.line("actions = { NoAction; }");
@@ -85,7 +87,7 @@ fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bo
         text.line("meta.subscription.rounds = meta.subscription.rounds + 1;");
     }
     shorten(text, messages, has_compute);
-    text.line("recirculate_preserving_field_list(0);");
+    text.line(format!("recirculate_preserving_field_list({ROUND});"));
 }
 
 /// Numbers the messages as the port's.

@@ -5,7 +5,7 @@ use subscribe::state;
 use super::message::{element, is_there, kinds, shorten, size};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
-use super::{EVERYONE, REST_SESSION, ROUNDS, Written, do_table, place};
+use super::{EVERYONE, REST_SESSION, ROUND, ROUNDS, Written, do_table, place};
 use super::{counters, state as memory};
 use crate::format::{Bound, HeaderId, Messages, Path};
 
@@ -142,6 +142,11 @@ fn one(text: &mut Text, written: &Written<'_>) {
 fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
     let count = place(&messages.count);
     let header = &messages.count.header;
+    if written.options.split_horizon {
+        text.block("if (standard_metadata.instance_type == 0)", |text| {
+            text.line("meta.subscription.from = standard_metadata.ingress_port;");
+        });
+    }
     text.block(format!("if (!hdr.{header}.isValid() || standard_metadata.parser_error != error.NoError)"), |text| {
         if messages.sequence.is_some() {
             // The first pass saw the numbers of all messages: nothing that comes later shows that these are lost.
@@ -196,7 +201,7 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
     text.block(format!("if (done < (bit<16>){count})"), |text| {
         let again = |text: &mut Text| {
             text.line("meta.subscription.done = done;");
-            text.line(format!("clone_preserving_field_list(CloneType.I2E, {REST_SESSION}, 1);"));
+            text.line(format!("clone_preserving_field_list(CloneType.I2E, {REST_SESSION}, {ROUND});"));
         };
         match messages.sequence {
             Some(_) => text.choice(

@@ -2,21 +2,24 @@
 
 use crate::format::{Format, Kind, Messages, Path, Piece, Size};
 
-use super::place;
 use super::text::Text;
+use super::{Options, ROUND, place};
 
 /// What the tables leave for egress, as a type.
-pub(super) fn declaration(format: &Format) -> String {
+pub(super) fn declaration(format: &Format, options: &Options) -> String {
     let mut text = Text::default();
     text.line("// Added: what the rules' tables leave for egress.");
     text.block("struct subscription_t", |text| {
         text.line("bit<32> state;                      // of the diagram, after the last table");
         if let Some(messages) = &format.messages {
-            text.line("@field_list(1) bit<16> done;        // messages that this pass dealt with");
+            text.line(format!("@field_list({ROUND}) bit<16> done;        // messages that this pass dealt with"));
             text.line("bit<32> keep;                       // bytes of the packet that leaves; 0 for all");
             if messages.sequence.is_some() {
-                text.line("@field_list(0, 1) bit<8> rounds;    // how often the packet went round before");
+                text.line(format!("@field_list({ROUND}) bit<8> rounds;       // how often it went round before"));
                 text.line("bit<64> missed;                     // messages that never came here");
+            }
+            if options.split_horizon {
+                text.line(format!("@field_list({ROUND}) bit<9> from;         // the port that the packet came in on"));
             }
         }
     });

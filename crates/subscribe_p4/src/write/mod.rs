@@ -25,6 +25,9 @@ pub const EVERYONE: u16 = 0x7fff;
 /// The mirror session by which what is left of a packet goes round once more.
 pub const REST_SESSION: u16 = 1;
 
+/// The list of fields that what is left of a packet takes with it as it goes round.
+const ROUND: u8 = 1;
+
 /// How often what is left of a packet goes round before its messages count as lost, where they are numbered. Triplane's switch lets
 /// a packet through 64 times, and to leave and to go round take one each: what it would drop the program opens a gap for.
 pub(crate) const ROUNDS: u8 = 32;
@@ -116,7 +119,7 @@ pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, op
         parts.parser
     ));
     let addition = "\n    // Added: what the rules' tables leave for egress.\n    subscription_t subscription;\n";
-    format!("{}{before}{addition}{behind}\n{}", message::declaration(format), text.finish())
+    format!("{}{before}{addition}{behind}\n{}", message::declaration(format, options), text.finish())
 }
 
 /// What the program is written from.
