@@ -245,10 +245,6 @@ impl<'a> Parser<'a> {
         if let Token::Word(name) = self.next.token {
             let span = self.take().span;
             return match self.named(name, span)? {
-                Subject::Field(id) if self.format.get(id).kind != Kind::Unsigned => {
-                    let message = format!("`{name}` has no numbers to compute with");
-                    self.fail(Diagnostic::error("rule-type", span, message))
-                }
                 Subject::Field(id) => Ok(Operand::Field(id)),
                 _ => {
                     let error = Diagnostic::error("rule-type", span, "a counter is updated by a number or a field");
