@@ -6,6 +6,7 @@
 mod cases;
 mod check;
 mod p4info;
+mod programs;
 mod speed;
 mod stf;
 
@@ -20,15 +21,17 @@ use v1model::description::V1Model;
 use cases::Fault;
 
 pub const HELP: &str = "\
-Usage: cargo xtask conformance --p4c DIR [--only ROW] [--name TEXT] [--all]
+Usage: cargo xtask conformance --p4c DIR [--p4c-bm2-ss FILE] [--only ROW] [--name TEXT] [--all]
 
 Runs the project on the test data in a checkout of https://github.com/p4lang/p4c and prints a row for each yardstick:
 how many programs there are, how many do as they should, and the names of those that do not.
 
-  --p4c DIR    The checkout.
-  --only ROW   Only this yardstick: check, errors, speed, stf, p4info.
-  --name TEXT  Only programs whose path contains this.
-  --all        Print the whole of what is wrong with a program, not only its first line.
+  --p4c DIR          The checkout.
+  --p4c-bm2-ss FILE  p4c's compiler for BMv2, which the row `programs` needs: has it compile the programs for packet
+                     subscriptions that the formats in `examples` become.
+  --only ROW         Only this yardstick: check, errors, speed, stf, p4info, programs.
+  --name TEXT        Only programs whose path contains this.
+  --all              Print the whole of what is wrong with a program, not only its first line.
 ";
 
 /// A yardstick's result.
@@ -60,6 +63,8 @@ impl Row {
 pub struct Request {
     /// The checkout.
     p4c: PathBuf,
+    /// p4c's compiler for BMv2.
+    compiler: Option<PathBuf>,
     /// The one yardstick.
     only: Option<String>,
     /// What the paths of programs have to contain.
@@ -71,7 +76,7 @@ pub struct Request {
 impl Request {
     /// The checkout alone, for what runs on several threads.
     fn alone(&self) -> Request {
-        Request { p4c: self.p4c.clone(), only: None, name: String::new(), all: true }
+        Request { p4c: self.p4c.clone(), compiler: None, only: None, name: String::new(), all: true }
     }
 }
 
@@ -84,12 +89,14 @@ const YARDSTICKS: &[Yardstick] = &[
     ("speed", speed::row),
     ("stf", stf::row),
     ("p4info", p4info::row),
+    ("programs", programs::row),
 ];
 
 /// Prints the rows. `Ok(false)` if a yardstick is not met.
 pub fn run(arguments: &[String]) -> Result<bool> {
     let request = request(arguments)?;
-    let wanted = |(name, _): &&Yardstick| request.only.as_deref().is_none_or(|only| only == *name);
+    let has_all = |name: &str| name != "programs" || request.compiler.is_some();
+    let wanted = |(name, _): &&Yardstick| request.only.as_deref().map_or(has_all(name), |only| only == *name);
     let mut rows = Vec::new();
     for (name, row) in YARDSTICKS.iter().filter(wanted) {
         eprintln!("{name} ...");
@@ -126,12 +133,13 @@ pub fn run(arguments: &[String]) -> Result<bool> {
 }
 
 fn request(arguments: &[String]) -> Result<Request> {
-    let mut request = Request { p4c: PathBuf::new(), only: None, name: String::new(), all: false };
+    let mut request = Request { p4c: PathBuf::new(), compiler: None, only: None, name: String::new(), all: false };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().cloned().ok_or_else(|| anyhow::anyhow!("`{argument}` needs a value"));
         match argument.as_str() {
             "--p4c" => request.p4c = value()?.into(),
+            "--p4c-bm2-ss" => request.compiler = Some(value()?.into()),
             "--only" => request.only = Some(value()?),
             "--name" => request.name = value()?,
             "--all" => request.all = true,

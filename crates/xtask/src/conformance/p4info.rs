@@ -30,7 +30,7 @@ pub fn row(request: &Request) -> Result<Row> {
         .filter(|path| path.display().to_string().contains(&request.name))
         .collect();
     let total = paths.len();
-    let own = Request { p4c: request.p4c.clone(), only: None, name: String::new(), all: true };
+    let own = request.alone();
     let mut short = faults(&paths, &folder, move |path| agrees(&own, path));
     let differs = |name: &str| short.iter().any(|fault| fault.name == name);
     let excused: Vec<(String, String)> = EXCUSED
@@ -82,7 +82,7 @@ fn agrees(request: &Request, path: &Path) -> Result<(), String> {
 
 /// Where two messages differ. Objects are found by name, so that one too many does not make all others differ; at the
 /// end their order is compared too. It means nothing to a control plane, but text of the same order can be compared.
-fn differences(found: &P4Info, wanted: &P4Info) -> Vec<String> {
+pub fn differences(found: &P4Info, wanted: &P4Info) -> Vec<String> {
     let mut out = Vec::new();
     one("pkg_info", &found.pkg_info, &wanted.pkg_info, &mut out);
     macro_rules! lists {

@@ -20,7 +20,7 @@ pub fn row(request: &Request) -> Result<Row> {
         wanted && path.with_extension("stf").exists() && is_v1model(path)
     });
     let total = paths.len();
-    let own = Request { p4c: request.p4c.clone(), only: None, name: String::new(), all: true };
+    let own = request.alone();
     let mut short = faults(&paths, &folder, move |path| passes(&own, path));
     let excuses = EXCUSED.lines().filter_map(|line| line.split_once(": "));
     let excuses: Vec<(String, String)> = excuses.map(|(name, why)| (name.to_owned(), why.to_owned())).collect();
