@@ -41,6 +41,9 @@ pub struct Client {
     election_id: Option<u128>,
 }
 
+/// What a server says about roles: whether this one is primary, and the highest election id that it has seen.
+type Standing = (Code, Option<u128>);
+
 /// A stream on which a role was asked for.
 pub struct Session {
     /// What the server tells.
@@ -112,11 +115,15 @@ impl Client {
         Ok(())
     }
 
-    /// Opens a stream that asks for nothing yet.
-    fn stream(&self) -> Result<Session, Failure> {
+    /// Opens a stream on which a role is asked for, and gives what the server says to that.
+    fn stream(&self, id: Option<u128>) -> Result<(Session, Standing), Failure> {
         let (requests, receiver) = mpsc::channel(16);
+        // Servers may begin to answer only when they have heard something.
+        requests.try_send(self.arbitration(id)).expect("a new queue has room");
         let responses = self.call(self.stub.clone().stream_channel(ReceiverStream::new(receiver)))?.into_inner();
-        Ok(Session { responses, requests })
+        let mut session = Session { responses, requests };
+        let standing = self.arbitrated(&mut session)?;
+        Ok((session, standing))
     }
 
     /// Becomes the primary of the default role, and gives the election id of that.
@@ -134,8 +141,8 @@ impl Client {
     }
 
     fn claim(&self, wanted: u128) -> Result<(Session, u128), Failure> {
-        let mut session = self.stream()?;
-        match self.arbitrate(&mut session, Some(wanted))? {
+        let (session, standing) = self.stream(Some(wanted))?;
+        match standing {
             (Code::Ok, _) => Ok((session, wanted)),
             (Code::NotFound, Some(highest)) => Err(Failure::Input(format!(
                 "election id {wanted} is below {highest}, the highest that the switch has seen; nobody is primary, and \
@@ -150,8 +157,7 @@ impl Client {
     fn take_turn(&self) -> Result<(Session, u128), Failure> {
         let begin = Instant::now();
         loop {
-            let mut session = self.stream()?;
-            let mut standing = self.arbitrate(&mut session, None)?;
+            let (mut session, mut standing) = self.stream(None)?;
             while standing.0 == Code::AlreadyExists {
                 // A timer has to be made where the runtime is.
                 let told = async { tokio::time::timeout(STAYS, session.responses.message()).await };
@@ -180,8 +186,8 @@ impl Client {
         match self.election_id {
             Some(_) => self.primary().map(|(session, id)| (session, Some(id))),
             None => {
-                let mut session = self.stream()?;
-                match self.arbitrate(&mut session, None)? {
+                let (mut session, standing) = self.stream(None)?;
+                match standing {
                     (Code::AlreadyExists, _) => Ok((session, None)),
                     (_, highest) => {
                         let wanted = highest.unwrap_or(1);
@@ -193,14 +199,23 @@ impl Client {
         }
     }
 
-    fn arbitrate(&self, session: &mut Session, id: Option<u128>) -> Result<(Code, Option<u128>), Failure> {
+    fn arbitration(&self, id: Option<u128>) -> v1::StreamMessageRequest {
         let election_id = id.map(|id| v1::Uint128 { high: (id >> 64) as u64, low: id as u64 });
         let update = v1::MasterArbitrationUpdate { device_id: self.device_id, election_id, ..Default::default() };
-        let request = v1::StreamMessageRequest { update: Some(Request::Arbitration(update)) };
-        let gone = || anyhow!("the server ended the stream");
-        self.wait(session.requests.send(request)).map_err(|_| gone())?;
+        v1::StreamMessageRequest { update: Some(Request::Arbitration(update)) }
+    }
+
+    fn arbitrate(&self, session: &mut Session, id: Option<u128>) -> Result<Standing, Failure> {
+        let sent = self.wait(session.requests.send(self.arbitration(id)));
+        sent.map_err(|_| anyhow!("the server ended the stream"))?;
+        self.arbitrated(session)
+    }
+
+    /// What the server says next about roles.
+    fn arbitrated(&self, session: &mut Session) -> Result<Standing, Failure> {
         loop {
-            let answer = self.call(session.responses.message())?.ok_or_else(gone)?;
+            let answer = self.call(session.responses.message())?;
+            let answer = answer.ok_or_else(|| anyhow!("the server ended the stream"))?;
             if let Some(Response::Arbitration(update)) = answer.update {
                 return Ok(standing(&update));
             }
@@ -220,7 +235,7 @@ impl Client {
 }
 
 /// Where a controller stands after an update, and the highest election id so far.
-pub fn standing(update: &v1::MasterArbitrationUpdate) -> (Code, Option<u128>) {
+pub fn standing(update: &v1::MasterArbitrationUpdate) -> Standing {
     let code = update.status.as_ref().map_or(0, |status| status.code);
     (Code::from_i32(code), update.election_id.as_ref().map(|id| u128::from(id.high) << 64 | u128::from(id.low)))
 }

@@ -2,6 +2,8 @@
 
 mod complete;
 mod objects;
+#[path = "../support/plain.rs"]
+mod plain;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use crate::plain::plain;
 use crate::support::{Running, run, triplane};
 use crate::{ROUTER, Router};
 
@@ -34,6 +35,16 @@ fn entries_come_change_and_go() {
     assert!(router.ctl(&["entries", "gateway"]).ok().stdout.contains("default -> RouterIngress.arp_reply(mac=00:"));
     router.ctl(&["delete", "ipv4_lpm", "dst=10.0.0.0/8"]).ok();
     assert!(!router.ctl(&["entries"]).ok().stdout.contains("10.0.0.0/8"));
+}
+
+#[test]
+fn a_server_that_begins_to_answer_late_is_written_to() {
+    let router = Router::start(ROUTER);
+    let address = plain(router.address()).to_string();
+    let ctl = |words: &[&str]| run(&mut triplane(&[&["ctl", "--addr", &address], words].concat())).ok();
+    ctl(&["insert", "ipv4_lpm", ROUTE]);
+    ctl(&["--election-id", "7", "delete", "ipv4_lpm", "dst=10.0.0.0/8"]);
+    assert!(!router.says(&["entries"]).contains("10.0.0.0/8"));
 }
 
 #[test]

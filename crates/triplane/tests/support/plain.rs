@@ -1,4 +1,5 @@
-//! A P4Runtime server before another one that knows CONTINUE_ON_ERROR only, as many do: what else is asked for is refused.
+//! A P4Runtime server before another one that is as many are: it knows CONTINUE_ON_ERROR only, refuses what else is asked for, and begins
+//! to answer on a stream only when it has heard something.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -55,6 +56,9 @@ impl P4Runtime for Plain {
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
         let (sender, receiver) = tokio::sync::mpsc::channel(4);
         let mut requests = request.into_inner();
+        // Servers in C++ begin to answer when they have something to say, not when they are called.
+        let first = requests.message().await?.ok_or_else(|| Status::cancelled("nothing was asked"))?;
+        sender.try_send(first).expect("a new queue has room");
         tokio::spawn(async move {
             while let Ok(Some(request)) = requests.message().await {
                 if sender.send(request).await.is_err() {
