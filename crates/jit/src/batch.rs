@@ -10,7 +10,7 @@ use crate::compiled::{Compiled, Loop, Outcome, outcome};
 use crate::layout::word;
 use crate::lent::Lent;
 use crate::packet::{Packet, out};
-use crate::scout::{self, BATCH, ERROR, Row, Rows, SPECIAL, STEP};
+use crate::scout::{self, BATCH, ERROR, Prepared, Row, Rows, SPECIAL, STEP};
 
 /// Packets that a fresh unit runs on one after the other.
 ///
@@ -24,6 +24,9 @@ pub struct Batch<'a> {
     /// The memory of the batch, which is the packet's otherwise: see [`crate::scout`].
     rows: Vec<Row>,
     notes: Vec<u64>,
+    /// What the notes say of tables.
+    prepared: Option<Prepared>,
+    unit: usize,
     /// How many packets there are, and how many of them have run.
     count: usize,
     done: usize,
@@ -54,14 +57,47 @@ impl Compiled {
         let (mut rows, mut notes) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.notes));
         rows.resize(BATCH, Row::default());
         notes.resize(code.notes.words, 0);
-        Batch { compiled: self, code, packet, rows, notes, count: 0, done: 0, stopped: false, _buffers: PhantomData }
+        let prepared = packet.prepared.take();
+        Batch {
+            compiled: self,
+            code,
+            packet,
+            rows,
+            notes,
+            prepared,
+            unit,
+            count: 0,
+            done: 0,
+            stopped: false,
+            _buffers: PhantomData,
+        }
     }
+}
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+
+/// Asks for the memory of a packet, which code comes to when all packets are there.
+#[inline(always)]
+fn ask_for_line(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint that reads nothing the program can see and faults at no address; SSE, which it needs, is
+        // part of x86_64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// Writes where a packet lies.
 #[inline(always)]
 fn arrive(row: &mut Row, buffer: &mut [u8], start: usize) {
     let length = buffer.len().checked_sub(start).expect("packets begin within their buffers");
+    let first = buffer.as_ptr().wrapping_add(start);
+    ask_for_line(first);
+    ask_for_line(first.wrapping_add(LINE - 1));
     let base = buffer.as_mut_ptr() as u64;
     row.packet = base + start as u64;
     row.length = length as u64;
@@ -123,8 +159,14 @@ impl<'a> Batch<'a> {
     /// call goes on behind it.
     pub fn run(&mut self, objects: &mut Objects, now: Now) -> Progress {
         // Whoever had the objects since may have changed tables, so what was noted may be gone.
-        self.look_ahead(objects, now);
-        scout::note_defaults(&self.code.notes, &mut self.notes, objects);
+        let Loop { notes, .. } = self.code;
+        let how = (self.unit, self.compiled.near_bytes());
+        let prepared = scout::prepare(notes, &mut self.notes, how, self.prepared.take(), objects);
+        self.prepared = Some(prepared);
+        self.leave_stopped();
+        if prepared.is_any_open {
+            self.look_ahead(objects, now);
+        }
         let code = self.code.code;
         if self.packet.given.is_empty() {
             let given = self.packet.given_words();
@@ -153,12 +195,12 @@ impl<'a> Batch<'a> {
 
     /// Asks tables for what packets will look up that have not run yet.
     fn look_ahead(&mut self, objects: &mut Objects, now: Now) {
-        self.leave_stopped();
         let Loop { scout, follow, notes, .. } = self.code;
         let (Some(scout), count) = (scout, self.count) else { return };
-        if self.done == count || !scout::prepare(notes, &mut self.notes, self.done, objects) {
+        if self.done == count {
             return;
         }
+        scout::forget(notes, &mut self.notes, self.done);
         let is_new = self.done == 0;
         if is_new {
             self.host(objects, now, |frame, rows, notes| {
@@ -258,6 +300,7 @@ impl Drop for Batch<'_> {
         self.packet.clear_traces();
         self.packet.rows = std::mem::take(&mut self.rows);
         self.packet.notes = std::mem::take(&mut self.notes);
+        self.packet.prepared = self.prepared.take();
     }
 }
 

@@ -58,6 +58,9 @@ pub(crate) struct Loop {
     pub notes: Notes,
 }
 
+/// Tables of so many bytes together are in near caches, whatever else is there: looking up in them packet by packet is cheaper
+/// than going ahead of the packets.
+const NEAR_BYTES: usize = 1 << 20;
 /// More IR than this is not compiled.
 const MAX_NODES: usize = 400_000;
 
@@ -69,6 +72,7 @@ pub struct Compiled {
     /// Whether each is fresh.
     fresh: Vec<bool>,
     shape: Arc<Shape>,
+    near_bytes: usize,
     /// Where the code lives. Taken by `drop`.
     module: Option<JITModule>,
 }
@@ -235,8 +239,16 @@ impl Compiled {
             layout,
         });
         let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
-        let compiled = Compiled { units, loops, fresh, shape, module: Some(module) };
+        let compiled = Compiled { units, loops, fresh, shape, near_bytes: NEAR_BYTES, module: Some(module) };
         result.map(|()| compiled)
+    }
+
+    /// The same, for which tables of so many bytes together are near: batches look up in them where they are. It makes no
+    /// difference but to time; 0 has all others asked ahead of the packets.
+    #[must_use]
+    pub fn with_near_bytes(mut self, near_bytes: usize) -> Compiled {
+        self.near_bytes = near_bytes;
+        self
     }
 
     /// A packet before the parser.
@@ -289,6 +301,10 @@ impl Compiled {
         // and are borrowed exclusively here, by what the caller promises.
         let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
         outcome(ending, frame[word::STEP] as usize, || frame[word::BLAME] as u32)
+    }
+
+    pub(crate) fn near_bytes(&self) -> usize {
+        self.near_bytes
     }
 
     pub(crate) fn shape(&self) -> &Arc<Shape> {

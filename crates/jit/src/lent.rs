@@ -169,6 +169,7 @@ impl Packet {
             moved: Vec::new(),
             rows: Vec::new(),
             notes: Vec::new(),
+            prepared: None,
             given: Vec::new(),
             primed: self.primed,
         };

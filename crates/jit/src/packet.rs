@@ -7,7 +7,7 @@ use engine::{BitString, Colour, HeaderState, Requested};
 use ir::{HeaderId, Kept, LocId, Program, SlotId};
 
 use crate::layout::{Layout, Valid, word};
-use crate::scout::Row;
+use crate::scout::{Prepared, Row};
 
 /// What [`word::OUT`] holds besides the address of the first byte to send.
 pub(crate) mod out {
@@ -48,6 +48,7 @@ pub struct Packet {
     /// The memory of a batch: see [`crate::scout`].
     pub(crate) rows: Vec<Row>,
     pub(crate) notes: Vec<u64>,
+    pub(crate) prepared: Option<Prepared>,
     /// What the architecture has set for its packets.
     pub(crate) given: Vec<u64>,
     /// Whether all of the frame belongs to this packet, so that any unit may run: not before a fresh unit has run after
@@ -92,6 +93,7 @@ impl Packet {
             moved: Vec::new(),
             rows: Vec::new(),
             notes: Vec::new(),
+            prepared: None,
             given: Vec::new(),
             primed: false,
         };

@@ -32,7 +32,7 @@ use engine::{Objects, record_places};
 use ir::{BodyKind, Expr, HeaderId, HeaderRef, MatchKind, Op, Place, Program, SlotId, TableId};
 use std::collections::BTreeSet;
 
-pub(crate) use ask::{ask, ask_more, note_defaults, prepare};
+pub(crate) use ask::{Prepared, ask, ask_more, forget, prepare};
 
 use crate::layout::{Layout, Valid};
 use crate::walk::{self, Use};
@@ -99,11 +99,22 @@ pub(crate) struct Noted {
     pub records: usize,
     /// Whether a packet that comes to the table has the key that was noted.
     pub sure: bool,
-    /// Where it is noted how keys are looked up in line: [`close`], in tables whose keys may be close to each other.
+    /// Where it is noted how keys are looked up in place: [`close`], in tables whose keys may be close to each other,
     pub close: Option<usize>,
+    /// [`hashed`], in tables whose keys are exact,
+    pub hashed: Option<usize>,
+    /// and [`called`], in tables with a range.
+    pub called: Option<usize>,
 }
 
-/// The words that are noted of a table whose keys are close to each other ([`engine::tables::CloseKeys`]).
+impl Noted {
+    /// Whether code is made that looks keys up in place.
+    pub fn is_ever_in_place(&self) -> bool {
+        self.close.is_some() || self.hashed.is_some() || self.called.is_some()
+    }
+}
+
+/// The words that are noted of a table whose keys are close to each other ([`engine::tables::in_place::CloseKeys`]).
 pub(crate) mod close {
     /// The address of the handles, and how many there are: none where keys are not close.
     pub const HANDLES: usize = 0;
@@ -111,6 +122,23 @@ pub(crate) mod close {
     pub const FIRST: usize = 2;
     pub const SHIFT: usize = 3;
     pub const WORDS: usize = 4;
+}
+
+/// The words that are noted of a table whose keys are found by a hash ([`engine::tables::in_place::HashedKeys`]).
+pub(crate) mod hashed {
+    /// How many groups there are: none where keys are not looked up so.
+    pub const GROUPS: usize = 0;
+    pub const TAGS: usize = 1;
+    pub const SLOTS: usize = 2;
+    pub const WORDS: usize = 3;
+}
+
+/// The words that are noted of a table that is a function ([`engine::tables::in_place::Called`]).
+pub(crate) mod called {
+    /// 0 where keys are not looked up so.
+    pub const FUNCTION: usize = 0;
+    pub const TABLE: usize = 1;
+    pub const WORDS: usize = 2;
 }
 
 /// What a unit's batches keep of their packets.
@@ -149,9 +177,12 @@ impl Notes {
             noted.fresh = noted.reached + 1;
             noted.records = noted.fresh + 1;
             notes.words = noted.records + 1;
-            if let Some(at) = &mut noted.close {
-                *at = notes.words;
-                notes.words += close::WORDS;
+            let ways = [&mut noted.close, &mut noted.hashed, &mut noted.called];
+            for (way, words) in ways.into_iter().zip([close::WORDS, hashed::WORDS, called::WORDS]) {
+                if let Some(at) = way {
+                    *at = notes.words;
+                    notes.words += words;
+                }
             }
         }
         notes
@@ -180,10 +211,6 @@ impl Notes {
         }
         let noted: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
         self.rounds = rounds::rounds(program, unit, &noted);
-        // What is found in line takes a scout on to other tables; to the one table there is, asking for a batch is cheaper.
-        if let ([_], [only]) = (&noted[..], &mut self.tables[..]) {
-            only.close = None;
-        }
     }
 
     fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize) {
@@ -208,9 +235,23 @@ impl Notes {
         let stride = stride.max().unwrap_or(1);
         let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
         let short = table.keys.iter().map(|key| key.width).sum::<u32>() <= LISTED_BITS;
-        let close = (words == 1 && (exact || short)).then_some(0);
-        let (keys, found, reached, fresh, records) = (0, 0, 0, 0, 0);
-        self.tables.push(Noted { table: id, words, counts, stride, keys, found, reached, fresh, records, sure, close });
+        let ranges = table.keys.iter().filter(|key| key.kind == MatchKind::Range).count();
+        let rest_exact = table.keys.iter().all(|key| matches!(key.kind, MatchKind::Exact | MatchKind::Range));
+        self.tables.push(Noted {
+            table: id,
+            words,
+            counts,
+            stride,
+            keys: 0,
+            found: 0,
+            reached: 0,
+            fresh: 0,
+            records: 0,
+            sure,
+            close: (words == 1 && (exact || short)).then_some(0),
+            hashed: exact.then_some(0),
+            called: (ranges == 1 && rest_exact).then_some(0),
+        });
         self.steps = step + 1;
     }
 

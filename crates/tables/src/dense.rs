@@ -4,26 +4,13 @@
 //! besides. The array is beside a hash table that has all entries, and comes and goes with what the keys are like.
 
 use crate::MISS;
+use crate::in_place::CloseKeys;
 use crate::prefetch::prefetch;
 
 /// An array may have so many times as many places as there are entries.
 const SPREAD: u64 = 2;
 /// And so many more.
 const SPARE: u64 = 64;
-
-/// The handles of all keys of a table, for who looks them up in line.
-///
-/// The handle of a key is at the place `key.rotate_right(shift) - first`, with wrap-around; of a key whose place is beyond
-/// the end there is none.
-#[derive(Clone, Copy, Debug)]
-pub struct CloseKeys<'t> {
-    /// Low bits that are zero in every key.
-    pub shift: u32,
-    /// The key, turned, of the first place.
-    pub first: u64,
-    /// [`MISS`] where a place has no key.
-    pub handles: &'t [u32],
-}
 
 /// Handles of keys from a first one on.
 #[derive(Clone, Debug)]

@@ -11,15 +11,18 @@
 //! Where keys are one word and close to each other, an array beside the table has their handles ([`Dense`]). Whether
 //! that is so is looked at whenever the table grows.
 
-use crate::dense::{CloseKeys, Dense};
+use crate::dense::Dense;
 use crate::hash::{hash_words, scale};
+use crate::in_place::{CloseKeys, HashedKeys, InPlace};
 use crate::prefetch::prefetch;
 use crate::{BATCH, MISS, PackedLookup, for_words};
 
-const GROUP: usize = 16;
+/// Slots of a group.
+pub const GROUP: usize = 16;
 /// A table of fewer words is in near caches, where asking for memory early only costs.
 const NEAR_WORDS: usize = 1 << 15;
-const EMPTY: u8 = 0xff;
+/// The tag of a slot that is empty.
+pub const EMPTY: u8 = 0xff;
 /// A slot whose entry is gone, in a group that was full: the search must go on.
 const GONE: u8 = 0x80;
 
@@ -83,11 +86,14 @@ impl Exact {
         self.len == 0
     }
 
-    /// All handles, if keys are one word and close to each other, or there are none.
-    pub fn close_keys(&self) -> Option<CloseKeys<'_>> {
+    /// How keys are looked up in place; where there is no entry, keys of one word are close to each other.
+    pub fn in_place(&self) -> InPlace<'_> {
         match &self.dense {
-            Some(dense) => Some(dense.close_keys()),
-            None => (self.words == 1 && self.is_empty()).then_some(CloseKeys { shift: 0, first: 0, handles: &[MISS] }),
+            Some(dense) => InPlace::Close(dense.close_keys()),
+            None if self.words == 1 && self.is_empty() => {
+                InPlace::Close(CloseKeys { shift: 0, first: 0, handles: &[MISS] })
+            }
+            None => InPlace::Hashed(HashedKeys { tags: &self.tags, slots: &self.slots }),
         }
     }
 
@@ -158,15 +164,20 @@ impl Exact {
         None
     }
 
+    #[inline(always)]
+    pub(crate) fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+        match &self.dense {
+            Some(dense) if N == 1 => {
+                let handle = dense.get(key[0]);
+                (handle != MISS).then_some(handle)
+            }
+            _ => self.lookup_hashed::<N>(key),
+        }
+    }
+
     // A function of its own for each number of words keeps registers off the stack.
     #[inline(never)]
-    pub(crate) fn lookup_in<const N: usize>(&self, key: &[u64]) -> Option<u32> {
-        if N == 1
-            && let Some(dense) = &self.dense
-        {
-            let handle = dense.get(key[0]);
-            return (handle != MISS).then_some(handle);
-        }
+    fn lookup_hashed<const N: usize>(&self, key: &[u64]) -> Option<u32> {
         let slot = self.locate::<N>(key, self.hash::<N>(key))?;
         Some(self.slot::<N>(slot)[self.count::<N>()] as u32)
     }

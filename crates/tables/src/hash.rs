@@ -2,7 +2,9 @@
 //!
 //! Keys of tables come from the control plane; packets only ask. A fixed seed keeps runs repeatable.
 
-const SECRET: [u64; 4] = [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b33_a62e_d433_d4a3, 0x4d5a_2da5_1de1_aa47];
+/// Four words of random bits.
+pub const SECRET: [u64; 4] =
+    [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b33_a62e_d433_d4a3, 0x4d5a_2da5_1de1_aa47];
 
 /// The product's high half over its low half: every input bit reaches the whole word.
 #[inline(always)]

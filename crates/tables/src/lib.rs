@@ -61,6 +61,7 @@ pub mod classbench;
 mod dense;
 mod exact;
 mod hash;
+pub mod in_place;
 mod intervals;
 mod layout;
 mod lpm;
@@ -70,7 +71,6 @@ pub mod publish;
 mod simd;
 mod ternary;
 
-pub use dense::CloseKeys;
 pub use exact::Exact;
 pub use intervals::Intervals;
 pub use layout::{Field, FieldKind, Layout};

@@ -1,6 +1,7 @@
 //! Tables with one range against a scan of all entries.
 
 use dice::Dice;
+use tables::in_place::InPlace;
 use tables::{FieldKind, Intervals, Layout, MISS, PackedLookup};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +86,8 @@ impl Case {
             let want = self.winner(entries, values);
             assert_eq!(table.lookup(&self.key(values)), want, "{what}: {values:x?}");
             assert_eq!(found, want.unwrap_or(MISS), "{what}, in a batch: {values:x?}");
+            let InPlace::Called(function) = table.in_place() else { panic!("such a table is a function") };
+            assert_eq!(function.call(&self.key(values)), want, "{what}, by its function: {values:x?}");
             hits += u32::from(want.is_some());
         }
         hits

@@ -3,7 +3,7 @@
 use ir::TableId;
 
 use super::{Applied, Colour, Objects};
-use crate::tables::{CloseKeys, Handle, MISS};
+use crate::tables::{Handle, InPlace, MISS};
 
 fn handle(found: u32) -> Option<Handle> {
     (found != MISS).then_some(Handle(found))
@@ -18,11 +18,13 @@ impl Objects {
         self.control().tables[id].backend.lookup_batch(keys, found)
     }
 
-    /// The handles of all keys of a table, if its keys are one word and close to each other: to be looked up in line. They
-    /// hold as what [`Objects::find_batch`] finds does.
+    /// How the keys of a table are looked up in place, if there is a way, and how many bytes that touches with the records of what
+    /// is found. It holds as what [`Objects::find_batch`] finds does.
     #[inline]
-    pub fn close_keys(&self, id: TableId) -> Option<CloseKeys<'_>> {
-        self.control().tables[id].backend.close_keys()
+    pub fn in_place(&self, id: TableId) -> Option<(InPlace<'_>, usize)> {
+        let state = &self.control().tables[id];
+        let in_place = state.backend.in_place()?;
+        Some((in_place, in_place.bytes() + state.records.bytes()))
     }
 
     /// Asks for the memory of the records of what runs for handles that [`Objects::find_batch`] found, where that is not in

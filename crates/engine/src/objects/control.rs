@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cranelift_entity::PrimaryMap;
 use ir::{KeyValue, ProfileId, TableId, ValueSetId};
@@ -23,6 +24,32 @@ pub(crate) struct Control {
     pub(crate) algorithms: Algorithms,
     /// What an architecture keeps besides.
     pub(crate) attached: Attached,
+    pub(crate) revision: Revision,
+}
+
+/// A number that only this copy of a version has, and only until it is changed: memory that it was seen to have is where it was
+/// as long as the number is the same.
+pub(crate) struct Revision(pub(crate) u64);
+
+impl Revision {
+    /// Another one than there ever was.
+    pub(crate) fn new() -> Revision {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Revision(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// It is no part of what the control plane wrote.
+impl std::fmt::Debug for Revision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Revision")
+    }
+}
+
+impl Clone for Revision {
+    fn clone(&self) -> Revision {
+        Revision::new()
+    }
 }
 
 /// What an architecture publishes together with tables.
@@ -63,6 +90,7 @@ pub(crate) enum Change {
 
 impl Absorb<Change> for Control {
     fn absorb(&mut self, change: &Change) {
+        self.revision = Revision::new();
         match change {
             Change::Add(table, entry, constant, now_ns) => {
                 self.use_action(*table, &entry.action, true);

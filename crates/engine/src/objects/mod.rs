@@ -45,7 +45,7 @@ pub(crate) use random::Random;
 pub(crate) use table::TableState;
 
 use crate::algorithm::{Algorithms, CrcParams};
-use control::{Attached, Change, Control};
+use control::{Attached, Change, Control, Revision};
 use exclusive::Exclusive;
 use shared::Shared;
 use tally::Tally;
@@ -146,6 +146,7 @@ impl Objects {
                 down: BTreeSet::new(),
                 algorithms: Algorithms::default(),
                 attached: Attached(Arc::new(())),
+                revision: Revision::new(),
             })),
         };
         for (id, table) in &program.tables {
@@ -161,6 +162,13 @@ impl Objects {
             Side::Owner(writer) => writer.latest(),
             Side::Worker(reader) => reader.pinned(),
         }
+    }
+
+    /// A number, not 0, that says which version of tables packets see now, and which copy of it: as long as it is the same, tables
+    /// and records are where they were. No other objects have it.
+    #[inline]
+    pub fn revision(&self) -> u64 {
+        self.control().revision.0
     }
 
     /// Makes a checked change.

@@ -23,8 +23,8 @@ pub const RECORD_ACTION: u64 = (1 << 14) - 1;
 /// The action index of a hit that runs no action, or of an action beyond the largest number that there is room for.
 pub const RECORD_NO_ACTION: u64 = RECORD_ACTION;
 
-/// Fewer words than this are in near caches: a quarter of a megabyte.
-const NEAR_WORDS: usize = 1 << 15;
+/// Fewer words than this are in near caches: 64 KiB.
+const NEAR_WORDS: usize = 1 << 13;
 
 /// Where the arguments of an action lie in its records: word and lowest bit of each. Arguments of up to 64 bits share
 /// words where they fit, wider ones begin a word and go on in those that follow.
@@ -91,6 +91,12 @@ impl Records {
     /// Memory for one record.
     pub(crate) fn blank(&self) -> Vec<u64> {
         vec![0; self.stride]
+    }
+
+    /// How many bytes they take.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.words[..])
     }
 
     /// Whether they are few enough to be in near caches, where asking for memory early only costs.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tables::PackedLookup;
 
 use super::words::{KeyWords, Words};
-use super::{Backend, CloseKeys, Handle, KeyShape, Lookup};
+use super::{Backend, Handle, InPlace, KeyShape, Lookup};
 
 #[derive(Clone, Debug)]
 pub(super) struct Exact {
@@ -49,8 +49,8 @@ impl Backend for Exact {
         true
     }
 
-    fn close_keys(&self) -> Option<CloseKeys<'_>> {
-        self.entries.close_keys()
+    fn in_place(&self) -> Option<InPlace<'_>> {
+        Some(self.entries.in_place())
     }
 
     fn find(&self, keys: &[KeyValue], _: i32) -> Option<Handle> {

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tables::{Layout, PackedLookup};
 
 use super::words::{KeyWords, Words};
-use super::{Backend, Handle, KeyShape, Lookup};
+use super::{Backend, Handle, InPlace, KeyShape, Lookup};
 
 #[derive(Clone, Debug)]
 pub(super) struct Intervals {
@@ -63,6 +63,10 @@ impl Backend for Intervals {
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
         self.entries.lookup_batch(keys, found);
         true
+    }
+
+    fn in_place(&self) -> Option<InPlace<'_>> {
+        Some(self.entries.in_place())
     }
 
     fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle> {

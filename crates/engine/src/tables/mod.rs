@@ -19,7 +19,8 @@ mod rules;
 mod scan;
 mod words;
 
-pub use ::tables::{CloseKeys, MISS};
+pub use ::tables::MISS;
+pub use ::tables::in_place::{self, InPlace};
 pub use rules::LISTED_BITS;
 pub use scan::Scan;
 pub use words::{KeyWords, WordPlace, Words};
@@ -71,8 +72,8 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// The handles of all keys in words, if these are one word and there is such a list; it answers as lookups do.
-    fn close_keys(&self) -> Option<CloseKeys<'_>> {
+    /// How keys in words are looked up in place, if there is a way; it answers as lookups do.
+    fn in_place(&self) -> Option<InPlace<'_>> {
         None
     }
 

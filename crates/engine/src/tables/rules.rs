@@ -4,8 +4,9 @@ use bits::Bits;
 use ir::{KeyValue, MatchKind};
 use tables::{Classifier, PackedLookup, Pattern, Ternary};
 
+use super::in_place::CloseKeys;
 use super::words::{KeyWords, Words};
-use super::{Backend, CloseKeys, Handle, KeyShape, Lookup, MISS};
+use super::{Backend, Handle, InPlace, KeyShape, Lookup, MISS};
 
 /// Keys of no more bits have a list of what each of them finds.
 pub const LISTED_BITS: u32 = 6;
@@ -74,8 +75,8 @@ impl Backend for Rules {
         Lookup::from(self.rules.lookup(&self.words.pack(key)))
     }
 
-    fn close_keys(&self) -> Option<CloseKeys<'_>> {
-        self.listed.as_ref().map(|handles| CloseKeys { shift: 0, first: 0, handles })
+    fn in_place(&self) -> Option<InPlace<'_>> {
+        self.listed.as_ref().map(|handles| InPlace::Close(CloseKeys { shift: 0, first: 0, handles }))
     }
 
     fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {

@@ -2,14 +2,13 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
-use engine::tables::MISS;
 use ir::{BlockId, TableId};
 
 use super::Emit;
 use super::scout::Scouting;
 use super::versions::{Back, Point};
 use super::words::Word;
-use crate::scout::{Noted, UNKNOWN, close};
+use crate::scout::{Noted, UNKNOWN};
 
 impl Emit<'_, '_> {
     /// Where the word of a packet's key lies that `noted` tells of: an address and what lies behind it.
@@ -33,7 +32,7 @@ impl Emit<'_, '_> {
         self.b.ins().iadd(first, behind)
     }
 
-    fn word_of(&mut self, notes: Value, word: usize) -> Value {
+    pub(super) fn word_of(&mut self, notes: Value, word: usize) -> Value {
         self.b.ins().load(types::I64, self.flags.record, notes, word as i32 * 8)
     }
 
@@ -59,36 +58,14 @@ impl Emit<'_, '_> {
         self.b.ins().jump(known, &[found.into()]);
     }
 
-    /// Looks up a key of a table whose keys may be close to each other. Where they are the code goes on at `known`, with what
-    /// was found; here it goes on where they are not.
-    fn look_up_close(&mut self, notes: Value, noted: &Noted, at: usize, known: Block) {
-        let [handles, len, first, shift] =
-            [close::HANDLES, close::LEN, close::FIRST, close::SHIFT].map(|word| at + word);
-        let len = self.word_of(notes, len);
-        let (is_close, there, other) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(len, is_close, &[], other, &[]);
-        self.b.switch_to_block(is_close);
-        let key = self.key(noted.table)[0];
-        let key = self.value(key);
-        let (shift, first) = (self.word_of(notes, shift), self.word_of(notes, first));
-        let turned = self.b.ins().rotr(key, shift);
-        let place = self.b.ins().isub(turned, first);
-        let is_there = self.b.ins().icmp(IntCC::UnsignedLessThan, place, len);
-        let miss = self.b.ins().iconst(types::I64, i64::from(MISS as i32));
-        self.b.ins().brif(is_there, there, &[], known, &[miss.into()]);
-        self.b.switch_to_block(there);
-        let handles = self.word_of(notes, handles);
-        let behind = self.b.ins().ishl_imm_u(place, 2);
-        let at = self.b.ins().iadd(handles, behind);
-        let found = self.b.ins().sload32(self.flags.record, at, 0);
-        self.b.ins().jump(known, &[found.into()]);
-        self.b.switch_to_block(other);
-    }
-
     /// The note of a table of which a scout may know what it gives, if this is one.
     pub(super) fn followed(&self, table: TableId) -> Option<Noted> {
         let scouting = self.scouting.as_ref()?;
-        self.notes.of(table).filter(|noted| scouting.follows || noted.close.is_some())
+        // What one table gives takes a scout nowhere, and if it is looked up in place, there is no scout.
+        if self.notes.tables.len() < 2 {
+            return None;
+        }
+        self.notes.of(table).filter(|noted| scouting.follows || noted.is_ever_in_place())
     }
 
     /// A table is applied by a scout, as an instruction of a block of the current scope says: what is found for the key runs,
@@ -98,16 +75,27 @@ impl Emit<'_, '_> {
         let Scouting { notes, number, follows, .. } = self.scouting.clone().expect("only scouts follow");
         let (known, unknown) = (self.b.create_block(), self.b.create_block());
         let found = self.b.append_block_param(known, types::I64);
-        if let Some(at) = noted.close {
-            self.look_up_close(notes, noted, at, known);
+        self.look_up_close(notes, noted, known);
+        if follows {
+            let (found, other) = (self.found(notes, number, noted), self.b.create_block());
+            self.if_found(notes, number, noted, found, known, other);
+            self.b.switch_to_block(other);
         }
-        match follows {
-            true => {
-                let found = self.found(notes, number, noted);
-                self.if_found(notes, number, noted, found, known, unknown);
-            }
-            false => _ = self.b.ins().jump(unknown, &[]),
+        let there = self.b.create_block();
+        let found_there = self.b.append_block_param(there, types::I64);
+        if self.look_up_in_place(notes, noted, there) {
+            // What is not done at once is noted, and not done twice.
+            let other = self.b.current_block().expect("there is a block for keys that are not");
+            self.b.switch_to_block(there);
+            let scouting = self.scouting.clone().expect("only scouts follow");
+            self.write_key(&scouting, noted);
+            let offset = self.b.ins().ishl_imm_u(number, 2);
+            let at = self.b.ins().iadd(notes, offset);
+            self.b.ins().istore32(self.flags.record, found_there, at, noted.found as i32 * 8);
+            self.b.ins().jump(known, &[found_there.into()]);
+            self.b.switch_to_block(other);
         }
+        self.b.ins().jump(unknown, &[]);
         let facts = self.known.clone();
         self.b.switch_to_block(unknown);
         let back = Back { scope: self.scope, block, instr, action: 0 };
@@ -130,12 +118,13 @@ impl Emit<'_, '_> {
         let (known, other, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let found = self.b.append_block_param(known, types::I64);
         let chosen = self.b.append_block_param(on, types::I64);
-        if let Some(at) = noted.close {
-            self.look_up_close(lane.notes, &noted, at, known);
-        }
+        self.look_up_close(lane.notes, &noted, known);
         let number = self.lane_number(lane);
-        let noted_found = self.found(lane.notes, number, &noted);
-        self.if_found(lane.notes, number, &noted, noted_found, known, other);
+        let (noted_found, not_noted) = (self.found(lane.notes, number, &noted), self.b.create_block());
+        self.if_found(lane.notes, number, &noted, noted_found, known, not_noted);
+        self.b.switch_to_block(not_noted);
+        self.look_up_in_place(lane.notes, &noted, known);
+        self.b.ins().jump(other, &[]);
         self.b.switch_to_block(known);
         let record = if noted.counts {
             let table = self.number(u64::from(id.as_u32()));

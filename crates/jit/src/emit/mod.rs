@@ -19,6 +19,7 @@ mod header;
 mod known;
 mod memory;
 mod parse;
+mod place;
 mod probe;
 mod scout;
 mod state;

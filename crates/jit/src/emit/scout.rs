@@ -14,7 +14,7 @@ use super::batch::ROW;
 use super::value::Num;
 use super::words::Word;
 use crate::code;
-use crate::scout::Row;
+use crate::scout::{Noted, Row};
 use crate::walk::{self, Use};
 
 /// Where a scout writes, and which packet it is at.
@@ -118,15 +118,20 @@ impl Emit<'_, '_> {
         let Some(at) = self.notes.tables.iter().position(|noted| noted.table == id) else { return };
         let noted = self.notes.tables[at];
         let scouting = self.scouting.clone().expect("only scouts write notes");
-        for (index, word) in self.key(id).into_iter().enumerate() {
-            let word = self.value(word);
-            let (address, offset) = self.key_at(scouting.notes, scouting.number, &noted, index);
-            self.b.ins().store(self.flags.record, word, address, offset);
-        }
+        self.write_key(&scouting, &noted);
         let reached = scouting.reached[at];
         let before = self.b.use_var(reached);
         let with = self.b.ins().bor(before, scouting.bit);
         self.b.def_var(reached, with);
+    }
+
+    /// Writes the key with which the packet came to a table.
+    pub(super) fn write_key(&mut self, scouting: &Scouting, noted: &Noted) {
+        for (index, word) in self.key(noted.table).into_iter().enumerate() {
+            let word = self.value(word);
+            let (address, offset) = self.key_at(scouting.notes, scouting.number, noted, index);
+            self.b.ins().store(self.flags.record, word, address, offset);
+        }
     }
 
     fn guess(&mut self, slot: Option<SlotId>, number: u64) {

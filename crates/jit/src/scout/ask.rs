@@ -1,25 +1,75 @@
 //! Asking tables for what was noted.
 
 use engine::Objects;
-use engine::tables::MISS;
+use engine::tables::in_place::GROUP;
+use engine::tables::{InPlace, MISS};
 
-use super::{BATCH, MAX_WORDS, Noted, Notes, UNKNOWN, close};
+use super::{BATCH, MAX_NOTED, MAX_WORDS, Noted, Notes, UNKNOWN, called, close, hashed};
 
 /// A round more is worth it where one of so many packets can come farther.
 const ENOUGH: usize = 4;
+/// A packet waits for one table after the other, so that several are near together only in such a part of the bytes,
+const CHAINED: usize = 4;
+/// and where they are not, each alone only in such a part: the nearest cache.
+const SMALL: usize = 64;
 
-/// Notes what is the same for all packets: where records lie, and how close keys are looked up. Nothing is known of the
-/// packets from a number on. Whether there is a table that has to be asked.
-pub(crate) fn prepare(notes: &Notes, memory: &mut [u64], from: usize, objects: &Objects) -> bool {
+/// What notes say that is the same for all packets of all batches as long as the tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prepared {
+    /// The unit whose notes they are.
+    pub unit: usize,
+    /// [`Objects::revision`].
+    pub revision: u64,
+    /// Tables that fit into so many bytes together are near.
+    pub near: usize,
+    /// Whether there is a table that has to be asked, since keys are not looked up in it in place.
+    pub is_any_open: bool,
+}
+
+/// Notes what is the same for all packets: where records lie, and how keys are looked up in place, which they are in tables
+/// that fit into `near` bytes together. Nothing is done where that is as it was `before`.
+pub(crate) fn prepare(
+    notes: &Notes,
+    memory: &mut [u64],
+    (unit, near): (usize, usize),
+    before: Option<Prepared>,
+    objects: &Objects,
+) -> Prepared {
+    let revision = objects.revision();
+    if let Some(before) = before.filter(|it| (it.unit, it.revision, it.near) == (unit, revision, near)) {
+        return before;
+    }
+    note_defaults(notes, memory, objects);
+    let mut ways = [const { None }; MAX_NOTED];
+    let mut all = Some(0usize);
+    for (way, noted) in ways.iter_mut().zip(&notes.tables) {
+        *way = objects.in_place(noted.table);
+        all = all.zip(*way).map(|(all, (_, bytes))| all + bytes);
+    }
+    let several = notes.tables.len() > 1;
+    let together = if several { near / CHAINED } else { near };
+    let all_near = all.is_some_and(|all| all <= together);
     let mut is_any_open = false;
-    for noted in &notes.tables {
+    for (noted, way) in notes.tables.iter().zip(ways) {
         memory[noted.records] = first_record(noted, objects);
-        if !note_close(noted, memory, objects) {
+        let way = way
+            .filter(|(way, bytes)| all_near || several && (matches!(way, InPlace::Close(_)) || *bytes <= near / SMALL));
+        if !note_in_place(noted, memory, way.map(|(way, _)| way)) {
             is_any_open = true;
+        }
+    }
+    forget(notes, memory, 0);
+    Prepared { unit, revision, near, is_any_open }
+}
+
+/// Nothing is known of the packets from a number on.
+pub(crate) fn forget(notes: &Notes, memory: &mut [u64], from: usize) {
+    for noted in &notes.tables {
+        // What is looked up in an array is never noted.
+        if !is_close(noted, memory) {
             found_of(noted, memory).1[from..].fill(UNKNOWN);
         }
     }
-    is_any_open
 }
 
 /// Asks each table for the keys of the packets from one number to another, and notes what comes of it. Whether it is worth it
@@ -42,7 +92,7 @@ pub(crate) fn ask_more(notes: &Notes, memory: &mut [u64], count: usize, objects:
 fn ask_for(notes: &Notes, memory: &mut [u64], of: u64, bits: fn(&Noted) -> usize, objects: &Objects) -> bool {
     let (mut came, mut before) = (0, 0);
     for noted in &notes.tables {
-        if is_close(noted, memory) {
+        if is_in_place(noted, memory) {
             continue;
         }
         came += std::mem::take(&mut before);
@@ -94,30 +144,48 @@ fn ask_for_some(noted: &Noted, all: &[u64], mut wanted: u64, noted_as: &mut [u32
 }
 
 /// Notes where the records of default actions lie.
-pub(crate) fn note_defaults(notes: &Notes, memory: &mut [u64], objects: &Objects) {
+fn note_defaults(notes: &Notes, memory: &mut [u64], objects: &Objects) {
     for (word, table) in memory.iter_mut().zip(&notes.defaults) {
         *word = objects.default_record(*table).as_ptr() as u64;
     }
 }
 
-/// Notes how a table's keys are looked up in line. Whether they are.
-fn note_close(noted: &Noted, memory: &mut [u64], objects: &Objects) -> bool {
-    let Some(at) = noted.close else { return false };
-    // No length says that keys are not close.
-    let keys = objects.close_keys(noted.table).filter(|keys| !keys.handles.is_empty());
-    let Some(keys) = keys else {
-        memory[at + close::LEN] = 0;
-        return false;
-    };
-    memory[at + close::HANDLES] = keys.handles.as_ptr() as u64;
-    memory[at + close::LEN] = keys.handles.len() as u64;
-    memory[at + close::FIRST] = keys.first;
-    memory[at + close::SHIFT] = keys.shift.into();
-    true
+/// Notes how a table's keys are looked up in place, if they are and code is made for that. Whether they are.
+fn note_in_place(noted: &Noted, memory: &mut [u64], way: Option<InPlace<'_>>) -> bool {
+    // Each of these says by a 0 that keys are not looked up so.
+    let ways = [noted.close.map(|at| at + close::LEN), noted.hashed.map(|at| at + hashed::GROUPS)];
+    let ways = ways.into_iter().chain([noted.called.map(|at| at + called::FUNCTION)]);
+    ways.flatten().for_each(|at| memory[at] = 0);
+    match way {
+        Some(InPlace::Close(keys)) if let Some(at) = noted.close => {
+            memory[at + close::HANDLES] = keys.handles.as_ptr() as u64;
+            memory[at + close::LEN] = keys.handles.len() as u64;
+            memory[at + close::FIRST] = keys.first;
+            memory[at + close::SHIFT] = keys.shift.into();
+        }
+        Some(InPlace::Hashed(keys)) if let Some(at) = noted.hashed => {
+            assert_eq!(keys.slots.len(), keys.tags.len() * GROUP * (noted.words + 1), "a slot has a key and a handle");
+            memory[at + hashed::GROUPS] = keys.tags.len() as u64;
+            memory[at + hashed::TAGS] = keys.tags.as_ptr() as u64;
+            memory[at + hashed::SLOTS] = keys.slots.as_ptr() as u64;
+        }
+        Some(InPlace::Called(table)) if let Some(at) = noted.called => {
+            assert_eq!(table.words, noted.words, "a function reads the words of a key");
+            memory[at + called::FUNCTION] = table.function as usize as u64;
+            memory[at + called::TABLE] = table.table as u64;
+        }
+        _ => return false,
+    }
+    is_in_place(noted, memory)
 }
 
 fn is_close(noted: &Noted, memory: &[u64]) -> bool {
     noted.close.is_some_and(|at| memory[at + close::LEN] != 0)
+}
+
+fn is_in_place(noted: &Noted, memory: &[u64]) -> bool {
+    let says = |at: Option<usize>, word: usize| at.is_some_and(|at| memory[at + word] != 0);
+    is_close(noted, memory) || says(noted.hashed, hashed::GROUPS) || says(noted.called, called::FUNCTION)
 }
 
 /// Words as twice as many of half the width.

@@ -317,7 +317,7 @@ pub fn run_batches(
     plan.units[0].steps.splice(0..0, length.map(Step::LengthTo));
     let drop = some(&mut dice).first().map(|slot| (*slot, dice.below(3)));
     plan.units[0].steps.extend(drop.map(|(slot, value)| Step::DropIf(slot, value)));
-    let compiled = match Compiled::new(program, &plan, Speed::Run) {
+    let mut compiled = match Compiled::new(program, &plan, Speed::Run) {
         Ok(compiled) => compiled,
         Err(unsupported) => return Some(unsupported.to_string()),
     };
@@ -330,6 +330,8 @@ pub fn run_batches(
     let mut done = 0;
     while done < packets {
         let now = Now { ns: done as u64 * 100_000_000 };
+        // Keys of all tables are looked up in place, of some, or of none.
+        compiled = compiled.with_near_bytes([0, 600, 5000, usize::MAX][dice.below(4) as usize]);
         let count = 1 + dice.below(memory.len() as u64) as usize;
         let room = dice.below(3) as usize * 20;
         let values: Vec<Bits> = plan.given.iter().map(|slot| dice.bits(program.slots[*slot].width)).collect();

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use smallvec::SmallVec;
 
+use super::search::Halving;
 use super::{Entry, Group, Intervals, NONE, Rank};
 
 /// How many bits the length of a range has: one of size 3 has fewer than 8 numbers behind its first.
@@ -183,12 +184,12 @@ impl Intervals {
         let mut root = self.roots[group as usize];
         let end = high + u64::from(high < self.field.ones(0));
         if end > high {
-            let behind = self.steps.value(root, end);
+            let behind = self.steps.value(Halving, root, end);
             if wanted.last().is_some_and(|(_, last)| *last != behind) {
                 wanted.push((end, behind));
             }
         }
-        let goes_on = low > 0 && self.steps.value(root, low - 1) == wanted[0].1;
+        let goes_on = low > 0 && self.steps.value(Halving, root, low - 1) == wanted[0].1;
         let wanted = &wanted[usize::from(goes_on)..];
         let mut there = self.steps.steps(root, low, end);
         there.retain(|(threshold, _)| *threshold >= low);

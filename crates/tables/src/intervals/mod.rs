@@ -11,6 +11,7 @@
 //! An entry takes about 115 bytes where ranges touch and 165 where there are gaps, and a group 210 and its key.
 
 mod change;
+mod search;
 mod steps;
 
 use std::cmp::Reverse;
@@ -19,8 +20,12 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 
 use crate::exact::Exact;
+use crate::in_place::{Called, InPlace};
 use crate::layout::{Field, FieldKind, Layout};
 use crate::{BATCH, MISS, PackedLookup, for_words};
+#[cfg(target_arch = "x86_64")]
+use search::AtOnce;
+use search::{Halving, Search};
 use steps::{Root, Steps};
 
 /// No entry wins.
@@ -67,6 +72,8 @@ pub struct Intervals {
     handles: Vec<u32>,
     free_entries: Vec<u32>,
     order: BTreeSet<Place>,
+    #[cfg(target_arch = "x86_64")]
+    at_once: Option<AtOnce>,
     len: usize,
     inserted: u64,
 }
@@ -108,6 +115,8 @@ impl Intervals {
             handles: Vec::new(),
             free_entries: Vec::new(),
             order: BTreeSet::new(),
+            #[cfg(target_arch = "x86_64")]
+            at_once: AtOnce::new(),
             len: 0,
             inserted: 0,
         };
@@ -138,6 +147,24 @@ impl Intervals {
             + self.order.len() * size_of::<Place>() * 4 / 3
     }
 
+    /// How keys are looked up in place.
+    pub fn in_place(&self) -> InPlace<'_> {
+        InPlace::Called(for_words!(self.words, self.called()))
+    }
+
+    fn called<const N: usize>(&self) -> Called<'_> {
+        let exact = self.by_exact.as_ref().map_or(0, |by_exact| by_exact.in_place().bytes());
+        let bytes = exact + size_of_val(&self.roots[..]) + self.steps.lookup_bytes() + size_of_val(&self.handles[..]);
+        #[cfg(target_arch = "x86_64")]
+        if self.at_once.is_some() {
+            // SAFETY: the function takes the address of a table that has found all at once to be possible, and as many
+            // words as keys have.
+            return unsafe { Called::new(self, (self.words, bytes), find_in_at_once::<N>) };
+        }
+        // SAFETY: the function takes the address of such a table, and as many words as keys have.
+        unsafe { Called::new(self, (self.words, bytes), find_in::<N>) }
+    }
+
     /// The range field of a key.
     #[inline(always)]
     fn number(&self, key: &[u64]) -> u64 {
@@ -158,10 +185,10 @@ impl Intervals {
         by_exact.lookup_in::<N>(&part)
     }
 
-    #[inline(never)]
-    fn find_one<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+    #[inline(always)]
+    fn find_one<const N: usize>(&self, search: impl Search, key: &[u64]) -> Option<u32> {
         let group = self.group::<N>(key)?;
-        match self.steps.value(self.roots[group as usize], self.number(key)) {
+        match self.steps.value(search, self.roots[group as usize], self.number(key)) {
             NONE => None,
             winner => Some(self.handles[winner as usize]),
         }
@@ -169,8 +196,8 @@ impl Intervals {
 
     /// The groups of all keys, then level by level a node of each, then the handles: what one waits for is asked for while
     /// others are worked on.
-    #[inline(never)]
-    fn find_all<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+    #[inline(always)]
+    fn find_all<const N: usize>(&self, search: impl Search, keys: &[u64], found: &mut [u32]) {
         let words = if N == 0 { self.words } else { N };
         let mut parts: SmallVec<[u64; 128]> = SmallVec::new();
         let mut numbers = [0u64; BATCH];
@@ -203,7 +230,7 @@ impl Intervals {
                 for walk in 0..count {
                     let (at, Root { node, height }) = walks[walk];
                     let place = usize::from(at) % BATCH;
-                    let next = self.steps.follow(node, numbers[place]);
+                    let next = self.steps.follow(search, node, numbers[place]);
                     if height == 0 {
                         found[place] = next;
                         crate::prefetch(&self.handles, next as usize);
@@ -222,16 +249,69 @@ impl Intervals {
     }
 }
 
+/// [`Called::function`] of a table whose keys have so many words, or any number.
+///
+/// # Safety
+/// `table` is such a table, and `key` the address of the words of a key.
+unsafe extern "C" fn find_in<const N: usize>(table: *const (), key: *const u64) -> u32 {
+    // SAFETY: the caller's promise.
+    let table = unsafe { &*table.cast::<Intervals>() };
+    // SAFETY: the caller's promise.
+    let key = unsafe { std::slice::from_raw_parts(key, if N == 0 { table.words } else { N }) };
+    table.find_one::<N>(Halving, key).unwrap_or(MISS)
+}
+
+/// The same where thresholds can be compared with at once.
+///
+/// # Safety
+/// As of [`find_in`], and the processor has what the function is compiled for.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+unsafe extern "C" fn find_in_at_once<const N: usize>(table: *const (), key: *const u64) -> u32 {
+    // SAFETY: the caller's promise.
+    let table = unsafe { &*table.cast::<Intervals>() };
+    // SAFETY: the caller's promise.
+    let key = unsafe { std::slice::from_raw_parts(key, if N == 0 { table.words } else { N }) };
+    let Some(search) = table.at_once else { return MISS };
+    match table.find_one::<N>(search, key) {
+        Some(found) => found,
+        None => MISS,
+    }
+}
+
+impl Intervals {
+    #[inline(never)]
+    fn look_up<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+        self.find_one::<N>(Halving, key)
+    }
+
+    #[inline(never)]
+    fn look_up_all<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(search) = self.at_once {
+            // SAFETY: there is such a value only where the processor has what the function is compiled for.
+            return unsafe { self.look_up_all_at_once::<N>(search, keys, found) };
+        }
+        self.find_all::<N>(Halving, keys, found);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn look_up_all_at_once<const N: usize>(&self, search: AtOnce, keys: &[u64], found: &mut [u32]) {
+        self.find_all::<N>(search, keys, found);
+    }
+}
+
 impl PackedLookup for Intervals {
     fn words(&self) -> usize {
         self.words
     }
 
     fn lookup(&self, key: &[u64]) -> Option<u32> {
-        for_words!(self.words, self.find_one(key))
+        for_words!(self.words, self.look_up(key))
     }
 
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) {
-        for_words!(self.words, self.find_all(keys, found));
+        for_words!(self.words, self.look_up_all(keys, found));
     }
 }

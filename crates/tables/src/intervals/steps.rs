@@ -8,9 +8,10 @@
 
 use smallvec::SmallVec;
 
+use super::search::{Halving, Search};
 use crate::prefetch::prefetch;
 
-const FAN: usize = 16;
+pub(super) const FAN: usize = 16;
 
 /// Places behind the last item hold the largest threshold and the last item's value, so that nobody has to know how many
 /// there are: 192 bytes, three cache lines.
@@ -46,14 +47,8 @@ pub(super) struct Steps {
 
 impl Node {
     /// The place of the last threshold that is not above a number. There is one: whoever asks a node is not below it.
-    #[inline(always)]
     fn place(&self, number: u64) -> usize {
-        // Sums of comparisons, since who wins is not to be guessed.
-        let mut at = 0;
-        for half in [8, 4, 2, 1] {
-            at += half * usize::from(self.thresholds[at + half] <= number);
-        }
-        at
+        Halving.place(&self.thresholds, number)
     }
 }
 
@@ -65,9 +60,9 @@ impl Steps {
 
     /// What stands in a node beside the last threshold that is not above a number: the next node, or the value.
     #[inline(always)]
-    pub(super) fn follow(&self, node: u32, number: u64) -> u32 {
+    pub(super) fn follow(&self, search: impl Search, node: u32, number: u64) -> u32 {
         let node = &self.nodes[node as usize];
-        node.values[node.place(number)]
+        node.values[search.place(&node.thresholds, number)]
     }
 
     /// Asks for a node's memory.
@@ -82,12 +77,12 @@ impl Steps {
 
     /// The value at a number.
     #[inline(always)]
-    pub(super) fn value(&self, root: Root, number: u64) -> u32 {
+    pub(super) fn value(&self, search: impl Search, root: Root, number: u64) -> u32 {
         let mut node = root.node;
         for _ in 0..=root.height {
             // Its lines come together, and not one after the other as they are looked at.
             self.prefetch(node);
-            node = self.follow(node, number);
+            node = self.follow(search, node, number);
         }
         node
     }
@@ -235,6 +230,11 @@ impl Steps {
         node
     }
 
+    /// Bytes that lookups touch.
+    pub(super) fn lookup_bytes(&self) -> usize {
+        size_of_val(&self.nodes[..])
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>() + self.lens.capacity() + self.free.capacity() * 4
     }
@@ -254,7 +254,7 @@ mod tests {
         for _ in 0..50 {
             let number = if dice.percent(10) { u64::MAX - dice.below(2) } else { dice.below(end) };
             let (at, value) = map.range(..=number).next_back().expect("a function begins at 0");
-            assert_eq!(steps.value(root, number), *value, "at {number}");
+            assert_eq!(steps.value(Halving, root, number), *value, "at {number}");
             let high = number.saturating_add(dice.below(end));
             let range: Vec<_> = map.range(at..=&high).map(|(at, value)| (*at, *value)).collect();
             assert_eq!(steps.steps(root, number, high), range, "{number} to {high}");
@@ -305,6 +305,6 @@ mod tests {
         (1..100_000).filter(|at| at % 16 != 0).for_each(|at| steps.remove(&mut root, at));
         let kept = steps.nodes.len() - steps.free.len();
         assert!(kept * FAN < 100_000 / 16 * 5, "{kept} nodes for {} thresholds", 100_000 / 16);
-        assert_eq!(steps.value(root, 99_999), 99_984);
+        assert_eq!(steps.value(Halving, root, 99_999), 99_984);
     }
 }
