@@ -78,9 +78,9 @@ fn climb(
 
 /// The share of which about as much is offered, between those that were tried.
 fn share_for(offered: f64, rungs: &[Rate]) -> u32 {
-    let points = || SHARES.iter().map(|share| f64::from(*share)).zip(rungs.iter().map(|rung| rung.offered));
+    let points = SHARES.iter().map(|share| f64::from(*share)).zip(rungs.iter().map(|rung| rung.offered));
     let (mut low, mut high) = ((0.0, 0.0), (64.0, f64::INFINITY));
-    for point in points() {
+    for point in points {
         if point.1 <= offered {
             low = point;
         } else if point.1 < high.1 {
