@@ -55,12 +55,22 @@ pub struct Target {
     pub max_group: u32,
     /// Whether a message updates each counter once at most: rules that ask for more are refused.
     pub one_update: bool,
+    /// Whether entries that lead to a leaf where messages are [delivered and no more](Delivery::is_plain) say themselves where to,
+    /// so that such a leaf takes no entry. Then its delivery never changes: other ports are another leaf.
+    pub carries: bool,
 }
 
 impl Default for Target {
     /// v1model.
     fn default() -> Self {
-        Target { wide: Wide::Range, exact_beside: true, has_ranges: true, max_group: 0xffff, one_update: false }
+        Target {
+            wide: Wide::Range,
+            exact_beside: true,
+            has_ranges: true,
+            max_group: 0xffff,
+            one_update: false,
+            carries: false,
+        }
     }
 }
 
@@ -193,6 +203,15 @@ pub struct Delivery {
     pub updates: Vec<Update>,
     /// Slots whose aggregates this message counts for; ascending.
     pub slots: Vec<u16>,
+}
+
+impl Delivery {
+    /// Whether messages go to ports, and nothing else is done.
+    pub fn is_plain(&self) -> bool {
+        let is_more =
+            self.to_controller || !self.calls.is_empty() || !self.updates.is_empty() || !self.slots.is_empty();
+        !self.ports.is_empty() && !is_more
+    }
 }
 
 /// An entry of the leaf table.

@@ -76,6 +76,8 @@ pub struct Installer<'a> {
     rules: &'a Rules,
     stages: Vec<Stage>,
     cpu_port: u32,
+    /// Whether entries say where to that lead to leaves where messages are delivered and no more.
+    carries: bool,
     /// What each leaf delivers.
     leaves: BTreeMap<State, Delivery>,
     /// Groups with the controller's port, by their ports, with how many leaves use them.
@@ -143,6 +145,7 @@ impl<'a> Installer<'a> {
             rules,
             stages,
             cpu_port,
+            carries: options.target.carries,
             leaves: BTreeMap::new(),
             with_controller: BTreeMap::new(),
             free: groups::WITH_CONTROLLER.collect(),
@@ -311,8 +314,13 @@ impl<'a> Installer<'a> {
             (Some(before), None) => Some(Update::Delete(before)),
             (Some(before), Some(now)) => (before != now).then_some(Update::Modify(now)),
         };
-        let at_leaf = |action: Option<_>| action.map(|action| entity("leaf".to_owned(), action));
-        updates.extend(step(at_leaf(old_action), at_leaf(new_action)));
+        let carries = self.carries;
+        let at_leaf = |delivery: &Delivery, action: Option<_>| {
+            // Those that lead there carry it.
+            let action = action.filter(|_| !(carries && delivery.is_plain()));
+            action.map(|action| entity("leaf".to_owned(), action))
+        };
+        updates.extend(step(at_leaf(&before, old_action), at_leaf(&leaf.delivery, new_action)));
         for (number, action) in self.format.actions.iter().enumerate() {
             let call = |delivery: &Delivery| {
                 let (_, values) = delivery.calls.iter().find(|(id, _)| usize::from(id.0) == number)?;
@@ -357,8 +365,6 @@ impl<'a> Installer<'a> {
         comes: bool,
         updates: &mut Vec<Update>,
     ) -> Result<Option<(String, Params)>, TooManyGroups> {
-        let to_port = |port: u32| ("Subscriptions.to_port".to_owned(), vec![("port".to_owned(), 9, port.into())]);
-        let to_group = |group: u32| ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())]);
         Ok(match (&delivery.ports[..], delivery.to_controller) {
             ([], false) => None,
             ([], true) => Some(to_port(self.cpu_port)),
@@ -466,9 +472,27 @@ impl<'a> Installer<'a> {
                 wide(Matched::Ternary(*first, mask))
             }
         };
-        let params = vec![("state".to_owned(), 32, entry.next.into())];
-        let action = "Subscriptions.to_state".to_owned();
+        let carried = self.leaves.get(&entry.next).filter(|_| self.carries).and_then(plain_target);
+        let to_state = || ("Subscriptions.to_state".to_owned(), vec![("state".to_owned(), 32, entry.next.into())]);
+        let (action, params) = carried.unwrap_or_else(to_state);
         TableEntry { table: format!("Subscriptions.{table}"), keys, priority, action, params }
+    }
+}
+
+fn to_port(port: u32) -> (String, Params) {
+    ("Subscriptions.to_port".to_owned(), vec![("port".to_owned(), 9, port.into())])
+}
+
+fn to_group(group: u32) -> (String, Params) {
+    ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())])
+}
+
+/// What an entry runs that leads to a leaf where messages are delivered and no more.
+fn plain_target(delivery: &Delivery) -> Option<(String, Params)> {
+    match (&delivery.ports[..], delivery.group) {
+        _ if !delivery.is_plain() => None,
+        ([port], _) => Some(to_port(*port)),
+        (_, group) => Some(to_group(groups::compiled(group.expect("several ports have a group")))),
     }
 }
 

@@ -75,7 +75,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             note_valid: ternary @name("note_valid");
             report_or_note_valid: ternary @name("report_or_note_valid");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -85,14 +85,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             report_switch_id_value: exact @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table report_switch_id_rest_1 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -102,14 +102,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             source_value: lpm @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table source_rest_2 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -119,14 +119,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             report_hop_latency_value: range @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table report_hop_latency_rest_3 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }

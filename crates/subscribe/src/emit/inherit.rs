@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use bdd::{Ref, Store};
 
-use super::{Emitter, Entrance, Fast, Surroundings, Turnover, children};
+use super::{Emitter, Entrance, Fast, Surroundings, Turnover, children, deliver};
 
 impl Emitter {
     /// Finds for new nodes the old ones whose place they take.
@@ -31,6 +31,11 @@ impl Emitter {
         while let Some((old, new)) = waiting.pop() {
             let worth = old != new && fresh.contains(&new) && turnover.dead.contains_key(&old);
             if !worth || with.tag(old) != with.tag(new) || !same_level(old, new) || !seen.insert((old, new)) {
+                continue;
+            }
+            // What entries carry changes with them.
+            let is_carried = |function: Ref| function.is_set() && deliver(with, function).is_plain();
+            if self.carries && (is_carried(old) || is_carried(new)) {
                 continue;
             }
             if !inherited.contains_key(&new) && !taken.contains(&old) {

@@ -97,6 +97,7 @@ pub(crate) struct Emitter {
     codes: BTreeMap<u32, Codes>,
     writes: Writes,
     one_update: bool,
+    carries: bool,
     /// Arms of the nodes of each level, and how many there may be.
     arms: BTreeMap<u32, usize>,
     max_arms: usize,
@@ -124,6 +125,7 @@ impl Emitter {
             codes: codes.collect(),
             writes: options.writes,
             one_update: options.target.one_update,
+            carries: options.target.carries,
             arms: BTreeMap::new(),
             max_arms: options.limits.entries,
         }

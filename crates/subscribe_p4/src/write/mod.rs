@@ -53,6 +53,7 @@ impl Default for Options {
             exact_beside: false,
             max_group: groups::COMPILED,
             one_update: true,
+            carries: true,
             ..Target::default()
         };
         Options { target, messages_per_pass: None, table_size: 1 << 20, split_horizon: false }

@@ -9,6 +9,9 @@ use crate::format::{Format, HeaderId};
 /// The state as a key.
 pub(super) const STATE_KEY: &str = "meta.subscription.state: exact @name(\"state\");";
 
+/// Where the tables of stages lead: to a state, or at once to where the message goes.
+const LEADS_TO: &str = "to_state; to_port; to_group;";
+
 /// The table that knows which headers are valid, and no state.
 pub(crate) const VALIDITY: &str = "validity";
 
@@ -72,7 +75,7 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
         let StageKey::Column(key) = &stage.column else {
             let names = written.rules.headers.iter().map(|any| validity(written.format, any));
             let keys: Vec<String> = names.map(|name| format!("{name}: ternary @name(\"{name}\");")).collect();
-            table(text, VALIDITY, &keys, "to_state;", written.options);
+            table(text, VALIDITY, &keys, LEADS_TO, written.options);
             continue;
         };
         let column = key.name(&written.rules.format);
@@ -83,7 +86,7 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
         let named = |part: &str| part_name(&column, part, number);
         let mut part = |part: &str| {
             let value = format!("{looked_up}: {part} @name(\"value\");");
-            table(text, &named(part), &[STATE_KEY.to_owned(), value], "to_state;", written.options);
+            table(text, &named(part), &[STATE_KEY.to_owned(), value], LEADS_TO, written.options);
         };
         if stage.exact {
             part("exact");
@@ -91,7 +94,7 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
         if let Some(wide) = stage.wide {
             part(wide_name(wide));
         }
-        table(text, &named("rest"), &[STATE_KEY.to_owned()], "to_state;", written.options);
+        table(text, &named("rest"), &[STATE_KEY.to_owned()], LEADS_TO, written.options);
     }
 }
 

@@ -18,7 +18,7 @@ use target::{Outcome, Switch};
 
 fn targets() -> [Target; 3] {
     let of = Options::default().target;
-    [of, Target { exact_beside: true, ..of }, Target { wide: Wide::Ternary, has_ranges: false, ..of }]
+    [of, Target { exact_beside: true, carries: false, ..of }, Target { wide: Wide::Ternary, has_ranges: false, ..of }]
 }
 
 fn installer<'a>(program: &'a Program, layout: &Layout, target: Target, writes: Writes) -> Installer<'a> {

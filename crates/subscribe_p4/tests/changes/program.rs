@@ -142,7 +142,7 @@ impl Program {
     pub fn run<'a>(&self, target: Target, message: &Message, at: &mut dyn FnMut(String) -> &'a Switch) -> Outcome {
         let format = &self.rules.format;
         let layout = Layout::sensible(format, &[]);
-        let mut state = 0;
+        let (mut state, mut carried) = (0, None);
         let mut look = |table: String, mut values: BTreeMap<String, u128>, state: u128| {
             values.insert("state".to_owned(), state);
             let switch = at(table.clone());
@@ -178,10 +178,16 @@ impl Program {
                         .find_map(|part| look(format!("{name}_{part}_{number}"), value.clone(), state))
                 }
             };
-            state = found.map_or(state, |(_, params, _)| params[0].2);
+            let Some((action, params, _)) = found else { continue };
+            match action.as_str() {
+                "Subscriptions.to_state" => state = params[0].2,
+                _ => carried = Some((action, params)),
+            }
         }
         let mut outcome = Outcome::default();
-        let leaf = look("leaf".to_owned(), BTreeMap::new(), state);
+        let leaf = look("leaf".to_owned(), BTreeMap::new(), state).map(|(action, params, _)| (action, params));
+        assert!(carried.is_none() || leaf.is_none(), "where a message goes is said once");
+        let leaf = carried.or(leaf);
         let mut asked = |table: String| {
             look(table, BTreeMap::new(), state)
                 .map(|(_, params, _)| params.iter().map(|(_, _, value)| *value).collect())
@@ -190,7 +196,7 @@ impl Program {
             outcome.counts = asked("counts".to_owned());
         }
         outcome.updates = self.format.counters.iter().map(|one| asked(format!("update_{}", one.name))).collect();
-        if let Some((action, params, _)) = leaf {
+        if let Some((action, params)) = leaf {
             outcome.ports = match action.as_str() {
                 "Subscriptions.to_port" => vec![params[0].2 as u32],
                 _ => at("group".to_owned()).groups[&(params[0].2 as u32)].clone(),
