@@ -113,18 +113,15 @@ impl Switch {
     /// Runs up to [`BATCH`] messages; where each goes.
     pub fn run(&mut self, batch: &mut [Vec<u8>], answers: &mut [u32]) {
         let mut packets = self.compiled.batch(0, &mut self.packet);
-        for buffer in batch.iter_mut() {
-            packets.push(buffer, 0);
-        }
+        packets.extend(batch.iter_mut().map(|buffer| (&mut buffer[..], 0)));
         let mut next = 0;
         while next < answers.len() {
             let jit::Progress { done, stopped } = packets.run(&mut self.objects, Now { ns: 0 });
             assert!(!stopped, "nothing stops a message");
             next = done.end;
-            for number in done {
-                let ended = packets.ended(number);
+            for (answer, ended) in answers[done.clone()].iter_mut().zip(packets.ended_all(done)) {
                 debug_assert!(matches!(ended.outcome(), Outcome::Stopped(_)));
-                answers[number] = match (ended.result(0), ended.result(1)) {
+                *answer = match (ended.result(0), ended.result(1)) {
                     (0, DROP_PORT) => NOWHERE,
                     (0, port) => PORT | port as u32,
                     (group, _) => group as u32,
