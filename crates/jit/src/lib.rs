@@ -21,7 +21,8 @@
 //! A [`Batch`] is up to 32 packets that a fresh unit runs on in one call: a second function of the unit is a loop over
 //! them. They are scouted before the first one runs: a third function notes which keys they will look up, tables are
 //! asked for all of these at once, and packets whose key is the noted one find their record without a call. Where a
-//! table's key is what others gave, that goes on in rounds. Tables of close keys are looked up in line. Of a packet that
+//! table's key is what others gave, that goes on in rounds. Tables that are near are looked up in line, and where all are there
+//! is no scout. Of a packet that
 //! comes to its end nothing is kept but where it lies and the unit's results; one for which there is more to do stops
 //! the loop, with all of its state in the frame. Nothing but time tells the difference.
 //!
