@@ -49,13 +49,6 @@ pub(crate) struct New {
     text: Box<str>,
 }
 
-impl New {
-    /// The byte of the file behind the rule.
-    pub fn end(&self) -> usize {
-        self.rule.span.end as usize
-    }
-}
-
 /// Rules that were read, and what they were read from.
 pub(crate) struct Read {
     pub rules: Vec<New>,

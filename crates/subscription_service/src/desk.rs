@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use crate::Settings;
 use crate::book::{Book, Changed, New, Origin, Program, Read};
 use crate::files::{Disk, Watched};
-use crate::kept::{Kept, Notes};
+use crate::kept::Kept;
 use crate::link::{Told, Trouble};
 use crate::status::{Event, Standing};
 use crate::switch::Switch;
@@ -45,6 +45,7 @@ pub(crate) enum Refused {
     InFile(String),
     BySwitch(String),
     Away(String),
+    NotKept(String),
 }
 
 /// Everything there is.
@@ -95,29 +96,31 @@ impl<'a> Desk<'a> {
         let mut read = read?;
         let rules = std::mem::take(&mut read.rules);
         desk.book.change(&[], rules, Origin::File, &read)?;
+        if let (Some(kept), Some(path)) = (&mut desk.kept, &settings.kept) {
+            // Not before everything else is right: what was kept until now stays as it is otherwise.
+            let added = desk.book.rules().filter(|(_, held)| held.origin == Origin::Added);
+            let begun = kept.begin(desk.book.next_id(), added.map(|(id, held)| (id, &*held.text)));
+            begun.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        }
         Ok(desk)
     }
 
     /// Goes on with the rules that were added before.
     fn take_up(&mut self, path: &Path) -> Result<(), String> {
-        let unusable = |why: String| format!("{} {why}", path.display());
-        let text = match path.exists() {
-            true => Disk::default().read(path).map_err(unusable)?,
-            false => String::new(),
-        };
-        let notes = Notes::new(&text);
-        let mut read = self.book.read(&path.display().to_string(), text.clone(), &mut NoIncludes);
+        let (kept, notes) = Kept::open(path).map_err(|why| format!("{} {why}", path.display()))?;
+        let text: Vec<&str> = notes.rules.values().map(String::as_str).collect();
+        let mut read = self.book.read(&path.display().to_string(), text.join("\n"), &mut NoIncludes);
         if read.diagnostics.has_errors() {
             return Err(read.diagnostics.render(&read.map, false));
         }
-        self.book.number_from(notes.next());
         let mut rules = std::mem::take(&mut read.rules);
-        rules.iter_mut().for_each(|rule| rule.id = Notes::id(&text, rule.end()));
-        rules.retain(|rule| rule.id.is_none_or(|id| !notes.is_removed(id)));
+        if rules.len() != notes.rules.len() {
+            return Err(format!("{} has lines that are not one rule each", path.display()));
+        }
+        rules.iter_mut().zip(notes.rules.keys()).for_each(|(rule, id)| rule.id = Some(*id));
+        self.book.number_from(notes.next);
         self.book.change(&[], rules, Origin::Added, &read)?;
-        let rules = self.book.rules().map(|(id, held)| (id, &*held.text));
-        let kept = Kept::begin(path, self.book.next_id(), rules);
-        self.kept = Some(kept.map_err(|error| unusable(format!("cannot be written: {error}")))?);
+        self.kept = Some(kept);
         Ok(())
     }
 
@@ -193,9 +196,6 @@ impl<'a> Desk<'a> {
             _ => {}
         }
         let (ids, writes) = self.change(&[], rules, Origin::Added, &read)?;
-        let added = ids.iter().filter_map(|id| Some((*id, &*self.book.get(*id)?.text)));
-        let kept = self.kept.as_mut().map_or(Ok(()), |kept| kept.add(added));
-        self.tell_kept(kept);
         (self.tell)(Event::Added(ids.clone()));
         Ok((ids, writes))
     }
@@ -216,16 +216,8 @@ impl<'a> Desk<'a> {
         }
         let read = self.book.read("rules", String::new(), &mut NoIncludes);
         let (_, writes) = self.change(&ids, Vec::new(), Origin::Added, &read)?;
-        let kept = self.kept.as_mut().map_or(Ok(()), |kept| kept.remove(&ids));
-        self.tell_kept(kept);
         (self.tell)(Event::Removed(ids));
         Ok(writes)
-    }
-
-    fn tell_kept(&self, kept: std::io::Result<()>) {
-        if let Err(error) = kept {
-            (self.tell)(Event::NotKept(error.to_string()));
-        }
     }
 
     fn is_there(&self) -> Result<(), Refused> {
@@ -245,10 +237,32 @@ impl<'a> Desk<'a> {
     ) -> Result<(Vec<u64>, usize), Refused> {
         let changed = self.book.change(remove, add, origin, read).map_err(Refused::Mistakes)?;
         let writes = changed.steps.len();
-        match self.switch.write(&changed.steps) {
-            Ok(()) => Ok((changed.ids, writes)),
-            Err(trouble) => Err(self.take_back(changed, trouble)),
+        if let Err(trouble) = self.switch.write(&changed.steps) {
+            return Err(self.take_back(changed, trouble));
         }
+        if let Err(error) = self.keep(remove, &changed.ids, origin) {
+            self.take_back(changed, Trouble::Refused(String::new()));
+            let what = "rules that are added or removed cannot be kept, and so are not";
+            return Err(Refused::NotKept(format!("{what}: the file of --keep: {error}")));
+        }
+        Ok((changed.ids, writes))
+    }
+
+    /// Notes a change where rules are kept.
+    fn keep(&mut self, removed: &[u64], added: &[u64], origin: Origin) -> std::io::Result<()> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        if origin == Origin::File {
+            // That their ids are not given again is not worth refusing a file.
+            let _ = kept.next(self.book.next_id());
+            return Ok(());
+        }
+        if !added.is_empty() {
+            kept.add(added.iter().filter_map(|id| Some((*id, &*self.book.get(*id)?.text))))?;
+        }
+        if !removed.is_empty() {
+            kept.remove(removed)?;
+        }
+        Ok(())
     }
 
     /// What the switch did not take is as if it had not been asked for.
@@ -293,7 +307,9 @@ impl<'a> Desk<'a> {
                 return self.change(&go, come, Origin::File, &read).map(|(_, writes)| (counts, writes));
             }
             // The switch is told when it is there.
-            self.book.change(&go, come, Origin::File, &read).map(|_| (counts, 0)).map_err(Refused::Mistakes)
+            self.book.change(&go, come, Origin::File, &read).map_err(Refused::Mistakes)?;
+            let _ = self.keep(&[], &[], Origin::File);
+            Ok((counts, 0))
         });
         match done {
             Ok(((0, 0), _)) if self.mistakes.is_empty() => {}
@@ -308,7 +324,8 @@ impl<'a> Desk<'a> {
                 | Refused::TooMuch(why)
                 | Refused::NotFound(why)
                 | Refused::InFile(why)
-                | Refused::BySwitch(why),
+                | Refused::BySwitch(why)
+                | Refused::NotKept(why),
             ) => {
                 self.mistakes.clone_from(&why);
                 (self.tell)(Event::Mistakes(why));

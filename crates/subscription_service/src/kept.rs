@@ -1,116 +1,270 @@
-//! The file in which rules that were added are kept: rules as text, with their ids in comments.
+//! The file in which rules that were added are kept: a JSON object a line.
 //!
 //! ```text
-//! stock == "GOOGL" : fwd(2) // id 17
-//! // removed 17
-//! // next 18
+//! {"kept_rules":1}
+//! {"id":17,"rule":"stock == \"GOOGL\" : fwd(2)"}
+//! {"removed":17}
+//! {"next":18}
 //! ```
 //!
 //! It grows at its end, line by line, so that keeping a rule costs the same whatever is kept already; when the service starts it
-//! is written anew without what was removed; `next` is there so that no id is given again.
+//! is written anew without what was removed; `next` is there so that no id is given again. What a rule's text says is never
+//! taken for a note. A last line without an end was not acknowledged, and is left out.
+//!
+//! Whoever has it open has locked it, and it is one's own only as long as its name leads to it.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::{Error, Write as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-const HEAD: &str = "// Rules that were added while a switch ran, kept by `triplane subscribe serve`. Change this file only while that is not\n\
-                    // running; the next start goes on with it.\n";
+use serde::{Deserialize, Serialize};
 
-/// The open file.
-pub(crate) struct Kept {
-    file: File,
+use crate::files::Disk;
+
+/// The largest id that is taken from a file: there are others behind it.
+const MOST: u64 = u64::MAX / 2;
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum Line {
+    /// What kind of file this is, and which form of it.
+    Head { kept_rules: u32 },
+    /// A rule that came.
+    Rule { id: u64, rule: String },
+    /// A rule that went.
+    Removed { removed: u64 },
+    /// No rule has had this id, or a higher one.
+    Next { next: u64 },
 }
 
-/// What such a file says: the text that has rules, and of each rule by the place of its end, the id.
-#[derive(Debug, Default)]
+const HEAD: Line = Line::Head { kept_rules: 1 };
+
+fn write(text: &mut String, line: &Line) {
+    text.push_str(&serde_json::to_string(line).expect("numbers and texts are JSON"));
+    text.push('\n');
+}
+
+/// What such a file says.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
-    removed: BTreeSet<u64>,
-    next: u64,
+    /// The rules, by their ids.
+    pub rules: BTreeMap<u64, String>,
+    /// An id that none had.
+    pub next: u64,
 }
 
 impl Notes {
-    /// The id of a rule that ends at a byte of a text: what the comment behind it says. Rules without one get the next.
-    pub fn id(text: &str, end: usize) -> Option<u64> {
-        let line = text.get(end..)?.lines().next()?;
-        line.trim().strip_prefix("// id ")?.trim().parse().ok()
-    }
-
-    pub fn new(text: &str) -> Notes {
-        let removed: BTreeSet<u64> =
-            text.lines().filter_map(|line| line.trim().strip_prefix("// removed ")?.trim().parse().ok()).collect();
-        let ids = text.lines().filter_map(|line| line.rsplit_once("// id ")?.1.trim().parse::<u64>().ok());
-        let said = text.lines().filter_map(|line| line.trim().strip_prefix("// next ")?.trim().parse::<u64>().ok());
-        let next = ids.chain(removed.iter().copied()).map(|id| id.saturating_add(1)).chain(said).max().unwrap_or(1);
-        Notes { removed, next }
-    }
-
-    pub fn is_removed(&self, id: u64) -> bool {
-        self.removed.contains(&id)
-    }
-
-    /// An id that none had.
-    pub fn next(&self) -> u64 {
-        self.next
+    /// Reads the text of a file; an empty one says nothing.
+    ///
+    /// # Errors
+    /// What it is that cannot be read, for people.
+    fn read(text: &str) -> Result<Notes, String> {
+        let mut notes = Notes { rules: BTreeMap::new(), next: 1 };
+        // What follows the last line's end is a line that was never finished.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        if whole.is_empty() && !text.is_empty() || !whole.is_empty() && !is_head(whole) {
+            return Err(
+                "holds something else than kept rules, and is left as it is: give --keep a file of its own".to_owned()
+            );
+        }
+        for (at, line) in whole.lines().enumerate().skip(1) {
+            let wrong = |why: &str| format!("cannot be understood in line {}: {why}; take the line away", at + 1);
+            let line = serde_json::from_str(line).map_err(|_| wrong("it is no rule with an id"))?;
+            let (Line::Rule { id, .. } | Line::Removed { removed: id } | Line::Next { next: id }) = line else {
+                return Err(wrong("a file of kept rules begins once"));
+            };
+            if id == 0 || id > MOST {
+                return Err(wrong(&format!("{id} is no id of a rule")));
+            }
+            notes.next = notes.next.max(if matches!(line, Line::Next { .. }) { id } else { id + 1 });
+            match line {
+                Line::Rule { id, rule } => {
+                    if notes.rules.insert(id, rule).is_some() {
+                        return Err(wrong(&format!("there is a rule {id} before it")));
+                    }
+                }
+                Line::Removed { removed } => drop(notes.rules.remove(&removed)),
+                _ => {}
+            }
+        }
+        Ok(notes)
     }
 }
 
+fn is_head(text: &str) -> bool {
+    let line = text.lines().next().map(serde_json::from_str);
+    matches!(line, Some(Ok(Line::Head { kept_rules: 1 })))
+}
+
+/// The open file, which nobody else has.
+pub(crate) struct Kept {
+    path: PathBuf,
+    file: File,
+    /// Its length without what could not be written whole.
+    length: u64,
+}
+
 impl Kept {
-    /// Writes the file anew with these rules, and keeps it open.
-    pub fn begin<'a>(path: &Path, next: u64, rules: impl Iterator<Item = (u64, &'a str)>) -> std::io::Result<Kept> {
-        let mut text = HEAD.to_owned();
-        for (id, rule) in rules {
-            line(&mut text, id, rule);
+    /// Opens a file, or makes it; and what it says. It is not changed.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn open(path: &Path) -> Result<(Kept, Notes), String> {
+        let failed = |error: Error| format!("cannot be opened: {error}");
+        if std::fs::metadata(path).is_ok_and(|of| !of.is_file()) {
+            return Err("is no regular file: rules cannot be kept there".to_owned());
         }
-        let _ = writeln!(text, "// next {next}");
-        let beside = PathBuf::from(format!("{}.new", path.display()));
-        let mut file = File::create(&beside)?;
+        let file = File::options().create(true).append(true).open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err("is in use by another service: give each a file of its own for --keep".to_owned());
+            }
+            Err(TryLockError::Error(error)) => return Err(format!("cannot be locked: {error}")),
+        }
+        let kept = Kept { path: path.to_owned(), file, length: 0 };
+        kept.is_ours().map_err(|error| error.to_string())?;
+        let notes = Notes::read(&Disk::default().read(path)?)?;
+        Ok((kept, notes))
+    }
+
+    /// Writes the file anew with these rules.
+    pub fn begin<'a>(&mut self, next: u64, rules: impl Iterator<Item = (u64, &'a str)>) -> std::io::Result<()> {
+        let mut text = String::new();
+        write(&mut text, &HEAD);
+        rules.for_each(|(id, rule)| write(&mut text, &Line::Rule { id, rule: rule.to_owned() }));
+        write(&mut text, &Line::Next { next });
+        let beside = PathBuf::from(format!("{}.new", self.path.display()));
+        let mut file = File::options().create(true).append(true).open(&beside)?;
+        file.set_len(0)?;
+        // Before anybody can find it under the other name.
+        file.try_lock().map_err(Error::from)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        std::fs::rename(&beside, path)?;
-        Ok(Kept { file: File::options().append(true).open(path)? })
+        std::fs::rename(&beside, &self.path)?;
+        if let Some(directory) = self.path.parent() {
+            // A name that is not on the disk yet would be lost with the power.
+            let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+            File::open(directory).and_then(|directory| directory.sync_all())?;
+        }
+        (self.file, self.length) = (file, text.len() as u64);
+        Ok(())
     }
 
     /// Notes rules that came; they are on the disk when this returns.
     pub fn add<'a>(&mut self, rules: impl Iterator<Item = (u64, &'a str)>) -> std::io::Result<()> {
         let mut text = String::new();
-        rules.for_each(|(id, rule)| line(&mut text, id, rule));
+        rules.for_each(|(id, rule)| write(&mut text, &Line::Rule { id, rule: rule.to_owned() }));
         self.append(&text)
     }
 
     /// Notes rules that went.
     pub fn remove(&mut self, ids: &[u64]) -> std::io::Result<()> {
-        self.append(&ids.iter().map(|id| format!("// removed {id}\n")).collect::<String>())
+        let mut text = String::new();
+        ids.iter().for_each(|id| write(&mut text, &Line::Removed { removed: *id }));
+        self.append(&text)
     }
 
+    /// Notes that ids below this one were given.
+    pub fn next(&mut self, next: u64) -> std::io::Result<()> {
+        let mut text = String::new();
+        write(&mut text, &Line::Next { next });
+        self.append(&text)
+    }
+
+    /// Adds lines, all of them or none.
     fn append(&mut self, text: &str) -> std::io::Result<()> {
-        self.file.write_all(text.as_bytes())?;
-        self.file.sync_data()
+        self.is_ours()?;
+        if self.file.metadata()?.len() != self.length {
+            self.file.set_len(self.length)?;
+        }
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => self.length += text.len() as u64,
+            // If this fails as well, it is tried again before anything else is added.
+            Err(_) => drop(self.file.set_len(self.length)),
+        }
+        written
     }
-}
 
-fn line(text: &mut String, id: u64, rule: &str) {
-    let _ = writeln!(text, "{rule} // id {id}");
+    /// That what has the name is what is open.
+    fn is_ours(&self) -> std::io::Result<()> {
+        let of = self.file.metadata()?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (of.dev(), of.ino()) => Ok(()),
+            _ => Err(Error::other("was taken away or replaced while it was in use")),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn directory(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("subscription-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn read(path: &Path) -> Notes {
+        Notes::read(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
+
     #[test]
-    fn what_is_kept_is_read_again_with_its_ids() {
-        let path = std::env::temp_dir().join(format!("subscription-kept-{}", std::process::id()));
-        let mut kept = Kept::begin(&path, 6, [(5, "stock == \"A\" : fwd(1)")].into_iter()).unwrap();
-        kept.add([(6, "price > 3\n  : fwd(2)"), (7, "true : fwd(3)")].into_iter()).unwrap();
-        kept.remove(&[5, 7]).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let notes = Notes::new(&text);
-        assert_eq!((notes.next(), [5, 6, 7].map(|id| notes.is_removed(id))), (8, [true, false, true]), "{text}");
-        let end = |rule: &str| text.find(rule).unwrap() + rule.len();
-        assert_eq!((Notes::id(&text, end("fwd(2)")), Notes::id(&text, end("\"A\" : fwd(1)"))), (Some(6), Some(5)));
-        drop(Kept::begin(&path, notes.next(), [].into_iter()).unwrap());
-        assert_eq!(Notes::new(&std::fs::read_to_string(&path).unwrap()).next(), 8, "ids are not given again");
+    fn what_is_kept_is_read_again_with_its_ids_whatever_rules_say() {
+        let directory = directory("kept");
+        let path = directory.join("rules");
+        let (mut kept, notes) = Kept::open(&path).unwrap();
+        assert_eq!(notes, Notes { next: 1, ..Notes::default() });
+        kept.begin(6, [(5, "stock == \"A\" : fwd(1)")].into_iter()).unwrap();
+        let sly = "price > 3 // id 99\n// removed 5\n{\"removed\":5}\n : fwd(2)";
+        kept.add([(6, sly), (7, "true : fwd(3)")].into_iter()).unwrap();
+        kept.remove(&[7]).unwrap();
+        let expected = [(5, "stock == \"A\" : fwd(1)"), (6, sly)].map(|(id, rule)| (id, rule.to_owned()));
+        assert_eq!(read(&path), Notes { rules: expected.into(), next: 8 });
+        kept.next(12).unwrap();
+        kept.begin(read(&path).next, [].into_iter()).unwrap();
+        assert_eq!(read(&path), Notes { next: 12, ..Notes::default() }, "ids are not given again");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_one_service_s_and_stays_it() {
+        let directory = directory("lock");
+        let path = directory.join("rules");
+        let (mut kept, _) = Kept::open(&path).unwrap();
+        let second = || Kept::open(&path).map(|_| ()).unwrap_err();
+        assert!(second().contains("in use by another service"));
+        kept.begin(1, [].into_iter()).unwrap();
+        assert!(second().contains("in use by another service"), "the new file is locked, too");
         std::fs::remove_file(&path).unwrap();
+        assert!(kept.add([(1, "true : fwd(1)")].into_iter()).unwrap_err().to_string().contains("taken away"));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_was_not_written_whole_is_left_out_and_other_files_are_left_alone() {
+        let whole = "{\"kept_rules\":1}\n{\"id\":2,\"rule\":\"true : fwd(1)\"}\n";
+        let notes = Notes::read(&format!("{whole}{{\"id\":3,\"rule\":\"tr")).unwrap();
+        assert_eq!((notes.rules.len(), notes.next), (1, 3));
+        for (text, why) in [
+            ("stock == \"A\" : fwd(1)\n", "something else than kept rules"),
+            ("stock == \"A\" : fwd(1)", "something else than kept rules"),
+            ("{\"kept_rules\":2}\n", "something else than kept rules"),
+            ("{\"kept_rules\":1}\n{\"id\":2}\n{\"next\":3}\n", "in line 2: it is no rule with an id"),
+            ("{\"kept_rules\":1}\n{\"kept_rules\":1}\n", "begins once"),
+            ("{\"kept_rules\":1}\n{\"id\":18446744073709551615,\"rule\":\"\"}\n", "18446744073709551615 is no id"),
+            (
+                "{\"kept_rules\":1}\n{\"id\":2,\"rule\":\"\"}\n{\"id\":2,\"rule\":\"\"}\n",
+                "line 3: there is a rule 2 before it",
+            ),
+        ] {
+            let error = Notes::read(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
     }
 }

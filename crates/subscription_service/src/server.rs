@@ -53,6 +53,7 @@ impl From<Refused> for Status {
             Refused::InFile(why) => Status::failed_precondition(why),
             Refused::BySwitch(why) => Status::failed_precondition(bounded(why)),
             Refused::Away(why) => Status::unavailable(bounded(why)),
+            Refused::NotKept(why) => Status::resource_exhausted(bounded(why)),
         }
     }
 }

@@ -41,6 +41,4 @@ pub enum Event {
     Added(Vec<u64>),
     /// Rules were taken away.
     Removed(Vec<u64>),
-    /// What was added cannot be kept; why.
-    NotKept(String),
 }

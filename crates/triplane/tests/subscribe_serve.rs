@@ -244,6 +244,14 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     service.running.wait_for("delivers by 1 rule");
     let (first, second) = (service.add("price > 5 : fwd(3)"), service.add("price > 6 : fwd(4)"));
     service.tell(&["remove", &first]).ok();
+    let format = "examples/market-data/feed.p4";
+    let second_of = |more: &[&str]| run(triplane(&["subscribe", "serve", format, &rules, "--keep"]).args(more));
+    let done = second_of(&[&kept, "--listen", "0"]);
+    assert!(done.stderr.contains("in use by another service"), "{done:?}");
+    let before = std::fs::read_to_string(&rules).unwrap();
+    let done = second_of(&[&rules, "--listen", "0"]);
+    assert!(done.stderr.contains("give --keep a file of its own"), "{done:?}");
+    assert_eq!(std::fs::read_to_string(&rules).unwrap(), before);
 
     drop(rig);
     service.running.wait_for("the switch went away");
@@ -268,6 +276,14 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     assert!(!service.list().contains("price > 5"), "{}", service.list());
     let third: u64 = service.add("price > 7 : fwd(4)").parse().unwrap();
     assert!(third > second.parse().unwrap(), "an id is never given again");
+    // What cannot be kept is not acknowledged, and not there.
+    std::fs::remove_file(&kept).unwrap();
+    let listed = service.list();
+    let done = service.tell(&["add", "price > 8 : fwd(4)"]);
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
+    let done = service.tell(&["remove", &second]);
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
+    assert_eq!(service.list(), listed);
 }
 
 #[test]

@@ -77,6 +77,5 @@ fn describe(event: &Event, rules: &str) -> String {
         Event::Mistakes(why) => format!("{}\n{rules} is left out; the rules from before stay", why.trim_end()),
         Event::Added(added) => format!("added: rule {}", ids(added)),
         Event::Removed(removed) => format!("removed: rule {}", ids(removed)),
-        Event::NotKept(why) => format!("what was added or removed is not kept: {why}"),
     }
 }
