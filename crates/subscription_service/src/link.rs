@@ -226,6 +226,8 @@ fn arbitration(device_id: u64, id: Option<u128>) -> v1::StreamMessageRequest {
 fn standing(update: &v1::MasterArbitrationUpdate) -> Standing {
     let id = update.election_id.as_ref().map_or(0, |id| u128::from(id.high) << 64 | u128::from(id.low));
     match Code::from_i32(update.status.as_ref().map_or(0, |status| status.code)) {
+        // BMv2's server takes who names no election id for the primary as long as nobody is; it cannot write like that.
+        Code::Ok if id == 0 => Standing::Nobody(0),
         Code::Ok => Standing::Primary,
         Code::NotFound => Standing::Nobody(id),
         _ => Standing::Other(id),

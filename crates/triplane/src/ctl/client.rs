@@ -236,8 +236,13 @@ impl Client {
 
 /// Where a controller stands after an update, and the highest election id so far.
 pub fn standing(update: &v1::MasterArbitrationUpdate) -> Standing {
-    let code = update.status.as_ref().map_or(0, |status| status.code);
-    (Code::from_i32(code), update.election_id.as_ref().map(|id| u128::from(id.high) << 64 | u128::from(id.low)))
+    let code = Code::from_i32(update.status.as_ref().map_or(0, |status| status.code));
+    let id = update.election_id.as_ref().map(|id| u128::from(id.high) << 64 | u128::from(id.low));
+    match (code, id.filter(|id| *id > 0)) {
+        // BMv2's server takes who names no election id for the primary as long as nobody is.
+        (Code::Ok, None) => (Code::NotFound, None),
+        standing => standing,
+    }
 }
 
 fn taken(highest: Option<u128>) -> Failure {

@@ -7,10 +7,10 @@ use std::pin::Pin;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime_proto::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
-use tonic::codegen::tokio_stream::Stream;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::codegen::tokio_stream::{Stream, StreamExt};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 struct Plain(P4RuntimeClient<Channel>);
 
@@ -67,7 +67,7 @@ impl P4Runtime for Plain {
             }
         });
         let answers = self.0.clone().stream_channel(ReceiverStream::new(receiver)).await?.into_inner();
-        Ok(Response::new(Box::pin(answers)))
+        Ok(Response::new(Box::pin(answers.map(|answer| answer.map(nobody_is_primary)))))
     }
 
     async fn capabilities(
@@ -76,6 +76,17 @@ impl P4Runtime for Plain {
     ) -> Result<Response<v1::CapabilitiesResponse>, Status> {
         self.0.clone().capabilities(request.into_inner()).await
     }
+}
+
+/// Where nobody is primary, who asks without an election id is told that it is, as BMv2's server does.
+fn nobody_is_primary(mut answer: v1::StreamMessageResponse) -> v1::StreamMessageResponse {
+    if let Some(v1::stream_message_response::Update::Arbitration(update)) = &mut answer.update
+        && let Some(status) = update.status.as_mut().filter(|status| status.code == Code::NotFound as i32)
+    {
+        status.code = 0;
+        update.election_id = Some(v1::Uint128::default());
+    }
+    answer
 }
 
 /// Serves what `server` serves, for as long as the test runs; the address.
