@@ -289,13 +289,13 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
 #[test]
 fn another_controller_may_take_the_switch_for_a_while() {
     let directory = Directory::new();
-    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2); to_controller\n");
     let address = free_address();
     let _rig = Rig::new(8, address);
     let mut service = Service::start(&rules, address, &[]);
     service.running.wait_for("delivers by 1 rule");
     let to = address.to_string();
-    // It takes an entry away, and stays for as long as it watches.
+    // It takes an entry away, that of a leaf where more is done than to deliver, and stays for as long as it watches.
     let table = "Subscriptions.leaf";
     let entries = run(&mut triplane(&["ctl", "entries", table, "--addr", &to])).ok().stdout;
     let state =
