@@ -81,7 +81,7 @@ fn nothing_in_a_program_is_unused() {
 
 #[test]
 fn what_is_wrong_is_told_all_at_once() {
-    for name in ["codes", "fields", "messages", "nothing", "parser", "state", "widths"] {
+    for name in ["codes", "fields", "messages", "nothing", "parser", "spelling", "state", "widths"] {
         let (format, findings) = read(&format!("{name}.p4"), &data(&format!("testdata/wrong/{name}.p4")));
         assert!(format.is_none(), "{name} is fine");
         expect(&findings, &format!("testdata/wrong/{name}.txt"));

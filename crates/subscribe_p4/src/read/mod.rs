@@ -6,6 +6,7 @@ mod fields;
 mod messages;
 mod names;
 mod parts;
+mod spelling;
 mod state;
 
 use p4::ast::StructKind;
@@ -22,6 +23,7 @@ use annotation::find;
 pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Format> {
     let before = diagnostics.error_count();
     let (parts, headers_struct, span) = parts::read(program, main, map, diagnostics)?;
+    spelling::check(program, headers_struct, diagnostics);
     let mut reader = Reader { program, diagnostics, headers: Vec::new(), fields: Vec::new() };
     let messages = reader.headers(headers_struct);
     reader.named_from_outside(headers_struct);

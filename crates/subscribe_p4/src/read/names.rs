@@ -19,9 +19,12 @@ impl Taken {
             let _ = taken.take(&format!("the action `{}`", action.name), [format!("do_{}", identifier(&action.name))]);
         }
         for field in &format.fields {
-            let why = match SIGNS.contains(&field.name.as_str()) {
-                true => Some(word(&field.name)),
-                false => taken.field(&field.name).err(),
+            let why = match field.name.as_str() {
+                name if SIGNS.contains(&name) => Some(word(name)),
+                name if !is_name(name) => {
+                    Some(format!("rules cannot write the name `{name}`: letters, digits and `_`, not a digit first"))
+                }
+                name => taken.field(name).err(),
             };
             if let Some(why) = why {
                 diagnostics.push(refused(field.span, &why));
@@ -70,6 +73,15 @@ const SIGNS: [&str; 4] = ["and", "or", "not", "in"];
 /// `slot_0_value`: the program calls parts of aggregates so.
 fn is_slots(name: &str) -> bool {
     name.strip_prefix("slot_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Names, joined by dots.
+fn is_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    name.split('.').all(is_part)
 }
 
 fn word(name: &str) -> String {

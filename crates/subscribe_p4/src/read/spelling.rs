@@ -1,0 +1,63 @@
+//! Annotations that are meant for subscriptions, and are none, or stand where they say nothing: a misspelt one would be
+//! passed over, and rules would mean something else.
+
+use p4::ast::StructKind;
+use p4::typed::{Annotation, Program, StructDecl};
+use source::{Diagnostic, Diagnostics, names};
+
+/// What stands before a header's field.
+const FIELD: &[&str] = &["query_field", "query_field_exact", "query_field_lpm", "query_field_range", "query_codes"];
+/// What stands before a header type.
+const HEADER: &[&str] = &["query_size"];
+/// What stands before the struct of headers.
+const HEADERS: &[&str] =
+    &["query_aggregate", "query_counter", "query_field", "query_field_exact", "query_field_lpm", "query_field_range"];
+/// What stands before a member of it.
+const MEMBER: &[&str] = &["query_messages"];
+const ACTION: &[&str] = &["query_action"];
+const CONTROL: &[&str] = &["query_egress", "query_verify"];
+
+/// Tells of annotations `query_…` that mean nothing where they stand. `headers` is the struct of headers.
+pub(super) fn check(program: &Program, headers: &StructDecl, diagnostics: &mut Diagnostics) {
+    let mut of = |annotations: &[Annotation], known: &[&'static str], before: &str| {
+        let unknown =
+            |annotation: &&Annotation| annotation.name.starts_with("query_") && !known.contains(&&*annotation.name);
+        for annotation in annotations.iter().filter(unknown) {
+            diagnostics.push(refused(annotation, known, before));
+        }
+    };
+    for structure in program.structs.values() {
+        let (before, known, members) = match structure.kind {
+            StructKind::Header => ("a header type", HEADER, FIELD),
+            _ if structure.name == headers.name => ("the struct of headers", HEADERS, MEMBER),
+            _ => ("a struct", &[][..], &[][..]),
+        };
+        of(&structure.annotations, known, before);
+        let before = if structure.kind == StructKind::Header { "a header's field" } else { "a member of a struct" };
+        structure.fields.iter().for_each(|field| of(&field.annotations, members, before));
+    }
+    program.actions.values().for_each(|action| of(&action.annotations, ACTION, "an action"));
+    program.controls.values().for_each(|control| of(&control.annotations, CONTROL, "a control"));
+    program.parsers.values().for_each(|parser| of(&parser.annotations, &[], "a parser"));
+}
+
+fn refused(annotation: &Annotation, known: &[&'static str], before: &str) -> Diagnostic {
+    let name = &annotation.name;
+    let all = || [FIELD, HEADER, HEADERS, MEMBER, ACTION, CONTROL].into_iter().flatten().copied();
+    let exists = all().any(|other| other == &**name);
+    let message = match exists {
+        true => format!("`@{name}` says nothing before {before}"),
+        false => format!("there is no annotation `@{name}`"),
+    };
+    let written = |name: &&str| format!("@{name}");
+    let known: Vec<String> = known.iter().map(written).collect();
+    let near = names::nearest(name, all()).filter(|_| !exists);
+    let help = match near {
+        Some(near) => format!("did you mean `@{near}`?"),
+        None if known.is_empty() => {
+            "it is for headers, their fields, the struct of all headers, actions and controls".to_owned()
+        }
+        None => format!("before {before} may stand {}", names::listed(known.iter().map(String::as_str))),
+    };
+    Diagnostic::error("query-annotation", annotation.span, message).help(help)
+}
