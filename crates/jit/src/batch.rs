@@ -83,8 +83,8 @@ fn ask_for_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint that reads nothing the program can see and faults at no address; SSE, which it needs, is
-        // part of x86_64.
+        // SAFETY: a prefetch is a hint that reads nothing the program can see and faults at no address; SSE, which it
+        // needs, is part of x86_64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -105,8 +105,8 @@ fn arrive(row: &mut Row, buffer: &mut [u8], start: usize) {
 }
 
 impl<'a> Batch<'a> {
-    /// Sets a slot of up to 64 bits to a number, cut to the slot's width, for all packets: one of those that the plan says
-    /// are given.
+    /// Sets a slot of up to 64 bits to a number, cut to the slot's width, for all packets: one of those that the plan
+    /// says are given.
     ///
     /// # Panics
     /// If the batch has begun to run.
@@ -178,8 +178,8 @@ impl<'a> Batch<'a> {
         while self.done < self.count && !self.stopped {
             let (from, to) = (self.done, self.count.min(self.done + step));
             // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
-            // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is borrowed
-            // exclusively meanwhile. There is one packet at least, and no more than rows.
+            // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is
+            // borrowed exclusively meanwhile. There is one packet at least, and no more than rows.
             let at = self.host(objects, now, |frame, rows, notes| unsafe {
                 code(frame, rows, notes, rows.add(from), rows.add(to)).offset_from_unsigned(rows)
             });
@@ -265,8 +265,8 @@ impl<'a> Batch<'a> {
         let ended = self.ended(number);
         let start = ended.output_start().filter(|_| number < self.done)?;
         let (base, end) = (ended.row.buffer, ended.row.packet + ended.row.length);
-        // SAFETY: the row is that of a packet of this batch, so the buffer is borrowed exclusively for as long as the batch
-        // lives, and no code runs on it now.
+        // SAFETY: the row is that of a packet of this batch, so the buffer is borrowed exclusively for as long as the
+        // batch lives, and no code runs on it now.
         let buffer = unsafe { std::slice::from_raw_parts(base as *const u8, (end - base) as usize) };
         Some(buffer[start..].to_vec())
     }

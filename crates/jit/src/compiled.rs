@@ -58,8 +58,8 @@ pub(crate) struct Loop {
     pub notes: Notes,
 }
 
-/// Tables of so many bytes together are in near caches, whatever else is there: looking up in them packet by packet is cheaper
-/// than going ahead of the packets.
+/// Tables of so many bytes together are in near caches, whatever else is there: looking up in them packet by packet is
+/// cheaper than going ahead of the packets.
 const NEAR_BYTES: usize = 1 << 20;
 /// More IR than this is not compiled.
 const MAX_NODES: usize = 400_000;

@@ -8,17 +8,16 @@
 //!                   hit: next state       hit: next state                hit: next state
 //! ```
 //!
-//! Where [`Stage::codes`] says so, the value is first mapped onto a code by a table of ranges ([`CodeEntry`]), which knows no
-//! state; a value without an entry has code 0. Exact and wide tables then match the code.
+//! Where [`Stage::codes`] says so, the value is first mapped onto a code by a table of ranges ([`CodeEntry`]), which
+//! knows no state; a value without an entry has code 0. Exact and wide tables then match the code.
 //!
 //! The first stage is that of validity, if the format has headers: its one table matches the validity bits of all of them
 //! and knows no state. Behind the last stage, the *leaf* table maps the state to a [`Delivery`]; a state without a leaf
 //! delivers nothing.
 //!
-//! A state is of one stage, which its number tells ([`state`](crate::state)); the others have no entry for it and let it pass, so
-//! that a program may skip them. Which
-//! of a stage's tables have entries depends on the rules, which of them exist on the [`Target`] and the field's
-//! [`Match`] alone, so that a program can be generated before there are rules.
+//! A state is of one stage, which its number tells ([`state`](crate::state)); the others have no entry for it and let
+//! it pass, so that a program may skip them. Which of a stage's tables have entries depends on the rules, which of them
+//! exist on the [`Target`] and the field's [`Match`] alone, so that a program can be generated before there are rules.
 
 use crate::computed::Place;
 use crate::evaluate::Message;
@@ -55,8 +54,9 @@ pub struct Target {
     pub max_group: u32,
     /// Whether a message updates each counter once at most: rules that ask for more are refused.
     pub one_update: bool,
-    /// Whether entries that lead to a leaf where messages are [delivered and no more](Delivery::is_plain) say themselves where to,
-    /// so that such a leaf takes no entry. Then its delivery never changes: other ports are another leaf.
+    /// Whether entries that lead to a leaf where messages are [delivered and no more](Delivery::is_plain) say
+    /// themselves where to, so that such a leaf takes no entry. Then its delivery never changes: other ports are
+    /// another leaf.
     pub carries: bool,
 }
 

@@ -1,7 +1,8 @@
 //! Lookups for code that is made while a program runs.
 //!
-//! Such code looks keys up where it is, without going through a trait: in an array, in a hash table whose layout it knows,
-//! or by calling one function. Whoever makes it takes the addresses from here for as long as it borrows the table.
+//! Such code looks keys up where it is, without going through a trait: in an array, in a hash table whose layout it
+//! knows, or by calling one function. Whoever makes it takes the addresses from here for as long as it borrows the
+//! table.
 
 use std::marker::PhantomData;
 
@@ -22,8 +23,8 @@ pub enum InPlace<'t> {
 
 /// The handles of all keys of a table whose keys are close to each other.
 ///
-/// The handle of a key is at the place `key.rotate_right(shift) - first`, with wrap-around; of a key whose place is beyond
-/// the end there is none.
+/// The handle of a key is at the place `key.rotate_right(shift) - first`, with wrap-around; of a key whose place is
+/// beyond the end there is none.
 #[derive(Clone, Copy, Debug)]
 pub struct CloseKeys<'t> {
     /// Low bits that are zero in every key.
@@ -36,13 +37,14 @@ pub struct CloseKeys<'t> {
 
 /// The groups of an [`Exact`](crate::Exact) table, of which there is one at least.
 ///
-/// With `fold(a, b)` for the halves of the product of two words, one over the other by exclusive or, and [`SECRET`]: the hash
-/// of words a, b, c, d, … is `fold(a ^ SECRET[0], b ^ SECRET[1])`, where a word alone has no b (0 in its place); then each further pair
-/// makes it `fold(c ^ hash, d ^ SECRET[2])`, and a last word alone `fold(c ^ hash, SECRET[3])`.
+/// With `fold(a, b)` for the halves of the product of two words, one over the other by exclusive or, and [`SECRET`]:
+/// the hash of words a, b, c, d, … is `fold(a ^ SECRET[0], b ^ SECRET[1])`, where a word alone has no b (0 in its
+/// place); then each further pair makes it `fold(c ^ hash, d ^ SECRET[2])`, and a last word alone `fold(c ^ hash,
+/// SECRET[3])`.
 ///
-/// The high 32 bits of the hash times the number of groups, without the low 32 bits of the product, are the group of the key. The
-/// low 7 bits are its tag. Of the slots whose tag is the key's, the one with the key has its handle. If there is none in a group
-/// with an [`EMPTY`] tag, the key has no handle; else it may be in one of the groups behind.
+/// The high 32 bits of the hash times the number of groups, without the low 32 bits of the product, are the group of
+/// the key. The low 7 bits are its tag. Of the slots whose tag is the key's, the one with the key has its handle. If
+/// there is none in a group with an [`EMPTY`] tag, the key has no handle; else it may be in one of the groups behind.
 #[derive(Clone, Copy, Debug)]
 pub struct HashedKeys<'t> {
     /// The tags of the slots of each group.

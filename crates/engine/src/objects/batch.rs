@@ -18,8 +18,8 @@ impl Objects {
         self.control().tables[id].backend.lookup_batch(keys, found)
     }
 
-    /// How the keys of a table are looked up in place, if there is a way, and how many bytes that touches with the records of what
-    /// is found. It holds as what [`Objects::find_batch`] finds does.
+    /// How the keys of a table are looked up in place, if there is a way, and how many bytes that touches with the
+    /// records of what is found. It holds as what [`Objects::find_batch`] finds does.
     #[inline]
     pub fn in_place(&self, id: TableId) -> Option<(InPlace<'_>, usize)> {
         let state = &self.control().tables[id];
@@ -27,8 +27,8 @@ impl Objects {
         Some((in_place, in_place.bytes() + state.records.bytes()))
     }
 
-    /// Asks for the memory of the records of what runs for handles that [`Objects::find_batch`] found, where that is not in
-    /// near caches anyway.
+    /// Asks for the memory of the records of what runs for handles that [`Objects::find_batch`] found, where that is
+    /// not in near caches anyway.
     #[inline]
     pub fn ask_for_records(&self, id: TableId, found: &[u32]) {
         let records = &self.control().tables[id].records;

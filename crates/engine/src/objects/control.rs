@@ -27,8 +27,8 @@ pub(crate) struct Control {
     pub(crate) revision: Revision,
 }
 
-/// A number that only this copy of a version has, and only until it is changed: memory that it was seen to have is where it was
-/// as long as the number is the same.
+/// A number that only this copy of a version has, and only until it is changed: memory that it was seen to have is
+/// where it was as long as the number is the same.
 pub(crate) struct Revision(pub(crate) u64);
 
 impl Revision {

@@ -164,8 +164,8 @@ impl Objects {
         }
     }
 
-    /// A number, not 0, that says which version of tables packets see now, and which copy of it: as long as it is the same, tables
-    /// and records are where they were. No other objects have it.
+    /// A number, not 0, that says which version of tables packets see now, and which copy of it: as long as it is the
+    /// same, tables and records are where they were. No other objects have it.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.control().revision.0

@@ -15,8 +15,8 @@ use crate::scout::{Noted, called, close, hashed};
 const TAG: i64 = 0x7f;
 
 impl Emit<'_, '_> {
-    /// Looks a key up where the notes say that the table's keys are looked up in place by a hash or a function. There the code goes on at
-    /// `known` with what was found; here it goes on where they are not. Whether there is such code.
+    /// Looks a key up where the notes say that the table's keys are looked up in place by a hash or a function. There
+    /// the code goes on at `known` with what was found; here it goes on where they are not. Whether there is such code.
     pub(super) fn look_up_in_place(&mut self, notes: Value, noted: &Noted, known: Block) -> bool {
         if let Some(at) = noted.hashed {
             self.look_up_hashed(notes, noted, at, known);

@@ -26,8 +26,8 @@ pub(crate) struct Prepared {
     pub is_any_open: bool,
 }
 
-/// Notes what is the same for all packets: where records lie, and how keys are looked up in place, which they are in tables
-/// that fit into `near` bytes together. Nothing is done where that is as it was `before`.
+/// Notes what is the same for all packets: where records lie, and how keys are looked up in place, which they are in
+/// tables that fit into `near` bytes together. Nothing is done where that is as it was `before`.
 pub(crate) fn prepare(
     notes: &Notes,
     memory: &mut [u64],
@@ -72,8 +72,8 @@ pub(crate) fn forget(notes: &Notes, memory: &mut [u64], from: usize) {
     }
 }
 
-/// Asks each table for the keys of the packets from one number to another, and notes what comes of it. Whether it is worth it
-/// to follow that.
+/// Asks each table for the keys of the packets from one number to another, and notes what comes of it. Whether it is
+/// worth it to follow that.
 pub(crate) fn ask(notes: &Notes, memory: &mut [u64], from: usize, to: usize, objects: &Objects) -> bool {
     let of = (u64::MAX << from) & (u64::MAX >> (64 - to));
     ask_for(notes, memory, of, |noted| noted.reached, objects)
