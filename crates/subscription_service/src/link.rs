@@ -56,6 +56,8 @@ pub(crate) enum Told {
     Standing(Standing),
     /// It has ended: why.
     Ended(String),
+    /// It has ended because another has the election id (specification 5.3).
+    Taken(String),
 }
 
 /// A connection.
@@ -107,6 +109,7 @@ impl Link {
                     Ok(None) => break tell(Told::Ended("the switch ended the stream".to_owned())),
                     Err(status) => match trouble(&status) {
                         Trouble::Gone(why) => break tell(Told::Ended(why)),
+                        _ if status.code() == Code::InvalidArgument => break tell(Told::Taken(words(&status))),
                         _ => break tell(Told::Ended(words(&status))),
                     },
                 }

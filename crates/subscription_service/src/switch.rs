@@ -136,6 +136,11 @@ impl<'a> Switch<'a> {
         let Some(link) = self.link.as_mut().filter(|_| stream == self.stream) else { return };
         match told {
             Told::Ended(why) => self.away(format!("the switch went away: {why}"), tell),
+            Told::Taken(why) => {
+                // Who waits for any place took this one, and gives way to a higher one.
+                self.election_id = self.election_id.map(|id| id.saturating_add(1));
+                self.away(format!("the switch refused the election id: {why}"), tell);
+            }
             Told::Standing(Standing::Nobody(highest)) => {
                 let wanted = highest.max(self.election_id.unwrap_or(1)).max(1);
                 link.claim(wanted);

@@ -311,6 +311,17 @@ fn another_controller_may_take_the_switch_for_a_while() {
     run(&mut triplane(&delete)).ok();
     service.running.wait_for("delivers by 1 rule: 1 write");
     service.add("price > 5 : fwd(4)");
+    let done = run(&mut triplane(&["subscribe", "list", "--service", &to]));
+    assert!(done.stderr.contains("is not `triplane subscribe serve`"), "{done:?}");
+    // The first service takes the second one's place with its election id; the second one takes it back all the same.
+    for _ in 0..2 {
+        let mut second = Service::start(&rules, address, &["--election-id", "1000"]);
+        second.running.wait_for("delivers by 1 rule");
+        service.running.wait_for("another controller is primary");
+        second.running.signal("TERM");
+        second.running.wait().ok();
+        service.running.wait_for("delivers by 2 rules");
+    }
 }
 
 #[test]

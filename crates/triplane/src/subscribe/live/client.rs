@@ -45,7 +45,13 @@ impl Client {
 
 fn failure(status: &Status) -> Failure {
     let text = visible(status.message());
+    if std::error::Error::source(status).is_some() {
+        return anyhow!("the service went away").into();
+    }
     match status.code() {
+        Code::Unimplemented => {
+            anyhow!("what answers there is not `triplane subscribe serve`: is it the switch's own address?").into()
+        }
         Code::Unavailable | Code::Cancelled | Code::Unknown => Failure::Environment(anyhow!("{}", text.trim_end())),
         Code::InvalidArgument => Failure::Input(format!("nothing was changed\n{}", text.trim_end())),
         _ => Failure::Input(text),
