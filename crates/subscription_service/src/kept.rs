@@ -80,14 +80,13 @@ impl Notes {
                 return Err(wrong(&format!("{id} is no id of a rule")));
             }
             notes.next = notes.next.max(if matches!(line, Line::Next { .. }) { id } else { id + 1 });
-            match line {
-                Line::Rule { id, rule } => {
-                    if notes.rules.insert(id, rule).is_some() {
-                        return Err(wrong(&format!("there is a rule {id} before it")));
-                    }
-                }
-                Line::Removed { removed } => drop(notes.rules.remove(&removed)),
-                _ => {}
+            let before = match line {
+                Line::Rule { id, rule } => notes.rules.insert(id, rule),
+                Line::Removed { removed } => notes.rules.remove(&removed).and(None),
+                _ => None,
+            };
+            if before.is_some() {
+                return Err(wrong(&format!("there is a rule {id} before it")));
             }
         }
         Ok(notes)
