@@ -264,7 +264,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             add_order_or_attributed_or_trade_or_other_valid: ternary @name("add_order_or_attributed_or_trade_or_other_valid");
             add_order_or_attributed_or_trade_valid: ternary @name("add_order_or_attributed_or_trade_valid");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -274,14 +274,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             kind_value: exact @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table kind_rest_1 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -291,14 +291,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             side_value: exact @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table side_rest_2 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -308,14 +308,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             stock_value: exact @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table stock_rest_3 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -325,14 +325,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             attribution_value: exact @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table attribution_rest_4 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -342,14 +342,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             shares_value: range @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table shares_rest_5 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -359,14 +359,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             price_value: range @name("value");
         }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table price_rest_6 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; NoAction; }
+        actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
