@@ -209,6 +209,17 @@ impl Notes {
         for (table, step) in &applied {
             self.add(program, unit, *table, *step);
         }
+        let mut writes = false;
+        for body in program.bodies.values() {
+            walk::body(program, body, &mut |used| writes |= matches!(used, Use::HeaderWrite(..)));
+        }
+        if let [alone] = &mut self.tables[..]
+            && writes
+        {
+            // No table waits for another, and a lookup in place may wait for what the packet has just written into its headers,
+            // which asking for all keys before does not.
+            (alone.hashed, alone.called) = (None, None);
+        }
         let noted: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
         self.rounds = rounds::rounds(program, unit, &noted);
     }
