@@ -6,9 +6,9 @@
 //! flood eth0 ──veth── r1 [receive ─ send] r2 ──veth── eth0 sink
 //! ```
 //!
-//! The kernel floods one end without a pause, from a core of its own, the forwarder polls on another, and a counting program
-//! sits at the other end. Nothing looks into the frames, so this is the most that a switch on these ports can do. The kinds
-//! take turns, so that a busy machine is busy for all of them; what is printed is each one's median. Needs root.
+//! The kernel floods one end without a pause, from a core of its own, the forwarder polls on another, and a counting
+//! program sits at the other end. Nothing looks into the frames, so this is the most that a switch on these ports can do.
+//! The kinds take turns, so that a busy machine is busy for all of them; what is printed is each one's median. Needs root.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

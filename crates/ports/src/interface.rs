@@ -113,6 +113,12 @@ impl<'a> Interface<'a> {
     }
 }
 
+/// What an MTU counts of a frame: what is behind the Ethernet header and one VLAN tag, in bytes.
+pub fn payload_len(frame: &[u8]) -> usize {
+    let is_tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
+    frame.len().saturating_sub(if is_tagged { 18 } else { 14 })
+}
+
 /// Whether an interface with this index exists in the socket's namespace.
 pub(crate) fn exists(socket: BorrowedFd<'_>, index: c_int) -> bool {
     let mut request = empty();

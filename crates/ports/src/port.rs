@@ -142,8 +142,8 @@ pub trait Port: Send {
         self.stats()
     }
 
-    /// Whether the device is still there. It costs a system call or two, so it is asked now and then, when nothing has come
-    /// for a while.
+    /// Whether the device is still there. It costs a system call or two, so it is asked now and then, when nothing has
+    /// come for a while.
     ///
     /// # Errors
     /// If the port can be used no longer.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use live::{Hosts, PATIENCE, Wire};
-use ports::load::{Arrived, Flood, Pace, Sink, Vary};
+use ports::load::{Arrived, Flood, Link, Pace, Sink, Vary, payload_len};
 use ports::namespace::{Namespace, Offload};
 use ports::{AfPacketPort, Frame, Port, XdpPort, XdpSettings};
 
@@ -18,6 +18,7 @@ fn main() {
         ("a thinned flood sends its share", thinned),
         ("paced frames reach a sink through a wire", paced),
         ("a sink leaves with its value", sink_ends),
+        ("a link is as its interface and the other end are", link),
         ("what cannot be opened is named", missing),
     ]);
 }
@@ -137,9 +138,27 @@ fn sink_ends(router: &Namespace) {
     assert_eq!(arrived(&sink, 1).frames, 1);
 }
 
+fn link(router: &Namespace) {
+    let hosts = Hosts::new(router);
+    let link = || Link::of("r1").unwrap();
+    assert_eq!(link(), Link { is_up: true, mtu: 1500 });
+    let mut tagged = frame(1518);
+    tagged[12..14].copy_from_slice(&[0x81, 0x00]);
+    assert_eq!((payload_len(&frame(1515)), payload_len(&tagged), payload_len(&[0; 3])), (1501, 1500, 0));
+    router.set_mtu("r1", 1400).unwrap();
+    hosts.h1.set_down("eth0").unwrap();
+    assert_eq!(link(), Link { is_up: false, mtu: 1400 });
+    hosts.h1.set_up("eth0").unwrap();
+    assert!(link().is_up);
+    router.set_down("r1").unwrap();
+    assert!(!link().is_up);
+}
+
 fn missing(_: &Namespace) {
     let error = Flood::new("nothere0", &frame(60), None).err().unwrap().to_string();
     assert!(error.contains("no network interface `nothere0`"), "{error}");
     let error = Sink::open("nothere0").err().unwrap().to_string();
+    assert!(error.contains("no network interface `nothere0`"), "{error}");
+    let error = Link::of("nothere0").unwrap_err().to_string();
     assert!(error.contains("no network interface `nothere0`"), "{error}");
 }

@@ -37,7 +37,7 @@ Ports:
   --port 1=xdp:eth1,copy       copied even if the driver could do without
   --port 1=xdp:eth1,busy_poll=50
                                polls the device for up to 50 us instead of
-                               having it interrupt; it gives up a core
+                               having it interrupt; takes a core
   --port 1=tap:p4tap           a TAP device made for this run
   --port 1=in.pcap:out.pcap    from one capture into another; either side
                                may be left out: 1=in.pcap: or 1=:out.pcap
@@ -200,8 +200,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
-    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either file may be
-    /// left out).
+    /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either
+    /// file may be left out).
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
 

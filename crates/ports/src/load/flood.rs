@@ -88,8 +88,8 @@ impl Flood {
         Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), count })
     }
 
-    /// Offers `frames` frames, as fast as can be. Those the other end has no room for are lost. Before and after them a call
-    /// takes some 20 ms in which nothing is offered: a load without gaps is one call, which the end of its process ends.
+    /// Offers `frames` frames, as fast as can be. Those the other end has no room for are lost. Before and after them a
+    /// call takes some 20 ms in which nothing is offered: a load without gaps is one call, which the end of its process ends.
     ///
     /// # Errors
     /// If the kernel does not do it, or a signal comes.
@@ -182,8 +182,8 @@ fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
     ]
 }
 
-/// Counts a frame that is offered. If a field varies, r7 becomes its next value and r8 the complement, as they are to stand
-/// in the frame. Should there be no count, `behind` instructions behind these are left out as well.
+/// Counts a frame that is offered. If a field varies, r7 becomes its next value and r8 the complement, as they are to
+/// stand in the frame. Should there be no count, `behind` instructions behind these are left out as well.
 fn counted(count: &OwnedFd, vary: Option<Vary>, behind: i16) -> Vec<u64> {
     let mut found = vec![
         instruction(code::LOAD_U64, 7, 0, 0, 0),

@@ -10,7 +10,7 @@ use crate::interface::Interface;
 pub struct Link {
     /// Whether it is up, and what it is connected to as well.
     pub is_up: bool,
-    /// The longest payload of a frame, without Ethernet header and VLAN tags, in bytes.
+    /// The greatest [`payload_len`](super::payload_len) of a frame that it sends.
     pub mtu: usize,
 }
 

@@ -8,7 +8,7 @@
 //! - [`Pace`] offers a given rate through any [`Port`](crate::Port), in an order and with contents of its own: what a
 //!   search for the highest rate without loss takes.
 //! - [`Sink`] counts what arrives before the kernel's stack looks at it, and drops it.
-//! - [`Link`] says beforehand whether an interface can carry frames, and how long ones.
+//! - [`Link`] says beforehand whether an interface can carry frames, and of what [`payload_len`].
 //!
 //! `Flood` and `Sink` need root (CAP_NET_ADMIN and CAP_BPF). Like ports they leave nothing behind.
 
@@ -17,6 +17,7 @@ mod link;
 mod pace;
 mod sink;
 
+pub use crate::interface::payload_len;
 pub use flood::{Flood, Vary};
 pub use link::Link;
 pub use pace::Pace;

@@ -41,7 +41,7 @@ pub(crate) use open::open_all;
 pub use refused::NoXdp;
 
 use crate::frame::{Frame, Memory};
-use crate::interface::{self, Interface};
+use crate::interface::{self, Interface, payload_len};
 use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
 use program::Redirect;
 use queue::{Flushed, Queue};
@@ -247,12 +247,12 @@ impl XdpPort {
         if frame.len() < MIN_FRAME {
             return Some(DropReason::BadLength);
         }
-        let tag = if matches!(frame[12..14], [0x81, 0x00] | [0x88, 0xa8]) { 4 } else { 0 };
-        if frame.len() > self.longest() + tag {
+        let len = payload_len(frame);
+        if len > self.mtu {
             // It may have been changed.
             self.mtu = Interface::new(self.control.as_fd(), &self.name).mtu().unwrap_or(self.mtu);
         }
-        (frame.len() > self.longest() + tag).then_some(DropReason::BadLength)
+        (len > self.mtu).then_some(DropReason::BadLength)
     }
 
     fn account(&mut self, len: usize, result: Result<(), DropReason>) -> Sent {

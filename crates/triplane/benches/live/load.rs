@@ -1,11 +1,10 @@
 //! A steady load: a flood in a process of its own, which says how much it has offered when it is asked.
 //!
-//! The kernel makes the frames in one call that lasts as long as the process. Call after call would leave a gap of some 20 ms
-//! between any two, in which a forwarder idles, and before and after which it is offered more than the mean says.
+//! The kernel makes the frames in one call that lasts as long as the process. Call after call would leave a gap of some
+//! 20 ms between any two, in which a forwarder idles, and before and after which it is offered more than the mean says.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,8 +16,8 @@ pub const LOAD: &str = "load";
 /// How long the kernel may take to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The process: floods, and answers each line with the frames offered so far and the nanoseconds since it began. It ends when
-/// nobody is left to ask, and with it the flood.
+/// The process: floods, and answers each line with the frames offered so far and the nanoseconds since it began. It ends
+/// when nobody is left to ask, and with it the flood.
 pub fn load() -> Result<(), Box<dyn Error>> {
     let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
     let flood = network::flood_here(argument(2)?, argument(3)? as u32)?;
@@ -55,8 +54,8 @@ impl Offered {
 }
 
 impl Load {
-    /// Starts it on a processor, or on those of this process, and waits until frames are offered: of each 64 that the kernel
-    /// could send, `share`.
+    /// Starts it on a processor, or on those of this process, and waits until frames are offered: of each 64 that the
+    /// kernel could send, `share`.
     pub fn start(network: &Network, len: usize, share: u32, processor: Option<&str>) -> Result<Load, Box<dyn Error>> {
         let own = std::env::current_exe()?;
         let mut command = match processor {
@@ -65,7 +64,7 @@ impl Load {
                 command.args(["-c", processor]).arg(&own);
                 command
             }
-            None => network.source.command(Path::new(&own))?,
+            None => network.source.command(&own)?,
         };
         command.args([LOAD, &len.to_string(), &share.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn()?;

@@ -83,8 +83,8 @@ impl Network {
     }
 }
 
-/// A flood out of the source, as fast as the kernel makes it, for a process in its namespace; of each 64 frames only `share`
-/// leave.
+/// A flood out of the source, as fast as the kernel makes it, for a process in its namespace; of each 64 frames only
+/// `share` leave.
 pub fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
     let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
     // The identification balances the address in the header's checksum.

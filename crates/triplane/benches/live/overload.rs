@@ -1,8 +1,8 @@
 //! Whether more load than can be carried costs what can be.
 //!
-//! A ladder of loads finds the best rate, and the highest that loses next to nothing; then three times each is offered. The
-//! sender is the kernel's own flood, of which only so many of 64 frames leave, so it is at the top as fast as anything here
-//! can be, and below not slower than asked.
+//! A ladder of loads finds the best rate, and the highest that loses next to nothing; then three times each is offered.
+//! The sender is the kernel's own flood, of which only so many of 64 frames leave, so it is at the top as fast as anything
+//! here can be, and below not slower than asked.
 
 use std::error::Error;
 use std::path::Path;

@@ -36,7 +36,9 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     text.push_str(&links(&network.topology, results));
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
-        text.push_str(&format!("\n{lost} frames came to what was down, by a link that went down, or to a slow host for which too many waited\n"));
+        text.push_str(&format!(
+            "\n{lost} frames came to what was down, by a link that went down, or to a slow host for which too many waited\n"
+        ));
     }
     let seconds = took.as_secs_f64().max(1e-9);
     let totals = results.totals;

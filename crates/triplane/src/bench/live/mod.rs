@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ::traffic::Generator;
-use ports::load::{Link, Pace, Sink};
+use ports::load::{Link, Pace, Sink, payload_len};
 use ports::{PortError, PortSpec, SpecError};
 
 use search::Search;
@@ -49,7 +49,8 @@ impl Ends {
         self.from.strip_prefix("xdp:").unwrap_or(&self.from)
     }
 
-    /// Whether frames with payloads of up to `longest` bytes can leave by the one interface and arrive at the other at all.
+    /// Finds what would keep frames with payloads of up to `longest` bytes from leaving by the one interface, or any from
+    /// arriving at the other.
     fn check(&self, longest: usize) -> Result<(), LiveError> {
         let (from, to) = (Link::of(self.sender())?, Link::of(&self.to)?);
         for (link, name) in [(from, self.sender()), (to, &self.to)] {
@@ -142,12 +143,6 @@ pub enum LiveError {
         /// The receiver.
         to: String,
     },
-}
-
-/// What an MTU counts of a frame: all behind the Ethernet header and a VLAN tag.
-fn payload_len(frame: &[u8]) -> usize {
-    let is_tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
-    frame.len().saturating_sub(if is_tagged { 18 } else { 14 })
 }
 
 /// The sender and the receiver.
