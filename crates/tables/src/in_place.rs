@@ -53,18 +53,19 @@ pub struct HashedKeys<'t> {
     pub slots: &'t [u64],
 }
 
+/// Gives the handle of a key, or [`MISS`], for [`Called::table`] and the address of the key's words.
+///
+/// # Safety
+/// The table is the one that the function belongs to, while it is borrowed, and so many words may be read at the address
+/// as keys have.
+pub type Function = unsafe extern "C" fn(table: *const (), key: *const u64) -> u32;
+
 /// A table as a function.
 #[derive(Clone, Copy, Debug)]
 pub struct Called<'t> {
-    /// Gives the handle of a key, or [`MISS`], for [`Called::table`] and the address of the key's words.
-    ///
-    /// # Safety
-    /// The table is this one, while it is borrowed, and so many words may be read at the address as keys have.
-    pub function: unsafe extern "C" fn(table: *const (), key: *const u64) -> u32,
-    /// What the function is given.
-    pub table: *const (),
-    /// The words of a key.
-    pub words: usize,
+    function: Function,
+    table: *const (),
+    words: usize,
     bytes: usize,
     _table: PhantomData<&'t ()>,
 }
@@ -81,15 +82,27 @@ impl InPlace<'_> {
 }
 
 impl<'t> Called<'t> {
+    /// Calls touch so many bytes of the table.
+    ///
     /// # Safety
-    /// The function may be called with the address of `table`, and that of a key of so many words; it touches
-    /// so many bytes of it.
-    pub(crate) unsafe fn new<T>(
-        table: &'t T,
-        (words, bytes): (usize, usize),
-        function: unsafe extern "C" fn(table: *const (), key: *const u64) -> u32,
-    ) -> Called<'t> {
+    /// The function may be called with the address of `table`, and that of a key of so many words.
+    pub(crate) unsafe fn new<T>(table: &'t T, (words, bytes): (usize, usize), function: Function) -> Called<'t> {
         Called { function, table: std::ptr::from_ref(table).cast(), words, bytes, _table: PhantomData }
+    }
+
+    /// The function.
+    pub fn function(&self) -> Function {
+        self.function
+    }
+
+    /// What the function is given.
+    pub fn table(&self) -> *const () {
+        self.table
+    }
+
+    /// The words of a key.
+    pub fn words(&self) -> usize {
+        self.words
     }
 
     /// Looks a key up.
@@ -98,7 +111,8 @@ impl<'t> Called<'t> {
     /// If the key does not have the table's number of words.
     pub fn call(&self, key: &[u64]) -> Option<u32> {
         assert_eq!(key.len(), self.words, "keys have the table's number of words");
-        // SAFETY: the table is borrowed for as long as `self` lives, and the key has its words.
+        // SAFETY: table and function belong to each other, as whoever made this has promised; the table is borrowed for
+        // as long as `self` lives, and the key has its words.
         let found = unsafe { (self.function)(self.table, key.as_ptr()) };
         (found != MISS).then_some(found)
     }

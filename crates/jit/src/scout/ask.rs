@@ -20,14 +20,15 @@ pub(crate) struct Prepared {
     pub unit: usize,
     /// [`Objects::revision`].
     pub revision: u64,
-    /// Tables that fit into so many bytes together are near.
+    /// A table that takes at most so many bytes is near.
     pub near: usize,
     /// Whether there is a table that has to be asked, since keys are not looked up in it in place.
     pub is_any_open: bool,
 }
 
-/// Notes what is the same for all packets: where records lie, and how keys are looked up in place, which they are in
-/// tables that fit into `near` bytes together. Nothing is done where that is as it was `before`.
+/// Notes what is the same for all packets: where records lie, and how keys are looked up in place, which they are where
+/// all tables are near by `near` bytes, [`CHAINED`] and [`SMALL`]. Of several tables that are not, it is those that are
+/// small, and arrays. Nothing is done where that is as it was `before`.
 pub(crate) fn prepare(
     notes: &Notes,
     memory: &mut [u64],
@@ -170,9 +171,9 @@ fn note_in_place(noted: &Noted, memory: &mut [u64], way: Option<InPlace<'_>>) ->
             memory[at + hashed::SLOTS] = keys.slots.as_ptr() as u64;
         }
         Some(InPlace::Called(table)) if let Some(at) = noted.called => {
-            assert_eq!(table.words, noted.words, "a function reads the words of a key");
-            memory[at + called::FUNCTION] = table.function as usize as u64;
-            memory[at + called::TABLE] = table.table as u64;
+            assert_eq!(table.words(), noted.words, "a function reads the words of a key");
+            memory[at + called::FUNCTION] = table.function() as usize as u64;
+            memory[at + called::TABLE] = table.table() as u64;
         }
         _ => return false,
     }
@@ -183,7 +184,8 @@ fn is_close(noted: &Noted, memory: &[u64]) -> bool {
     noted.close.is_some_and(|at| memory[at + close::LEN] != 0)
 }
 
-fn is_in_place(noted: &Noted, memory: &[u64]) -> bool {
+/// Whether keys are looked up in a table in place, so that it is not asked.
+pub(super) fn is_in_place(noted: &Noted, memory: &[u64]) -> bool {
     let says = |at: Option<usize>, word: usize| at.is_some_and(|at| memory[at + word] != 0);
     is_close(noted, memory) || says(noted.hashed, hashed::GROUPS) || says(noted.called, called::FUNCTION)
 }

@@ -252,11 +252,11 @@ impl Intervals {
 /// [`Called::function`] of a table whose keys have so many words, or any number.
 ///
 /// # Safety
-/// `table` is such a table, and `key` the address of the words of a key.
+/// `table` is the address of such a table, which is borrowed meanwhile, and `key` that of the words of a key.
 unsafe extern "C" fn find_in<const N: usize>(table: *const (), key: *const u64) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise: it is such a table, and nobody changes it.
     let table = unsafe { &*table.cast::<Intervals>() };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise: so many words are a key of this table.
     let key = unsafe { std::slice::from_raw_parts(key, if N == 0 { table.words } else { N }) };
     table.find_one::<N>(Halving, key).unwrap_or(MISS)
 }
@@ -264,19 +264,17 @@ unsafe extern "C" fn find_in<const N: usize>(table: *const (), key: *const u64) 
 /// The same where thresholds can be compared with at once.
 ///
 /// # Safety
-/// As of [`find_in`], and the processor has what the function is compiled for.
+/// As of [`find_in`], and the table has found all at once to be possible, so that the processor has what the function is
+/// compiled for.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe extern "C" fn find_in_at_once<const N: usize>(table: *const (), key: *const u64) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise: it is such a table, and nobody changes it.
     let table = unsafe { &*table.cast::<Intervals>() };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise: so many words are a key of this table.
     let key = unsafe { std::slice::from_raw_parts(key, if N == 0 { table.words } else { N }) };
-    let Some(search) = table.at_once else { return MISS };
-    match table.find_one::<N>(search, key) {
-        Some(found) => found,
-        None => MISS,
-    }
+    let search = table.at_once.expect("the function belongs to tables that can");
+    table.find_one::<N>(search, key).unwrap_or(MISS)
 }
 
 impl Intervals {
@@ -313,5 +311,40 @@ impl PackedLookup for Intervals {
 
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) {
         for_words!(self.words, self.look_up_all(keys, found));
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use super::*;
+
+    /// How thresholds are compared with must not change what is found, in keys of a number of words that has code of its
+    /// own and in others.
+    #[test]
+    fn halving_finds_the_same() {
+        for exact in [0, 1, 6] {
+            let fields = std::iter::repeat_n((64, FieldKind::Exact), exact).chain([(64, FieldKind::Range)]);
+            let layout = Layout::new(fields);
+            let mut table = Intervals::new(&layout);
+            let mut dice = dice::Dice::new(exact as u64);
+            let mut key = || (0..=exact).map(|at| dice.below(if at < exact { 2 } else { 3000 })).collect::<Vec<_>>();
+            for handle in 0..300 {
+                let key = key();
+                table.insert(&key, key[exact] + 5, 1, handle);
+            }
+            let keys: Vec<u64> = (0..1000).flat_map(|_| key()).collect();
+            let answers = |table: &Intervals| {
+                let (mut found, InPlace::Called(function)) = (vec![0; 1000], table.in_place()) else { unreachable!() };
+                table.lookup_batch(&keys, &mut found);
+                let called = keys.chunks(exact + 1).map(|key| function.call(key).unwrap_or(MISS));
+                assert!(called.eq(found.iter().copied()), "{exact} exact fields, one by one");
+                found
+            };
+            let best = answers(&table);
+            assert!(best.contains(&MISS) && best.iter().any(|found| *found != MISS), "some keys find nothing, some do");
+            table.at_once = None;
+            assert_eq!(answers(&table), best, "{exact} exact fields");
+        }
     }
 }
