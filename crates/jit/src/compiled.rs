@@ -58,8 +58,8 @@ pub(crate) struct Loop {
     pub notes: Notes,
 }
 
-/// Tables of so many bytes together are in near caches, whatever else is there: looking up in them packet by packet is
-/// cheaper than going ahead of the packets.
+/// A table that takes at most so many bytes with its records is in near caches, whatever else is there: looking up in
+/// it packet by packet is cheaper than going ahead of the packets.
 const NEAR_BYTES: usize = 1 << 20;
 /// More IR than this is not compiled.
 const MAX_NODES: usize = 400_000;
@@ -243,8 +243,9 @@ impl Compiled {
         result.map(|()| compiled)
     }
 
-    /// The same, for which tables of so many bytes together are near: batches look up in them where they are. It makes no
-    /// difference but to time; 0 has all others asked ahead of the packets.
+    /// The same, for which a table that takes at most so many bytes is near: batches look keys up in it where it is.
+    /// Several are near together in a quarter of that, else each alone in a 64th. It makes no difference but to time; 0
+    /// has tables asked ahead of the packets, except for arrays where there are several tables.
     #[must_use]
     pub fn with_near_bytes(mut self, near_bytes: usize) -> Compiled {
         self.near_bytes = near_bytes;

@@ -21,10 +21,10 @@
 //! A [`Batch`] is up to 32 packets that a fresh unit runs on in one call: a second function of the unit is a loop over
 //! them. They are scouted before the first one runs: a third function notes which keys they will look up, tables are
 //! asked for all of these at once, and packets whose key is the noted one find their record without a call. Where a
-//! table's key is what others gave, that goes on in rounds. Tables that are near are looked up in line, and where all are there
-//! is no scout. Of a packet that
-//! comes to its end nothing is kept but where it lies and the unit's results; one for which there is more to do stops
-//! the loop, with all of its state in the frame. Nothing but time tells the difference.
+//! table's key is what others gave, that goes on in rounds. Keys of tables that are near are looked up in place, and
+//! where all are near there is no scout. Of a packet that comes to its end nothing is kept but where it lies and the
+//! unit's results; one for which there is more to do stops the loop, with all of its state in the frame. Nothing but
+//! time tells the difference.
 //!
 //! Loop and scout are made once for each path through the parser, as far as that is worth it, so that places and validity
 //! of headers are constants in them: see [`Ended::is_special`].

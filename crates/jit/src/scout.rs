@@ -26,6 +26,8 @@
 
 mod ask;
 mod rounds;
+#[cfg(test)]
+mod tests;
 
 use engine::tables::LISTED_BITS;
 use engine::{Objects, record_places};
@@ -206,25 +208,22 @@ impl Notes {
                 return;
             }
         }
+        let fields = written_fields(program);
         for (table, step) in &applied {
-            self.add(program, unit, *table, *step);
-        }
-        let mut writes = false;
-        for body in program.bodies.values() {
-            walk::body(program, body, &mut |used| writes |= matches!(used, Use::HeaderWrite(..)));
+            self.add(program, unit, *table, *step, &fields);
         }
         if let [alone] = &mut self.tables[..]
-            && writes
+            && !fields.is_empty()
         {
-            // No table waits for another, and a lookup in place may wait for what the packet has just written into its headers,
-            // which asking for all keys before does not.
+            // No table waits for another, and a lookup in place may wait for what a packet has just written into its
+            // headers, which asking for all keys before does not. Arrays stay, where it takes few instructions.
             (alone.hashed, alone.called) = (None, None);
         }
         let noted: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
         self.rounds = rounds::rounds(program, unit, &noted);
     }
 
-    fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize) {
+    fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize, fields: &Fields) {
         let table = &program.tables[id];
         let words = Objects::key_words(table).words;
         if table.profile.is_some()
@@ -236,7 +235,7 @@ impl Notes {
             return;
         }
         let counts = table.notes_hits();
-        let sure = Self::is_sure(program, unit, id, step);
+        let sure = Self::is_sure(program, unit, id, step, fields);
         let stride = table.actions.iter().map(|action| {
             let params = &program.actions[action.action].params;
             let widths: Vec<u32> = params.iter().map(|param| program.slots[param.slot].width).collect();
@@ -269,15 +268,8 @@ impl Notes {
     /// Whether a packet that comes to a table has the key that its scout noted, if that came there as well. It may come
     /// there another way, but the key is made of what is the same on all ways: fields that nothing in the program writes,
     /// of headers that the parser found, whom the scout follows exactly, and slots that nothing writes before.
-    fn is_sure(program: &Program, unit: &Unit, id: TableId, step: usize) -> bool {
-        let mut written = Written::default();
-        for body in program.bodies.values() {
-            walk::body(program, body, &mut |used| {
-                if let Use::HeaderWrite(header, field) = used {
-                    written.fields.extend(walk::meant(program, header).into_iter().map(|header| (header, field)));
-                }
-            });
-        }
+    fn is_sure(program: &Program, unit: &Unit, id: TableId, step: usize, fields: &Fields) -> bool {
+        let mut written = Written { slots: BTreeSet::new(), fields };
         let mut parsed = false;
         for step in &unit.steps[..=step] {
             match step {
@@ -321,14 +313,29 @@ fn is_followed(program: &Program, op: &Op) -> bool {
     }
 }
 
-/// What is written: slots, and fields of headers (`None` for all of a header).
-#[derive(Default)]
-struct Written {
-    slots: BTreeSet<SlotId>,
-    fields: BTreeSet<(HeaderId, Option<u32>)>,
+/// Fields of headers, `None` for all of a header.
+type Fields = BTreeSet<(HeaderId, Option<u32>)>;
+
+/// The fields that anything in a program writes.
+fn written_fields(program: &Program) -> Fields {
+    let mut fields = Fields::new();
+    for body in program.bodies.values() {
+        walk::body(program, body, &mut |used| {
+            if let Use::HeaderWrite(header, field) = used {
+                fields.extend(walk::meant(program, header).into_iter().map(|header| (header, field)));
+            }
+        });
+    }
+    fields
 }
 
-impl Written {
+/// What is written.
+struct Written<'a> {
+    slots: BTreeSet<SlotId>,
+    fields: &'a Fields,
+}
+
+impl Written<'_> {
     /// Whether the value of an expression does not depend on any of it.
     fn leaves(&self, value: &Expr) -> bool {
         let all = |parts: &[&Expr]| parts.iter().all(|part| self.leaves(part));

@@ -27,7 +27,7 @@ impl Emit<'_, '_> {
         noted.hashed.is_some() || noted.called.is_some()
     }
 
-    /// Goes on in a block of its own where a word of the notes is not 0, and in another, which is returned, where it is.
+    /// Goes on in a block of its own where a word of the notes is not 0. Returned are the word and the block for 0.
     fn if_noted(&mut self, notes: Value, at: usize) -> (Value, Block) {
         let word = self.word_of(notes, at);
         let (there, other) = (self.b.create_block(), self.b.create_block());
@@ -40,7 +40,8 @@ impl Emit<'_, '_> {
         self.b.ins().iconst(types::I64, i64::from(MISS as i32))
     }
 
-    /// The same where they are close to each other.
+    /// Looks a key up where the notes say that the table's keys are close to each other, and goes on as
+    /// [`Emit::look_up_in_place`] does.
     pub(super) fn look_up_close(&mut self, notes: Value, noted: &Noted, known: Block) {
         let Some(at) = noted.close else { return };
         let (len, other) = self.if_noted(notes, at + close::LEN);

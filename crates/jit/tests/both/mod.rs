@@ -330,7 +330,7 @@ pub fn run_batches(
     let mut done = 0;
     while done < packets {
         let now = Now { ns: done as u64 * 100_000_000 };
-        // Keys of all tables are looked up in place, of some, or of none.
+        // Keys of all tables are looked up in place, of some, or of hardly any.
         compiled = compiled.with_near_bytes([0, 600, 5000, usize::MAX][dice.below(4) as usize]);
         let count = 1 + dice.below(memory.len() as u64) as usize;
         let room = dice.below(3) as usize * 20;
@@ -441,6 +441,9 @@ pub fn run_batches(
         let (one_dice, other_dice) = (&mut dice.clone(), &mut dice);
         set_defaults(program, &mut one, one_dice);
         set_defaults(program, &mut other, other_dice);
+        // Tables with more entries may lie elsewhere.
+        fill(program, &mut one, seed ^ done as u64);
+        fill(program, &mut other, seed ^ done as u64);
     }
     (format!("{one:?}") != format!("{other:?}")).then(|| "in batches: objects differ".to_owned())
 }

@@ -1,0 +1,170 @@
+//! Which tables are looked up in place, by what the program does and by what they take.
+
+use bits::Bits;
+use engine::TableEntry;
+use ir::KeyValue;
+
+use super::*;
+use crate::text;
+
+/// A program whose control applies `hashed`, `ranged` and `listed` as it says, behind a parser.
+fn program(control: &str) -> Program {
+    text::program(&format!(
+        "program test
+errors {{ NoError }}
+header_type t {{ a: 64  b: 16 }}
+header h: t
+metadata x: 64
+argument set_x.to: 64
+action set_x(to: set_x.to) body set_x
+table hashed {{
+  key k: exact 64 = h.a
+  action set_x
+  default set_x(0x0:64)
+  size 4096
+}}
+table ranged {{
+  key k: exact 64 = h.a
+  key l: range 16 = h.b
+  action set_x
+  default set_x(0x0:64)
+}}
+table listed {{
+  key k: ternary 4 = h.b[3:0]
+  action set_x
+  default set_x(0x0:64)
+}}
+role parser: P
+role ingress: I
+action_body set_x {{
+  block start:
+    x = set_x.to
+    return
+}}
+parser P {{
+  block start:
+    extract h
+    return
+}}
+control I {{
+  block start:
+{control}    return
+}}
+"
+    ))
+}
+
+fn notes_of(program: &Program) -> Notes {
+    let steps = ["parser", "ingress"].map(|role| Step::Run(program.blocks[role])).to_vec();
+    let unit = Unit { steps, fresh: true, results: Some(Vec::new()), ..Unit::default() };
+    Notes::new(program, &Layout::new(program, &[], &[]).unwrap(), &unit, true)
+}
+
+/// The ways for which code is made, of each table that the control applies: close, hashed, called.
+fn ways(control: &str) -> Vec<[bool; 3]> {
+    let ways = |noted: &Noted| [noted.close, noted.hashed, noted.called].map(|at| at.is_some());
+    notes_of(&program(control)).tables.iter().map(ways).collect()
+}
+
+#[test]
+fn a_table_alone_is_looked_up_in_place_where_no_header_is_written() {
+    assert_eq!(ways("    apply hashed\n"), [[true, true, false]]);
+    assert_eq!(ways("    apply ranged\n"), [[false, false, true]]);
+    let writes = "    h.b = 0x1:16\n";
+    assert_eq!(ways(&format!("    apply hashed\n{writes}")), [[true, false, false]], "arrays still are");
+    assert_eq!(ways(&format!("    apply ranged\n{writes}")), [[false, false, false]]);
+    assert_eq!(ways("    apply hashed\n    x = 0x1:64\n"), [[true, true, false]], "metadata is no header");
+}
+
+#[test]
+fn tables_that_are_several_are_looked_up_in_place_whatever_is_written() {
+    let control = "    apply hashed\n    apply ranged\n    h.b = 0x1:16\n";
+    assert_eq!(ways(control), [[true, true, false], [false, false, true]]);
+}
+
+/// A program and its tables, with entries whose keys are far apart.
+struct Filled {
+    notes: Notes,
+    objects: Objects,
+}
+
+impl Filled {
+    /// The tables that the control applies, each with so many entries.
+    fn new(control: &str, entries: &[u64]) -> Filled {
+        let program = program(control);
+        let mut objects = Objects::new(&program);
+        for (noted, entries) in notes_of(&program).tables.iter().zip(entries) {
+            let table = &program.tables[noted.table];
+            for entry in 1..=*entries {
+                let key = |key: &ir::Key| match key.kind {
+                    MatchKind::Exact => {
+                        KeyValue::Exact(Bits::new(u128::from(entry.wrapping_mul(0x9e37_79b9_7f4a_7c15)), key.width))
+                    }
+                    MatchKind::Ternary => KeyValue::Ternary(Bits::new(entry.into(), key.width), Bits::ones(key.width)),
+                    _ => KeyValue::Range(Bits::zero(key.width), Bits::ones(key.width)),
+                };
+                let keys: Vec<KeyValue> = table.keys.iter().map(key).collect();
+                let priority = i32::from(table.keys.iter().any(|key| key.kind != MatchKind::Exact));
+                let entry = TableEntry::new(keys, priority, table.actions[0].action, vec![Bits::new(entry.into(), 64)]);
+                objects.insert(noted.table, entry).unwrap();
+            }
+        }
+        Filled { notes: notes_of(&program), objects }
+    }
+
+    /// What each table takes.
+    fn bytes(&self) -> Vec<usize> {
+        self.notes.tables.iter().map(|noted| self.objects.in_place(noted.table).unwrap().1).collect()
+    }
+
+    /// Whether any table has to be asked, and which keys are looked up in place.
+    fn prepared(&self, near: usize) -> (bool, Vec<bool>) {
+        let mut memory = vec![0; self.notes.words];
+        let prepared = prepare(&self.notes, &mut memory, (0, near), None, &self.objects);
+        let in_place = self.notes.tables.iter().map(|noted| ask::is_in_place(noted, &memory));
+        (prepared.is_any_open, in_place.collect())
+    }
+}
+
+#[test]
+fn a_table_alone_is_near_if_it_fits() {
+    for control in ["    apply hashed\n", "    apply ranged\n", "    apply listed\n"] {
+        let filled = Filled::new(control, &[3]);
+        let bytes = filled.bytes()[0];
+        assert_eq!(filled.prepared(bytes), (false, vec![true]), "{control}");
+        assert_eq!(filled.prepared(bytes - 1), (true, vec![false]), "{control}");
+    }
+}
+
+#[test]
+fn several_tables_are_near_if_a_quarter_holds_them() {
+    let filled = Filled::new("    apply hashed\n    apply ranged\n    apply listed\n", &[3, 3, 3]);
+    let all: usize = filled.bytes().iter().sum();
+    assert_eq!(filled.prepared(all * 4), (false, vec![true; 3]));
+    assert_eq!(filled.prepared(0), (true, vec![false, false, true]), "an array is looked up in place all the same");
+}
+
+#[test]
+fn small_tables_among_large_ones_are_looked_up_in_place() {
+    let filled = Filled::new("    apply hashed\n    apply ranged\n", &[3000, 3]);
+    let [large, small] = filled.bytes()[..] else { panic!("there are two tables") };
+    assert!(large * 4 > small * 64, "{small} bytes are not small beside {large}");
+    assert_eq!(filled.prepared(small * 64), (true, vec![false, true]));
+    assert_eq!(filled.prepared(small * 64 - 1), (true, vec![false, false]));
+}
+
+#[test]
+fn notes_are_made_anew_when_a_table_has_changed() {
+    let program = program("    apply hashed\n");
+    let (notes, mut objects) = (notes_of(&program), Objects::new(&program));
+    let (noted, mut memory) = (notes.tables[0], vec![0; notes.words]);
+    let before = prepare(&notes, &mut memory, (0, usize::MAX), None, &objects);
+    memory[noted.records] = 0;
+    assert_eq!(prepare(&notes, &mut memory, (0, usize::MAX), Some(before), &objects), before);
+    assert_eq!(memory[noted.records], 0, "nothing has changed");
+    let action = program.tables[noted.table].actions[0].action;
+    let entry = TableEntry::new(vec![KeyValue::Exact(Bits::new(1, 64))], 0, action, vec![Bits::new(1, 64)]);
+    objects.insert(noted.table, entry).unwrap();
+    assert_ne!(prepare(&notes, &mut memory, (0, usize::MAX), Some(before), &objects), before);
+    assert_ne!(memory[noted.records], 0);
+}
