@@ -10,19 +10,20 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Work that is done sooner goes without a line.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// Does work that cannot say how far it has got; a line says what it is and how long it has been at it, if that is long.
-pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+/// Makes a switch, or what it runs. How far machine code has got nobody knows, so a line says how long it has been made, if
+/// that is long.
+pub fn compiling<T>(make: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (done, is_done) = channel::<()>();
         scope.spawn(move || {
             let (mut progress, begin) = (Progress::new(), Instant::now());
             let mut wait = PATIENCE;
             while progress.terminal && is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                progress.say(|| format!("{what}  {} s", begin.elapsed().as_secs()));
+                progress.say(|| format!("compiling to machine code  {} s", begin.elapsed().as_secs()));
                 wait = INTERVAL;
             }
         });
-        let result = work();
+        let result = make();
         drop(done);
         result
     })

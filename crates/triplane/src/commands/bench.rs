@@ -67,8 +67,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn switch(&mut self, executor: Executor, probe: Option<v1model::Probe>) -> Result<Switch, Failure> {
-        let what = "compiling to machine code";
-        let made = progress::during(what, || memory::switch(&self.program, executor, probe));
+        let made = progress::compiling(|| memory::switch(&self.program, executor, probe));
         let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
         if let Some((name, text)) = &self.entries {
             self.loader.diagnostics = source::Diagnostics::new();

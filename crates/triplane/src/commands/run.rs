@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
-    let made = progress::during("compiling to machine code", || Switch::new(program, config));
+    let made = progress::compiling(|| Switch::new(program, config));
     let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
     tell_if_interpreted(&switch, output);
     let is_kept = state.as_ref().is_some_and(|state| state.kept.is_some());

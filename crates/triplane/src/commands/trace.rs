@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use switch::{Frame, PortId, Time};
-use v1model::{Config, Switch};
+use v1model::{Config, Executor, Switch};
 use wire::pcap;
 
 use crate::cli::TraceArgs;
@@ -25,7 +25,9 @@ pub fn run(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
     let mut packets = Packets::open(&args.packet)?;
     let mut loader = Loader::open(&args.program)?;
     let program = loader.program(output)?;
-    let config = Config { seed: args.seed, ports: (0..PORTS).map(PortId).collect(), ..Config::default() };
+    // Packets that are traced are interpreted, so nothing need be compiled.
+    let (seed, executor) = (args.seed, Executor::Interpreter);
+    let config = Config { seed, executor, ports: (0..PORTS).map(PortId).collect(), ..Config::default() };
     let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
     if let Some(path) = &args.entries {
         loader.apply(path, &mut switch, output)?;

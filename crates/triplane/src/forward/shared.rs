@@ -84,7 +84,7 @@ struct Home {
     others: Vec<Way>,
     /// What other workers send.
     sent: Receiver<Vec<u8>>,
-    /// Frames that found no room on their way to another worker, and their bytes. The driver counts them as handed over.
+    /// Frames that found no room on their way to another worker, and their bytes. The driver counts them as received.
     lost: (u64, u64),
     /// What the driver dropped of other workers' frames, which count as sent there.
     foreign: PortStats,
@@ -330,6 +330,22 @@ mod tests {
 
         fn stats(&self) -> PortStats {
             self.stats
+        }
+
+        fn check(&mut self) -> Result<(), PortError> {
+            match self.left {
+                0 => Err(PortError::Vanished { interface: "many".to_owned() }),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn the_driver_is_asked_whether_its_device_is_still_there() {
+        for (left, is_there) in [(1, true), (0, false)] {
+            let driver = Box::new(Many { left, stats: PortStats::default() });
+            let (mut home, _) = share(driver, &Bell::new().unwrap(), &[]);
+            assert_eq!(home.check().is_ok(), is_there);
         }
     }
 

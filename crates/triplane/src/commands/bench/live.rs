@@ -116,7 +116,7 @@ fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Sw
         ..Config::default()
     };
     let program = loader.program(output)?;
-    let made = progress::during("compiling to machine code", || Switch::new(program, config));
+    let made = progress::compiling(|| Switch::new(program, config));
     let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
     if let Some(path) = &args.entries {
         loader.apply(path, &mut switch, output)?;
