@@ -122,3 +122,88 @@ impl http_body::Body for Answer {
         self.body.is_end_stream()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::Seats;
+
+    const PATIENCE: Duration = Duration::from_millis(50);
+
+    /// Answers with what is asked, as it comes.
+    struct Echo;
+
+    impl Service<Request<Body>> for Echo {
+        type Response = Response<Body>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Response<Body>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<Body>) -> Self::Future {
+            std::future::ready(Ok(Response::new(request.into_body())))
+        }
+    }
+
+    /// A body of which nothing ever comes.
+    struct Never;
+
+    impl http_body::Body for Never {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            Poll::Pending
+        }
+    }
+
+    /// Calls with a request that never ends; the only connection's places, what tells it to go, and the answer.
+    async fn call(path: &str) -> (Seats<()>, oneshot::Receiver<()>, Body) {
+        let seats = Seats::new(1, 1, |_| ());
+        let (seat, dismissed) = seats.take(Ipv4Addr::LOCALHOST.into()).expect("there is room");
+        let request = Request::builder().uri(path).extension(seat).body(Body::new(Never)).expect("a request");
+        let answer = Counted::new(Echo, PATIENCE, |path| path == "/Watch").call(request).await;
+        (seats, dismissed, answer.expect("never an error").into_body())
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime starts").block_on(test);
+    }
+
+    #[test]
+    fn a_request_that_does_not_come_in_time_fails() {
+        run(async {
+            let (_seats, _dismissed, mut answer) = call("/Add").await;
+            let first = std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut answer), cx)).await;
+            assert!(first.is_some_and(|frame| frame.is_err_and(|status| status.message().contains("in time"))));
+        });
+    }
+
+    #[test]
+    fn who_does_not_take_an_answer_has_to_go_unless_it_is_endless() {
+        run(async {
+            let (_seats, dismissed, _answer) = call("/Add").await;
+            assert_eq!(tokio::time::timeout(100 * PATIENCE, dismissed).await, Ok(Ok(())));
+            let (_seats, mut dismissed, _answer) = call("/Watch").await;
+            tokio::time::sleep(4 * PATIENCE).await;
+            assert!(dismissed.try_recv().is_err());
+        });
+    }
+
+    #[test]
+    fn a_call_is_under_way_until_its_answer_is_gone() {
+        run(async {
+            let (seats, mut dismissed, answer) = call("/Add").await;
+            let next = || seats.take(Ipv4Addr::LOCALHOST.into());
+            assert!(next().is_none(), "the only connection is busy");
+            drop(answer);
+            tokio::time::sleep(2 * PATIENCE).await;
+            assert!(dismissed.try_recv().is_err(), "an answer that is given up is not waited for");
+            assert!(next().is_some());
+        });
+    }
+}
