@@ -33,6 +33,9 @@ pub(crate) struct At<'a> {
     pub begins_line: bool,
 }
 
+/// The words that are signs wherever they stand.
+pub const SIGN_WORDS: [&str; 4] = ["and", "or", "not", "in"];
+
 /// Signs as they are written and what they are; longer ones stand before their beginnings.
 const SIGNS: [(&str, &str); 37] = [
     ("&&", "and"),
@@ -150,14 +153,9 @@ fn token(text: &str) -> (Token<'_>, usize) {
     if first.is_ascii_alphabetic() || first == '_' {
         let length = word(text);
         let word = &text[..length];
-        let token = match word {
-            "and" | "or" | "not" | "in" => Token::Sign(match word {
-                "and" => "and",
-                "or" => "or",
-                "not" => "not",
-                _ => "in",
-            }),
-            _ => Token::Word(word),
+        let token = match SIGN_WORDS.into_iter().find(|sign| *sign == word) {
+            Some(sign) => Token::Sign(sign),
+            None => Token::Word(word),
         };
         return (token, length);
     }

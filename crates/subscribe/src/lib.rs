@@ -80,6 +80,7 @@ pub use format::{
     MAX_WIDTH, Match, NoName, Padding, Parameter, Subject, Window, max_of,
 };
 pub use layout::{Key, Layout, OrderError};
+pub use lex::SIGN_WORDS;
 pub use memory::Memory;
 pub use parse::{
     Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition, constant, named_once,

@@ -366,10 +366,8 @@ impl<'a> Installer<'a> {
         updates: &mut Vec<Update>,
     ) -> Result<Option<(String, Params)>, TooManyGroups> {
         Ok(match (&delivery.ports[..], delivery.to_controller) {
-            ([], false) => None,
+            (_, false) => to_ports(delivery),
             ([], true) => Some(to_port(self.cpu_port)),
-            ([port], false) => Some(to_port(*port)),
-            (_, false) => Some(to_group(groups::compiled(delivery.group.expect("several ports have a group")))),
             (ports, true) => Some(to_group(self.controller_group(ports, comes, updates)?)),
         })
     }
@@ -472,9 +470,9 @@ impl<'a> Installer<'a> {
                 wide(Matched::Ternary(*first, mask))
             }
         };
-        let carried = self.leaves.get(&entry.next).filter(|_| self.carries).and_then(plain_target);
+        let carried = self.leaves.get(&entry.next).filter(|delivery| self.carries && delivery.is_plain());
         let to_state = || ("Subscriptions.to_state".to_owned(), vec![("state".to_owned(), 32, entry.next.into())]);
-        let (action, params) = carried.unwrap_or_else(to_state);
+        let (action, params) = carried.and_then(to_ports).unwrap_or_else(to_state);
         TableEntry { table: format!("Subscriptions.{table}"), keys, priority, action, params }
     }
 }
@@ -487,10 +485,10 @@ fn to_group(group: u32) -> (String, Params) {
     ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())])
 }
 
-/// What an entry runs that leads to a leaf where messages are delivered and no more.
-fn plain_target(delivery: &Delivery) -> Option<(String, Params)> {
+/// What takes messages to the ports of a delivery, if it has any.
+fn to_ports(delivery: &Delivery) -> Option<(String, Params)> {
     match (&delivery.ports[..], delivery.group) {
-        _ if !delivery.is_plain() => None,
+        ([], _) => None,
         ([port], _) => Some(to_port(*port)),
         (_, group) => Some(to_group(groups::compiled(group.expect("several ports have a group")))),
     }

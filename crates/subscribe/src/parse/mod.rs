@@ -32,7 +32,7 @@ use std::collections::HashMap;
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::{Format, Subject, Window};
-use crate::lex::{At, Lexer, Token};
+use crate::lex::{At, Lexer, SIGN_WORDS, Token};
 use crate::rule::{Aggregate, Condition, Rule};
 use crate::value::Constant;
 
@@ -300,7 +300,8 @@ impl<'a> Parser<'a> {
             }
             self.expect(":", "a rule's name ends with `:`")?;
         } else if self.next.token == Token::Word("rule")
-            && let Token::Sign(word @ ("and" | "or" | "not" | "in")) = *self.peek_second()
+            && let Token::Sign(word) = *self.peek_second()
+            && SIGN_WORDS.contains(&word)
         {
             self.take();
             let error = Diagnostic::error("rule-syntax", self.next.span, format!("a rule cannot be called `{word}`"));

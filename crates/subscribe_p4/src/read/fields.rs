@@ -8,11 +8,11 @@ use super::annotation::{find, word, words};
 use crate::format::{Field, HeaderId, Match, Notation};
 
 /// The annotations, and how a field that has one is matched.
-const QUERIES: [(&str, Match); 4] = [
+pub(super) const QUERIES: [(&str, Match); 4] = [
     ("query_field", Match::Range),
-    ("query_field_range", Match::Range),
     ("query_field_exact", Match::Exact),
     ("query_field_lpm", Match::Lpm),
+    ("query_field_range", Match::Range),
 ];
 
 /// Codes are no wider: a table holds no more than some 2^20 of them.

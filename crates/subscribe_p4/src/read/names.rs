@@ -20,7 +20,7 @@ impl Taken {
         }
         for field in &format.fields {
             let why = match field.name.as_str() {
-                name if SIGNS.contains(&name) => Some(word(name)),
+                name if subscribe::SIGN_WORDS.contains(&name) => Some(word(name)),
                 name if !is_name(name) => {
                     Some(format!("rules cannot write the name `{name}`: letters, digits and `_`, not a digit first"))
                 }
@@ -66,9 +66,6 @@ impl Taken {
         Ok(())
     }
 }
-
-/// The words that are signs wherever they stand.
-const SIGNS: [&str; 4] = ["and", "or", "not", "in"];
 
 /// `slot_0_value`: the program calls parts of aggregates so.
 fn is_slots(name: &str) -> bool {

@@ -5,17 +5,28 @@ use p4::ast::StructKind;
 use p4::typed::{Annotation, Program, StructDecl};
 use source::{Diagnostic, Diagnostics, names};
 
-/// What stands before a header's field.
-const FIELD: &[&str] = &["query_field", "query_field_exact", "query_field_lpm", "query_field_range", "query_codes"];
+use super::fields::QUERIES;
+
 /// What stands before a header type.
 const HEADER: &[&str] = &["query_size"];
-/// What stands before the struct of headers.
-const HEADERS: &[&str] =
-    &["query_aggregate", "query_counter", "query_field", "query_field_exact", "query_field_lpm", "query_field_range"];
-/// What stands before a member of it.
+/// What stands before a member of the struct of headers.
 const MEMBER: &[&str] = &["query_messages"];
 const ACTION: &[&str] = &["query_action"];
 const CONTROL: &[&str] = &["query_egress", "query_verify"];
+
+/// What stands before a header's field.
+fn field() -> Vec<&'static str> {
+    queries().chain(["query_codes"]).collect()
+}
+
+/// What stands before the struct of headers.
+fn all_headers() -> Vec<&'static str> {
+    ["query_aggregate", "query_counter"].into_iter().chain(queries()).collect()
+}
+
+fn queries() -> impl Iterator<Item = &'static str> {
+    QUERIES.iter().map(|(name, _)| *name)
+}
 
 /// Tells of annotations `query_…` that mean nothing where they stand. `headers` is the struct of headers.
 pub(super) fn check(program: &Program, headers: &StructDecl, diagnostics: &mut Diagnostics) {
@@ -26,15 +37,16 @@ pub(super) fn check(program: &Program, headers: &StructDecl, diagnostics: &mut D
             diagnostics.push(refused(annotation, known, before));
         }
     };
+    let (field, all_headers) = (field(), all_headers());
     for structure in program.structs.values() {
         let (before, known, members) = match structure.kind {
-            StructKind::Header => ("a header type", HEADER, FIELD),
-            _ if structure.name == headers.name => ("the struct of headers", HEADERS, MEMBER),
+            StructKind::Header => ("a header type", HEADER, &field[..]),
+            _ if structure.name == headers.name => ("the struct of headers", &all_headers[..], MEMBER),
             _ => ("a struct", &[][..], &[][..]),
         };
         of(&structure.annotations, known, before);
         let before = if structure.kind == StructKind::Header { "a header's field" } else { "a member of a struct" };
-        structure.fields.iter().for_each(|field| of(&field.annotations, members, before));
+        structure.fields.iter().for_each(|member| of(&member.annotations, members, before));
     }
     program.actions.values().for_each(|action| of(&action.annotations, ACTION, "an action"));
     program.controls.values().for_each(|control| of(&control.annotations, CONTROL, "a control"));
@@ -43,7 +55,10 @@ pub(super) fn check(program: &Program, headers: &StructDecl, diagnostics: &mut D
 
 fn refused(annotation: &Annotation, known: &[&'static str], before: &str) -> Diagnostic {
     let name = &annotation.name;
-    let all = || [FIELD, HEADER, HEADERS, MEMBER, ACTION, CONTROL].into_iter().flatten().copied();
+    let all = || {
+        let others = [HEADER, MEMBER, ACTION, CONTROL].into_iter().flatten().copied();
+        field().into_iter().chain(all_headers()).chain(others)
+    };
     let exists = all().any(|other| other == &**name);
     let message = match exists {
         true => format!("`@{name}` says nothing before {before}"),
