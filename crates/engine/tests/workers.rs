@@ -160,6 +160,37 @@ fn entry(world: &World, key: Vec<KeyValue>, action: &str, value: u64) -> TableEn
     TableEntry::new(key, 0, world.action(action), vec![Bits::new(value.into(), 32)])
 }
 
+/// Whoever keeps addresses of tables keeps them as long as the revision is the same.
+#[test]
+fn every_change_gives_another_revision() {
+    let mut world = World::new(PROGRAM);
+    let one = world.table("one");
+    let mut seen = vec![0];
+    let mut is_new = |objects: &Objects| {
+        let revision = objects.revision();
+        assert_eq!(revision, objects.revision(), "nothing has changed");
+        assert!(!seen.contains(&revision), "{revision} is another's, or what is before all");
+        seen.push(revision);
+    };
+    is_new(&world.objects);
+    is_new(&World::new(PROGRAM).objects);
+    world.objects.insert(one, entry(&world, key(1), "first", 1)).unwrap();
+    is_new(&world.objects);
+    let mut worker = world.objects.worker();
+    for value in 2..5 {
+        worker.pin();
+        let before = worker.revision();
+        world.objects.modify(one, entry(&world, key(1), "first", value)).unwrap();
+        is_new(&world.objects);
+        assert_eq!(worker.revision(), before, "a worker's version stays");
+        world.objects.publish();
+        worker.pin();
+        assert_ne!(worker.revision(), before, "there is another version");
+    }
+    world.objects.delete(one, &key(1), 0).unwrap();
+    is_new(&world.objects);
+}
+
 /// A control batch writes what stands under each key in two tables, and what a miss gives. Whatever packets see of it,
 /// they see all of it, and the same one within a batch of packets.
 #[test]

@@ -105,9 +105,9 @@ pub enum Op {
     /// The colour that the packet's table lookup gave it, for direct meters.
     DirectMeterRead(MeterId, Place),
 
-    /// From here to [`Op::EndAtomic`] no other packet is between two such instructions of the program, on whatever core.
-    /// Pairs may lie within each other, of which the outermost counts; the end of the executor's call (for a body, some in a
-    /// row, or a batch of packets) ends all.
+    /// From here to [`Op::EndAtomic`] no other packet is between two such instructions of the program, on whatever
+    /// core. Pairs may lie within each other, of which the outermost counts; the end of the executor's call (for a body,
+    /// some in a row, or a batch of packets) ends all.
     BeginAtomic,
     /// The end of what [`Op::BeginAtomic`] began; nothing where nothing was begun.
     EndAtomic,

@@ -44,8 +44,9 @@
 //!
 //! Compiled code builds a key in the words of [`Layout`] on its stack (each field is a shift and an or; the places are
 //! known when it is compiled) and calls [`PackedLookup::lookup`], or collects the keys of a batch of packets, one after
-//! the other, for [`PackedLookup::lookup_batch`]. The handle indexes whatever the caller keeps for entries. All
-//! structures are `Send + Sync`; lookups take `&self`.
+//! the other, for [`PackedLookup::lookup_batch`]. Code that is made while a program runs can do without a call:
+//! [`in_place`] says where [`Exact`] and [`Intervals`] lie and how keys are found there. The handle indexes whatever the
+//! caller keeps for entries. All structures are `Send + Sync`; lookups take `&self`.
 //!
 //! # Changes while others read
 //!

@@ -194,8 +194,8 @@ impl Objects {
         &self.control().tables[table].keys
     }
 
-    /// Keeps a table's entries in another backend from now on, which gets those that are there. Machine code does not ask
-    /// for small constant tables, which it compares with by itself.
+    /// Keeps a table's entries in another backend from now on, which gets those that are there. Machine code does not
+    /// ask it for a small table that nobody can change: it compares with the entries by itself.
     pub fn set_backend(&mut self, table: TableId, backend: Box<dyn Backend>) {
         self.change(Change::Backend(table, backend));
     }

@@ -165,7 +165,7 @@ impl Objects {
     }
 
     /// A number, not 0, that says which version of tables packets see now, and which copy of it: as long as it is the
-    /// same, tables and records are where they were. No other objects have it.
+    /// same, tables and records are where they were. Other objects only have it while they see the very same copy.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.control().revision.0
