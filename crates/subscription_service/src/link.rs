@@ -54,9 +54,14 @@ pub(crate) enum Standing {
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     Standing(Standing),
-    /// It has ended: why.
-    Ended(String),
-    /// It has ended because another has the election id (specification 5.3).
+    Ended(End),
+}
+
+/// Why a stream is over, or never began.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    Gone(String),
+    /// Another has the election id (specification 5.3).
     Taken(String),
 }
 
@@ -74,27 +79,28 @@ impl Link {
     /// Connects, and asks to be primary with `election_id`, or else only who is. What the stream brings is told from a task.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// Why not.
     pub fn open(
         handle: &Handle,
         endpoint: &Endpoint,
         device_id: u64,
         election_id: Option<u128>,
         tell: impl Fn(Told) + Send + 'static,
-    ) -> Result<Link, String> {
+    ) -> Result<Link, End> {
+        let gone = |why: &str| End::Gone(why.to_owned());
         let opened = async {
-            let channel = tokio::time::timeout(REACH, endpoint.connect()).await;
-            let channel = channel.map_err(|_| "no answer".to_owned())?.map_err(|error| causes(&error))?;
+            let channel = tokio::time::timeout(REACH, endpoint.connect()).await.map_err(|_| gone("no answer"))?;
+            let channel = channel.map_err(|error| End::Gone(causes(&error)))?;
             let mut stub = P4RuntimeClient::new(channel)
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)
                 .max_encoding_message_size(MAX_MESSAGE_BYTES);
             let (requests, receiver) = mpsc::channel(16);
             // Servers may answer only when they have heard something.
             let first = arbitration(device_id, election_id);
-            requests.send(first).await.map_err(|_| "the stream ended".to_owned())?;
+            requests.send(first).await.map_err(|_| gone("the stream ended"))?;
             let stream = tokio::time::timeout(REACH, stub.stream_channel(ReceiverStream::new(receiver))).await;
-            let stream = stream.map_err(|_| "no answer".to_owned())?.map_err(|status| words(&status))?;
-            Ok::<_, String>((stub, requests, stream.into_inner()))
+            let stream = stream.map_err(|_| gone("no answer"))?.map_err(|status| end(&status))?;
+            Ok::<_, End>((stub, requests, stream.into_inner()))
         };
         let (stub, requests, mut stream) = handle.block_on(opened)?;
         handle.spawn(async move {
@@ -106,12 +112,8 @@ impl Link {
                             tell(Told::Standing(standing(&update)));
                         }
                     }
-                    Ok(None) => break tell(Told::Ended("the switch ended the stream".to_owned())),
-                    Err(status) => match trouble(&status) {
-                        Trouble::Gone(why) => break tell(Told::Ended(why)),
-                        _ if status.code() == Code::InvalidArgument => break tell(Told::Taken(words(&status))),
-                        _ => break tell(Told::Ended(words(&status))),
-                    },
+                    Ok(None) => break tell(Told::Ended(End::Gone("the switch ended the stream".to_owned()))),
+                    Err(status) => break tell(Told::Ended(end(&status))),
                 }
             }
         });
@@ -245,6 +247,15 @@ fn trouble(status: &Status) -> Trouble {
         Code::PermissionDenied => Trouble::NotPrimary,
         Code::Unimplemented => Trouble::Unimplemented,
         _ => Trouble::Refused(words(status)),
+    }
+}
+
+/// What the status of a stream says.
+fn end(status: &Status) -> End {
+    match trouble(status) {
+        Trouble::Gone(why) => End::Gone(why),
+        _ if status.code() == Code::InvalidArgument => End::Taken(words(status)),
+        _ => End::Gone(words(status)),
     }
 }
 

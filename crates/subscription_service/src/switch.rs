@@ -13,7 +13,7 @@ use tonic::transport::Endpoint;
 use crate::Settings;
 use crate::book::{Book, Program};
 use crate::content::{self, Content};
-use crate::link::{Link, Standing, Told, Trouble};
+use crate::link::{End, Link, Standing, Told, Trouble};
 use crate::names::{Missing, Names};
 use crate::status::Event;
 
@@ -112,7 +112,19 @@ impl<'a> Switch<'a> {
                 self.link = Some(link);
                 self.detail = "waiting for the switch to say who is primary".to_owned();
             }
-            Err(why) => self.away(format!("the switch cannot be reached: {why}"), tell),
+            Err(end) => self.ended("the switch cannot be reached", end, tell),
+        }
+    }
+
+    /// There is no stream.
+    fn ended(&mut self, how: &str, end: End, tell: &dyn Fn(Event)) {
+        match end {
+            End::Gone(why) => self.away(format!("{how}: {why}"), tell),
+            End::Taken(why) => {
+                // Who waits for any place took this one, and gives way to a higher one.
+                self.election_id = self.election_id.map(|id| id.saturating_add(1));
+                self.away(format!("the switch refused the election id: {why}"), tell);
+            }
         }
     }
 
@@ -135,12 +147,7 @@ impl<'a> Switch<'a> {
     pub fn told(&mut self, stream: u64, told: Told, book: &mut Book<'_>, tell: &dyn Fn(Event)) {
         let Some(link) = self.link.as_mut().filter(|_| stream == self.stream) else { return };
         match told {
-            Told::Ended(why) => self.away(format!("the switch went away: {why}"), tell),
-            Told::Taken(why) => {
-                // Who waits for any place took this one, and gives way to a higher one.
-                self.election_id = self.election_id.map(|id| id.saturating_add(1));
-                self.away(format!("the switch refused the election id: {why}"), tell);
-            }
+            Told::Ended(end) => self.ended("the switch went away", end, tell),
             Told::Standing(Standing::Nobody(highest)) => {
                 let wanted = highest.max(self.election_id.unwrap_or(1)).max(1);
                 link.claim(wanted);

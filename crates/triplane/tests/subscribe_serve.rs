@@ -276,14 +276,16 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     assert!(!service.list().contains("price > 5"), "{}", service.list());
     let third: u64 = service.add("price > 7 : fwd(4)").parse().unwrap();
     assert!(third > second.parse().unwrap(), "an id is never given again");
-    // What cannot be kept is not acknowledged, and not there.
+    // What cannot be kept is not acknowledged, and not there, neither here nor at the switch.
     std::fs::remove_file(&kept).unwrap();
-    let listed = service.list();
-    let done = service.tell(&["add", "price > 8 : fwd(4)"]);
+    let entries = || run(&mut triplane(&["ctl", "entries", "--addr", &address.to_string()])).ok().stdout;
+    let (listed, held) = (service.list(), entries());
+    assert!(held.contains("Subscriptions."), "{held}");
+    let done = service.tell(&["add", "price > 4 and side == \"B\" : fwd(5)"]);
     assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
     let done = service.tell(&["remove", &second]);
     assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
-    assert_eq!(service.list(), listed);
+    assert_eq!((service.list(), entries()), (listed, held));
 }
 
 #[test]
@@ -314,8 +316,8 @@ fn another_controller_may_take_the_switch_for_a_while() {
     let done = run(&mut triplane(&["subscribe", "list", "--service", &to]));
     assert!(done.stderr.contains("is not `triplane subscribe serve`"), "{done:?}");
     // The first service takes the second one's place with its election id; the second one takes it back all the same.
-    for _ in 0..2 {
-        let mut second = Service::start(&rules, address, &["--election-id", "1000"]);
+    for through in [|address| address, plain::plain] {
+        let mut second = Service::start(&rules, through(address), &["--election-id", "1000"]);
         second.running.wait_for("delivers by 1 rule");
         service.running.wait_for("another controller is primary");
         second.running.signal("TERM");

@@ -1,5 +1,5 @@
 //! A P4Runtime server before another one that is as many are: it knows CONTINUE_ON_ERROR only, refuses what else is asked for, and begins
-//! to answer on a stream only when it has heard something.
+//! to answer on a stream only when it has something to say; who is refused at once hears it as the end of the call.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime_proto::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
-use tonic::codegen::tokio_stream::{Stream, StreamExt};
+use tonic::codegen::tokio_stream::{self, Stream, StreamExt};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status, Streaming};
 
@@ -66,7 +66,9 @@ impl P4Runtime for Plain {
                 }
             }
         });
-        let answers = self.0.clone().stream_channel(ReceiverStream::new(receiver)).await?.into_inner();
+        let mut answers = self.0.clone().stream_channel(ReceiverStream::new(receiver)).await?.into_inner();
+        let first = answers.message().await?;
+        let answers = tokio_stream::iter(first.map(Ok)).chain(answers);
         Ok(Response::new(Box::pin(answers.map(|answer| answer.map(nobody_is_primary)))))
     }
 
