@@ -53,6 +53,8 @@ pub(crate) fn prepare(
     let mut is_any_open = false;
     for (noted, way) in notes.tables.iter().zip(ways) {
         memory[noted.records] = first_record(noted, objects);
+        // Keys that are noted may be those of a batch before, if this one was not scouted.
+        memory[noted.reached] = 0;
         let way = way
             .filter(|(way, bytes)| all_near || several && (matches!(way, InPlace::Close(_)) || *bytes <= near / SMALL));
         if !note_in_place(noted, memory, way.map(|(way, _)| way)) {

@@ -1,11 +1,13 @@
 //! Which tables are looked up in place, by what the program does and by what they take.
 
+use std::sync::Arc;
+
 use bits::Bits;
-use engine::TableEntry;
+use engine::{Now, TableEntry};
 use ir::KeyValue;
 
 use super::*;
-use crate::text;
+use crate::{Compiled, Plan, Progress, Speed, text};
 
 /// A program whose control applies `hashed`, `ranged` and `listed` as it says, behind a parser.
 fn program(control: &str) -> Program {
@@ -54,10 +56,14 @@ control I {{
     ))
 }
 
-fn notes_of(program: &Program) -> Notes {
+/// All of a program, with `x` as its result.
+fn unit(program: &Program) -> Unit {
     let steps = ["parser", "ingress"].map(|role| Step::Run(program.blocks[role])).to_vec();
-    let unit = Unit { steps, fresh: true, results: Some(Vec::new()), ..Unit::default() };
-    Notes::new(program, &Layout::new(program, &[], &[]).unwrap(), &unit, true)
+    Unit { steps, fresh: true, results: Some(vec![program.slot_named("x").unwrap()]), ..Unit::default() }
+}
+
+fn notes_of(program: &Program) -> Notes {
+    Notes::new(program, &Layout::new(program, &[], &[]).unwrap(), &unit(program), true)
 }
 
 /// The ways for which code is made, of each table that the control applies: close, hashed, called.
@@ -167,4 +173,40 @@ fn notes_are_made_anew_when_a_table_has_changed() {
     objects.insert(noted.table, entry).unwrap();
     assert_ne!(prepare(&notes, &mut memory, (0, usize::MAX), Some(before), &objects), before);
     assert_ne!(memory[noted.records], 0);
+}
+
+/// What packets of a batch before asked for is not taken for what those of this one ask for.
+#[test]
+fn a_table_that_grows_within_a_batch_answers_these_packets() {
+    let program = Arc::new(program("    apply hashed\n    recirculate\n"));
+    let mut objects = Objects::new(&program);
+    let (table, action) = (notes_of(&program).tables[0].table, program.actions.keys().next().unwrap());
+    let fill = |objects: &mut Objects, entries: std::ops::Range<u64>| {
+        for entry in entries {
+            let number = |value: u64| Bits::new(value.into(), 64);
+            let key = vec![KeyValue::Exact(number(entry << 32 | 1))];
+            objects.insert(table, TableEntry::new(key, 0, action, vec![number(entry)])).unwrap();
+        }
+    };
+    fill(&mut objects, 1..5);
+    let plan = Plan { units: vec![unit(&program)], ..Plan::default() };
+    let mut compiled = Compiled::new(&program, &plan, Speed::Run).unwrap().with_near_bytes(0);
+    let mut packet = compiled.packet(Vec::new());
+    let mut run = |compiled: &Compiled, objects: &mut Objects, key: u64, grows: bool| {
+        let frame = [(key << 32 | 1).to_be_bytes().as_slice(), &[0, 0]].concat();
+        let (mut one, mut other) = (frame.clone(), frame);
+        let mut batch = compiled.batch(0, &mut packet);
+        batch.push(&mut one, 0);
+        batch.push(&mut other, 0);
+        for number in 0..2 {
+            assert_eq!(batch.run(objects, Now { ns: 0 }), Progress { done: number..number, stopped: true });
+            assert_eq!(batch.ended(number).result(0), key, "packet {number}");
+            if grows && number == 0 {
+                fill(objects, 5..1000);
+            }
+        }
+    };
+    run(&compiled, &mut objects, 1, false);
+    compiled = compiled.with_near_bytes(objects.in_place(table).unwrap().1);
+    run(&compiled, &mut objects, 2, true);
 }
