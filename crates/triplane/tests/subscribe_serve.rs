@@ -28,8 +28,12 @@ struct Service {
 
 impl Service {
     fn start(rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
+        Service::of(FORMAT, rules, switch, more)
+    }
+
+    fn of(format: &str, rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
         let (address, switch) = (free_address().to_string(), switch.to_string());
-        let serve = ["subscribe", "serve", FORMAT, rules, "--addr", &switch, "--listen", &address];
+        let serve = ["subscribe", "serve", format, rules, "--addr", &switch, "--listen", &address];
         let mut running = Running::start(&mut triplane(&[&serve[..], more].concat()));
         running.wait_for("subscriptions on");
         Service { running, address }
@@ -85,6 +89,23 @@ fn every_message_is_delivered_by_the_old_rules_or_by_the_new_ones() {
 #[test]
 fn so_it_is_by_a_switch_that_takes_writes_in_any_order_and_one_after_the_other() {
     deliveries("changes step by step", plain::plain);
+}
+
+#[test]
+fn codes_are_for_switches_that_change_as_a_whole() {
+    const PRICE: &str = "@query_field(\"price\")";
+    let directory = Directory::new();
+    let format = std::fs::read_to_string(support::root().join(FORMAT)).unwrap();
+    let coded = format.replace(PRICE, &format!("@query_codes(10) {PRICE}"));
+    assert!(coded != format, "the price is not asked for");
+    let (format, rules) = (directory.write("coded.p4", coded), directory.write("rules.sub", "price > 5 : fwd(2)\n"));
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut whole = Service::of(&format, &rules, address, &[]);
+    whole.running.wait_for("delivers by 1 rule");
+    drop(whole);
+    let mut in_turn = Service::of(&format, &rules, plain::plain(address), &[]);
+    in_turn.running.wait_for("make the program without `@query_codes` of `price`");
 }
 
 /// Rules come and go while a feed runs; each message goes to the ports of the rules from before or from behind a change.
