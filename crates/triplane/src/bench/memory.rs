@@ -235,8 +235,8 @@ impl Bench {
             measured.ns += ns;
             measured.batches.add((ns * 1000.0 / BATCH as f64) as u64);
             looked += 1;
-            // Interpreted batches take long, others do not: the clock is looked at in both cases often enough.
             let is_due = matches!(limit, Limit::Packets(packets) if measured.packets >= packets);
+            // Interpreted batches take long, others do not: the clock is looked at in both cases often enough.
             if !is_due && !looked.is_multiple_of(16) {
                 continue;
             }

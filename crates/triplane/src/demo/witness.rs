@@ -78,8 +78,20 @@ impl Port for Witness {
         self.driver.stats()
     }
 
+    fn counted(&self) -> PortStats {
+        self.driver.counted()
+    }
+
+    fn check(&mut self) -> Result<(), PortError> {
+        self.driver.check()
+    }
+
     fn finished(&self) -> bool {
         self.driver.finished()
+    }
+
+    fn note(&self) -> Option<&str> {
+        self.driver.note()
     }
 
     fn set_time(&mut self, now_ns: u64) {
