@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod entries;
+mod fit;
 pub mod format;
 mod groups;
 mod read;
@@ -32,6 +33,7 @@ mod stateful;
 mod turn;
 mod write;
 
+pub use fit::{Misfit, misfit};
 pub use format::Format;
 pub use read::read;
 pub use rules::{Rules, rules};

@@ -271,6 +271,7 @@ impl<'a> Desk<'a> {
         self.switch.trouble(trouble.clone(), &mut self.book, &*self.tell);
         match trouble {
             Trouble::Refused(why) => Refused::BySwitch(format!("the switch refused: {why}")),
+            Trouble::Unfit(why) => Refused::BySwitch(why),
             Trouble::Unimplemented => Refused::BySwitch("the switch cannot do this".to_owned()),
             Trouble::NotPrimary | Trouble::Gone(_) => Refused::Away(self.switch.detail().to_owned()),
         }

@@ -27,6 +27,7 @@ mod book;
 mod content;
 mod desk;
 mod files;
+mod fit;
 mod kept;
 mod link;
 mod names;

@@ -32,6 +32,8 @@ const MAX_MESSAGE_BYTES: usize = 64 << 20;
 pub(crate) enum Trouble {
     /// The switch said no.
     Refused(String),
+    /// As it is set up it cannot be used for these rules; what is wrong and what helps, for people.
+    Unfit(String),
     /// Another controller has taken over.
     NotPrimary,
     /// The call is not for this switch.

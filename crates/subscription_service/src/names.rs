@@ -39,24 +39,6 @@ impl Names {
         Names { tables: tables.collect(), actions: actions.collect() }
     }
 
-    /// What of another program's names these do not have.
-    pub fn lacks(&self, wanted: &P4Info) -> Option<Missing> {
-        let wanted = Names::new(wanted);
-        let lack = |what: &str, ours: &Named, theirs: &Named| {
-            let mut names: Vec<&String> = ours
-                .iter()
-                .filter(|(name, (_, parts))| {
-                    let known = theirs.get(*name);
-                    known.is_none_or(|(_, known)| parts.keys().any(|part| !known.contains_key(part)))
-                })
-                .map(|(name, _)| name)
-                .collect();
-            names.sort();
-            names.first().map(|name| Missing(format!("no {what} `{name}` with the same fields")))
-        };
-        lack("table", &wanted.tables, &self.tables).or_else(|| lack("action", &wanted.actions, &self.actions))
-    }
-
     /// The tables of the rules, by id.
     pub fn tables(&self) -> Vec<u32> {
         let ours = self.tables.iter().filter(|(name, _)| name.starts_with("Subscriptions."));

@@ -13,6 +13,7 @@ use tonic::transport::Endpoint;
 use crate::Settings;
 use crate::book::{Book, Program};
 use crate::content::{self, Content};
+use crate::fit;
 use crate::link::{End, Link, Standing, Told, Trouble};
 use crate::names::{Missing, Names};
 use crate::status::Event;
@@ -23,6 +24,10 @@ const RETRY: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)
 const PIECE: usize = 10_000;
 /// How long messages may take through a switch that takes writes one after the other.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// What helps where the switch has a program that is not for the rules.
+const REMADE: &str = "Make the program again with the `--order` that `serve` has, and load it; or, if the switch is \
+                      Triplane's, leave out --keep-program, and `serve` loads it";
 
 /// A program as the switch has it.
 struct Ready {
@@ -165,7 +170,7 @@ impl<'a> Switch<'a> {
     pub fn trouble(&mut self, trouble: Trouble, book: &mut Book<'_>, tell: &dyn Fn(Event)) {
         match trouble {
             // Nothing, or something: what it has is looked at.
-            Trouble::Refused(_) | Trouble::Unimplemented => self.settle(book, tell),
+            Trouble::Refused(_) | Trouble::Unimplemented | Trouble::Unfit(_) => self.settle(book, tell),
             Trouble::NotPrimary => {
                 (self.ready, self.clean) = (None, None);
                 self.say("another controller is primary".to_owned(), tell);
@@ -187,6 +192,7 @@ impl<'a> Switch<'a> {
             Err(Trouble::NotPrimary) => self.say("another controller is primary".to_owned(), tell),
             Err(Trouble::Gone(why)) => self.away(format!("the switch went away: {why}"), tell),
             Err(Trouble::Refused(why)) => self.away(format!("the switch refused: {why}"), tell),
+            Err(Trouble::Unfit(why)) => self.away(why, tell),
             Err(Trouble::Unimplemented) => self.away("the switch cannot do what is asked of it".to_owned(), tell),
         }
     }
@@ -196,8 +202,9 @@ impl<'a> Switch<'a> {
         let (names, loaded) = self.load(link)?;
         let atomic = link.is_atomic()?;
         if !atomic && let Some(field) = self.program.format.fields.iter().find(|field| field.codes.is_some()) {
-            let why = "it takes writes one after the other, and codes change together: make the program without";
-            return Err(Trouble::Refused(format!("{why} `@query_codes` of `{}`", field.name)));
+            let why =
+                "the switch takes writes one after the other, and codes change together: make the program without";
+            return Err(Trouble::Unfit(format!("{why} `@query_codes` of `{}`", field.name)));
         }
         book.write(if atomic { Writes::Together } else { Writes::InTurn });
         let steps = book.everything();
@@ -244,17 +251,16 @@ impl<'a> Switch<'a> {
             let same = |one: &p4runtime_proto::config::P4Info| (one.tables.clone(), one.actions.clone());
             let is_ours = known == cookie || known == 0 && same(&info) == same(ours);
             if is_ours || self.keep_program {
-                let names = Names::new(&info);
-                return match names.lacks(ours) {
-                    None => Ok((names, false)),
-                    Some(Missing(what)) => {
-                        Err(Trouble::Refused(format!("its program has {what}: it is not the one for these rules")))
-                    }
+                return match fit::misfit(&info, ours) {
+                    None => Ok((Names::new(&info), false)),
+                    Some(why) => Err(Trouble::Unfit(format!("the switch's program and these rules {why}. {REMADE}"))),
                 };
             }
         }
         if self.keep_program {
-            return Err(Trouble::Refused("it has no program yet".to_owned()));
+            let why = "the switch has no program yet, and --keep-program leaves it to others to load one: that which \
+                       `triplane subscribe program` makes of the format";
+            return Err(Trouble::Unfit(why.to_owned()));
         }
         link.install(v1::ForwardingPipelineConfig {
             p4info: Some(ours.clone()),
@@ -315,7 +321,7 @@ impl<'a> Switch<'a> {
 }
 
 fn missing(Missing(what): Missing) -> Trouble {
-    Trouble::Refused(format!("its program has {what}"))
+    Trouble::Unfit(format!("the switch's program has {what}. {REMADE}"))
 }
 
 fn encode(names: &Names, updates: &[Update]) -> Result<Vec<v1::Update>, Trouble> {

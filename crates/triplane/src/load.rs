@@ -221,7 +221,7 @@ impl Loader {
     pub fn fill(&mut self, name: &str, text: &str, switch: &mut v1model::Switch) {
         let file = self.map.add(name, text);
         let program = switch.program().clone();
-        if let Some(entries) = entries::parse(&self.map, file, &program, &mut self.diagnostics) {
+        if let Some(entries) = crate::subscribe::fit::parse(&self.map, file, &program, &mut self.diagnostics) {
             crate::apply::apply(switch, &entries, &mut self.diagnostics);
         }
     }

@@ -108,6 +108,27 @@ fn codes_are_for_switches_that_change_as_a_whole() {
     in_turn.running.wait_for("make the program without `@query_codes` of `price`");
 }
 
+#[test]
+fn programs_of_another_order_are_refused_with_the_cause() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut none = Service::start(&rules, address, &["--keep-program"]);
+    none.running.wait_for("the switch has no program yet");
+    drop(none);
+    let mut first = Service::start(&rules, address, &["--order", "price"]);
+    first.running.wait_for("program loaded");
+    drop(first);
+    let mut other = Service::start(&rules, address, &["--keep-program"]);
+    other.running.wait_for("different orders of fields: the program has `Subscriptions.");
+    let done = other.tell(&["add", "price > 5 : fwd(3)"]);
+    assert!(done.code == Some(3) && done.stderr.contains("with the `--order` that `serve` has"), "{done:?}");
+    drop(other);
+    let mut same = Service::start(&rules, address, &["--order", "price", "--keep-program"]);
+    same.running.wait_for("delivers by 1 rule: 0 writes");
+}
+
 /// Rules come and go while a feed runs; each message goes to the ports of the rules from before or from behind a change.
 fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
     let directory = Directory::new();

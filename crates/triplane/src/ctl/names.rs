@@ -2,6 +2,7 @@
 
 use p4runtime_proto::config::{Action, MatchField, P4Info, Preamble, Table, match_field};
 use source::names::{Endings, NoName, find, listed, nearest};
+use subscribe_p4::Misfit;
 
 /// The name of something.
 pub fn name(preamble: &Option<Preamble>) -> &str {
@@ -24,6 +25,10 @@ pub fn look<T: Copy>(kind: &str, wanted: &str, all: &[(T, &str)]) -> Result<T, (
             NoName::Ambiguous(one, other) => {
                 (format!("`{wanted}` may be `{one}` or `{other}`"), "write more of the name".to_owned())
             }
+            NoName::Unknown if let Some(Misfit::OtherOrder(there)) = subscribe_p4::misfit(wanted, names()) => (
+                format!("there is no {kind} `{wanted}`: the program was made with another order of fields"),
+                format!("the field's is `{there}`, and its states are others"),
+            ),
             NoName::Unknown => match nearest(wanted, names()) {
                 Some(name) => (format!("there is no {kind} `{wanted}`"), format!("did you mean `{name}`?")),
                 None => (format!("there is no {kind} `{wanted}`"), format!("there is {}", listed(names()))),

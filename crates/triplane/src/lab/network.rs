@@ -246,7 +246,7 @@ impl Reader<'_> {
             let mut diagnostics = Diagnostics::new();
             let parsed = text.map(|(name, text)| {
                 let file: FileId = map.add(&name, text.as_str());
-                entries::parse(&map, file, made.program(), &mut diagnostics)
+                crate::subscribe::fit::parse(&map, file, made.program(), &mut diagnostics)
             });
             let parsed = parsed.unwrap_or_else(|| Some(entries::Entries::default()));
             if let Some(parsed) = &parsed {
@@ -289,7 +289,7 @@ impl Reader<'_> {
                 (Ok(text), Some(loaded)) => {
                     let (mut map, mut found) = (loaded.map.clone(), Diagnostics::new());
                     let file = map.add(&file.display().to_string(), text.as_str());
-                    let _ = entries::parse(&map, file, &loaded.program, &mut found);
+                    let _ = crate::subscribe::fit::parse(&map, file, &loaded.program, &mut found);
                     output.diagnostics(&map, &found);
                     self.wrong += found.error_count();
                 }

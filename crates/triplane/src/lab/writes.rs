@@ -46,7 +46,7 @@ impl Writes {
                     }
                 };
                 let file = map.add(&path.display().to_string(), text.as_str());
-                let found = entries::parse(map, file, network.program(write.switch), &mut diagnostics);
+                let found = crate::subscribe::fit::parse(map, file, network.program(write.switch), &mut diagnostics);
                 found.unwrap_or_default()
             };
             let (delete, insert) = (read(&write.delete), read(&write.entries));

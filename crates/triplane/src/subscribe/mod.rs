@@ -3,6 +3,7 @@
 pub mod args;
 mod document;
 mod explain;
+pub mod fit;
 mod live;
 mod load;
 mod network;
