@@ -4,7 +4,8 @@
 //! is carried by tokens, syntax, typed programs and IR. A mistake in anything a user wrote is a [`Diagnostic`]; a
 //! [`Diagnostics`] collects them, so that one run reports all, and renders them with the source line and a caret.
 //!
-//! [`names`] holds names that people write against those there are, and finds what they may have meant.
+//! [`names`] holds names that people write against those there are, and finds what they may have meant. [`visible`] shows what
+//! others wrote without letting it act on a terminal.
 //!
 //! This crate knows no language: files may be P4, JSON, TOML or packet tests.
 
@@ -13,6 +14,8 @@ mod excerpt;
 mod map;
 pub mod names;
 mod render;
+mod visible;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
 pub use map::{FileId, Place, SourceFile, SourceMap, Span};
+pub use visible::visible;

@@ -269,7 +269,7 @@ fn words(status: &Status) -> String {
     let is_cause = |error: &v1::Error| ![0, Code::Aborted as i32].contains(&error.canonical_code);
     let told: Vec<String> = errors.filter(is_cause).map(|error| error.message).take(MOST).collect();
     let text = if told.is_empty() { status.message().to_owned() } else { told.join("; ") };
-    let text: String = text.chars().filter(|letter| !letter.is_control() || *letter == '\n').collect();
+    let text = source::visible(&text);
     if text.is_empty() { status.code().description().to_owned() } else { text }
 }
 

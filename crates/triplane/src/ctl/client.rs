@@ -285,7 +285,5 @@ pub fn words(code: i32, message: &str) -> String {
         let is_word = at > 0 && letter.is_uppercase();
         canonical.extend(is_word.then_some('_').into_iter().chain(letter.to_uppercase()));
     }
-    // Control characters of a server are not the terminal's business.
-    let message: String = message.chars().filter(|c| !c.is_control() || *c == '\n').collect();
-    format!("{canonical}: {message}")
+    format!("{canonical}: {}", source::visible(message))
 }

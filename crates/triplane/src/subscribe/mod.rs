@@ -8,7 +8,6 @@ mod live;
 mod load;
 mod network;
 mod report;
-mod visible;
 
 use std::path::Path;
 

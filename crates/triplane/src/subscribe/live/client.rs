@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use serde_json::json;
+use source::visible;
 use subscription_service::proto;
 use subscription_service::proto::subscriptions_client::SubscriptionsClient;
 use tokio::runtime::Runtime;
@@ -13,7 +14,6 @@ use tonic::{Code, Status};
 
 use super::args::{AddArgs, RemoveArgs, ServiceArgs};
 use crate::output::{Failure, Output};
-use crate::subscribe::visible::visible;
 
 /// How long the service may take: large changes are compiled, and may wait for others.
 const PATIENCE: Duration = Duration::from_secs(120);

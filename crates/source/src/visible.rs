@@ -7,7 +7,12 @@ pub fn visible(text: &str) -> String {
         '\n' => letter,
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or('�'),
         '\x7f' => '␡',
-        '\u{80}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '�',
+        '\u{80}'..='\u{9f}'
+        | '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => '�',
         _ => letter,
     };
     text.chars().map(shown).collect()
@@ -17,6 +22,6 @@ pub fn visible(text: &str) -> String {
 mod tests {
     #[test]
     fn nothing_that_a_terminal_obeys_is_left() {
-        assert_eq!(super::visible("a\x1b[2Jb\r\n\t\u{9b}1m\u{202e}c\x7f é"), "a␛[2Jb␍\n␉�1m�c␡ é");
+        assert_eq!(super::visible("a\x1b[2Jb\r\n\t\u{9b}1m\u{202e}c\x7f é\u{61c}"), "a␛[2Jb␍\n␉�1m�c␡ é�");
     }
 }
