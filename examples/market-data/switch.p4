@@ -243,8 +243,10 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<64> lost = 0;
 
     action lose(bit<64> messages) {
-        lost_messages.read(lost, 0);
-        lost_messages.write(0, lost + messages);
+        @atomic {
+            lost_messages.read(lost, 0);
+            lost_messages.write(0, lost + messages);
+        }
     }
 
     action to_state(bit<32> state) { meta.subscription.state = state; }
@@ -387,20 +389,21 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             return;
         }
         bit<1> empty = (hdr.mold.count == 0 || hdr.mold.count == 65535 ? 1w1 : 1w0);
-        bit<64> due;
-        due_message.read(due, (bit<32>)standard_metadata.ingress_port);
-        lost_messages.read(lost, 0);
         if (standard_metadata.instance_type == 0) {
             bit<64> first = (bit<64>)hdr.mold.sequence;
-            if (due != 0 && first > due) {
-                lost = lost + (first - due);
-                lost_messages.write(0, lost);
-            }
             bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>)hdr.mold.count);
-            if (next > due) {
-                due_message.write((bit<32>)standard_metadata.ingress_port, next);
+            bit<64> due;
+            @atomic {
+                due_message.read(due, (bit<32>)standard_metadata.ingress_port);
+                if (due != 0 && first > due) {
+                    lose(first - due);
+                }
+                if (next > due) {
+                    due_message.write((bit<32>)standard_metadata.ingress_port, next);
+                }
             }
         }
+        lost_messages.read(lost, 0);
         meta.subscription.missed = lost;
         if (empty == 1) {
             standard_metadata.mcast_grp = 32767;
@@ -1685,6 +1688,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
 
 control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(512) delivered;    // messages that each port was given
+    register<bit<64>>(512) opened;       // messages that each port was shown to miss
 
     apply {
         if (standard_metadata.instance_type == 1) {
@@ -1885,13 +1889,22 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             recirculate_preserving_field_list(1);
         } else {
             if (hdr.mold.isValid()) {
+                bit<32> port = (bit<32>)standard_metadata.egress_port;
                 bit<64> given;
-                delivered.read(given, (bit<32>)standard_metadata.egress_port);
-                hdr.mold.sequence = (bit<64>)(given + meta.subscription.missed + 1);
-                hdr.udp.checksum = 0;
-                if (hdr.mold.count != 65535) {
-                    delivered.write((bit<32>)standard_metadata.egress_port, given + (bit<64>)hdr.mold.count);
+                bit<64> gap;
+                @atomic {
+                    delivered.read(given, port);
+                    opened.read(gap, port);
+                    if (meta.subscription.missed > gap) {
+                        gap = meta.subscription.missed;
+                        opened.write(port, gap);
+                    }
+                    if (hdr.mold.count != 65535) {
+                        delivered.write(port, given + (bit<64>)hdr.mold.count);
+                    }
                 }
+                hdr.mold.sequence = (bit<64>)(given + gap + 1);
+                hdr.udp.checksum = 0;
             }
             if (meta.subscription.keep != 0) {
                 truncate(meta.subscription.keep);

@@ -19,6 +19,7 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
         let numbered = format.messages.as_ref().and_then(|messages| messages.sequence.as_ref());
         if numbered.is_some() {
             text.line("register<bit<64>>(512) delivered;    // messages that each port was given");
+            text.line("register<bit<64>>(512) opened;       // messages that each port was shown to miss");
             text.line("");
         }
         if options.split_horizon {
@@ -90,19 +91,29 @@ fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bo
     text.line(format!("recirculate_preserving_field_list({ROUND});"));
 }
 
-/// Numbers the messages as the port's.
+/// Numbers the messages as the port's. Packets of several workers may come here in another order than they came in: one that knows
+/// of fewer missing messages than the port was shown gets no number a second time.
 fn number(text: &mut Text, messages: &Messages, sequence: &Path) {
     let (at, count) = (place(sequence), place(&messages.count));
     text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
+        text.line("bit<32> port = (bit<32>)standard_metadata.egress_port;");
         text.line("bit<64> given;");
-        text.line("delivered.read(given, (bit<32>)standard_metadata.egress_port);");
-        text.line(format!("{at} = (bit<{}>)(given + meta.subscription.missed + 1);", sequence.width));
+        text.line("bit<64> gap;");
+        text.block("@atomic", |text| {
+            text.line("delivered.read(given, port);");
+            text.line("opened.read(gap, port);");
+            text.block("if (meta.subscription.missed > gap)", |text| {
+                text.line("gap = meta.subscription.missed;");
+                text.line("opened.write(port, gap);");
+            });
+            text.block(format!("if ({count} != {})", messages.count.all_ones()), |text| {
+                text.line(format!("delivered.write(port, given + (bit<64>){count});"));
+            });
+        });
+        text.line(format!("{at} = (bit<{}>)(given + gap + 1);", sequence.width));
         // A checksum over the messages covers their number, too.
         for cleared in &messages.clear {
             text.line(format!("{} = 0;", place(cleared)));
         }
-        text.block(format!("if ({count} != {})", messages.count.all_ones()), |text| {
-            text.line(format!("delivered.write((bit<32>)standard_metadata.egress_port, given + (bit<64>){count});"));
-        });
     });
 }

@@ -47,8 +47,10 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
         text.line("bit<64> lost = 0;");
         text.line("");
         text.block("action lose(bit<64> messages)", |text| {
-            text.line("lost_messages.read(lost, 0);");
-            text.line("lost_messages.write(0, lost + messages);");
+            text.block("@atomic", |text| {
+                text.line("lost_messages.read(lost, 0);");
+                text.line("lost_messages.write(0, lost + messages);");
+            });
         });
     }
     text.line("");
@@ -72,22 +74,40 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
     }
 }
 
-/// Applies the tables to the fields that were taken: `target` and the last state come of it.
-fn match_tables(text: &mut Text, written: &Written<'_>) {
+/// Where the message goes, once its last state is known.
+const LEAF: &str = "leaf.apply();";
+/// Whether it is for others than those of the messages before it.
+const IS_FOR_OTHERS: &str = "target != 0 && run != 0 && target != run";
+
+/// Applies the tables to the fields that were taken: `target` and the last state come of it. Counts the message, too, unless it
+/// `may_wait` for the next pass and is for others than the messages before it: then it comes here once more.
+fn match_tables(text: &mut Text, written: &Written<'_>, may_wait: bool) {
     text.line("meta.subscription.state = 0;");
     text.line("target = 0;");
     stages::apply(text, written);
-    text.block(format!("if ({})", stages::is_leaf(written)), |text| text.line("leaf.apply();"));
-}
-
-/// Counts a message and calls the program's actions, as the last state asks.
-fn act(text: &mut Text, written: &Written<'_>) {
     if written.remembers() {
-        text.block(format!("if ({})", stages::is_asked(state::REMEMBERED)), |text| {
-            memory::act(text, written);
-            counters::act(text, written);
+        stages::remember(text, written, |text| {
+            text.block(format!("if ({})", stages::is_asked(state::REMEMBERED)), |text| {
+                if !may_wait {
+                    return count(text, written);
+                }
+                text.line(LEAF);
+                text.choice(IS_FOR_OTHERS, |text| text.line("full = 1;"), |text| count(text, written));
+            });
         });
     }
+    let is_left = if may_wait { stages::is_asked(state::LEAF) } else { stages::is_leaf(written) };
+    text.block(format!("if ({is_left})"), |text| text.line(LEAF));
+}
+
+/// Counts a message.
+fn count(text: &mut Text, written: &Written<'_>) {
+    memory::act(text, written);
+    counters::act(text, written);
+}
+
+/// Calls the program's actions, as the last state asks.
+fn act(text: &mut Text, written: &Written<'_>) {
     if written.format.actions.is_empty() {
         return;
     }
@@ -132,7 +152,7 @@ fn packet_fields(text: &mut Text, written: &Written<'_>) {
 /// A packet that is matched as a whole.
 fn one(text: &mut Text, written: &Written<'_>) {
     packet_fields(text, written);
-    match_tables(text, written);
+    match_tables(text, written, false);
     send(text, "target");
     // Last, so that an action can send the packet elsewhere.
     act(text, written);
@@ -251,15 +271,15 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
             return;
         }
         text.block("if (full == 0)", |text| {
-            match_tables(text, written);
-            text.block("if (target != 0 && run != 0 && target != run)", |text| text.line("full = 1;"));
+            // With nothing before it in this pass, it waits for nobody.
+            match_tables(text, written, index > 0);
+            text.block(format!("if ({IS_FOR_OTHERS})"), |text| text.line("full = 1;"));
         });
         let stays = |text: &mut Text| {
             text.line("run = target;");
             text.line("kept = kept + 1;");
         };
         let deal = |text: &mut Text| {
-            // Only now: a message that goes round comes here once more.
             act(text, written);
             text.line("done = done + 1;");
             text.choice("target == 0", |text| take_out(text, messages, index), stays);
@@ -277,19 +297,18 @@ fn take_out(text: &mut Text, messages: &Messages, index: u32) {
 
 /// Counts the messages that never came, by the gaps in their numbers.
 fn arrivals(text: &mut Text, sequence: &Path, count: &str) {
-    text.line("bit<64> due;");
-    text.line("due_message.read(due, (bit<32>)standard_metadata.ingress_port);");
-    text.line("lost_messages.read(lost, 0);");
     text.block("if (standard_metadata.instance_type == 0)", |text| {
         text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
-        text.block("if (due != 0 && first > due)", |text| {
-            text.line("lost = lost + (first - due);");
-            text.line("lost_messages.write(0, lost);");
-        });
         text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
-        text.block("if (next > due)", |text| {
-            text.line("due_message.write((bit<32>)standard_metadata.ingress_port, next);")
+        text.line("bit<64> due;");
+        text.block("@atomic", |text| {
+            text.line("due_message.read(due, (bit<32>)standard_metadata.ingress_port);");
+            text.block("if (due != 0 && first > due)", |text| text.line("lose(first - due);"));
+            text.block("if (next > due)", |text| {
+                text.line("due_message.write((bit<32>)standard_metadata.ingress_port, next);")
+            });
         });
     });
+    text.line("lost_messages.read(lost, 0);");
     text.line("meta.subscription.missed = lost;");
 }

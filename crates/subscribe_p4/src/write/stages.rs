@@ -1,6 +1,6 @@
 //! The tables of the stages.
 
-use subscribe::{Key, StageKey, Wide, state};
+use subscribe::{Key, Stage, StageKey, Wide, state};
 
 use super::text::{Text, identifier};
 use super::{Options, Written, counters, state as memory};
@@ -122,32 +122,65 @@ pub(super) fn is_leaf(written: &Written<'_>) -> String {
     }
 }
 
-/// Takes the state through all stages that ask it.
+/// The first stage that asks for what the program remembers of messages before; the number of stages if none does.
+fn first_remembered(written: &Written<'_>) -> usize {
+    let remembers = |stage: &Stage| matches!(stage.column, StageKey::Column(Key::Counter(_) | Key::Slot(_)));
+    written.stages.iter().position(remembers).unwrap_or(written.stages.len())
+}
+
+/// Takes the state through the stages that ask for what is in the message.
 pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
-    let first_slot = written.stages.iter().position(|stage| matches!(stage.column, StageKey::Column(Key::Slot(_))));
-    for (number, stage) in written.stages.iter().enumerate() {
-        if first_slot == Some(number) {
-            memory::look(text, written, state::stage_tag(number));
-        }
-        let StageKey::Column(key) = &stage.column else {
-            text.line(format!("{VALIDITY}.apply();"));
-            continue;
-        };
-        let column = key.name(&written.rules.format);
-        let parts = [stage.exact.then_some("exact"), stage.wide.map(wide_name)];
-        let tables: Vec<String> = parts.into_iter().flatten().map(|part| part_name(&column, part, number)).collect();
-        let rest = format!("{}.apply();", part_name(&column, "rest", number));
-        let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
-        let opened: String = tables.iter().map(missed).collect();
-        text.block(format!("if ({})", is_asked(state::stage_tag(number))), |text| {
-            remembered(text, written, *key);
-            if stage.codes.is_some() {
-                text.line(format!("{} = 0;", code(&column)));
-                text.line(format!("{}.apply();", codes_table(&column)));
+    (0..first_remembered(written)).for_each(|number| stage(text, written, number));
+}
+
+/// Takes the state through the stages behind these, and writes with `count` what is done for messages that are remembered. All
+/// of it is one step for other packets: a message tests what those before it left, and none between counts for less.
+pub(super) fn remember(text: &mut Text, written: &Written<'_>, count: impl FnOnce(&mut Text)) {
+    let first = first_remembered(written);
+    text.block(format!("if ({})", is_between(first)), |text| {
+        memory::find(text, written);
+        text.block("@atomic", |text| {
+            let first_slot =
+                written.stages.iter().position(|stage| matches!(stage.column, StageKey::Column(Key::Slot(_))));
+            for number in first..written.stages.len() {
+                match first_slot {
+                    Some(slot) if slot == number && slot == first => memory::look(text, written),
+                    Some(slot) if slot == number => {
+                        text.block(format!("if ({})", is_between(slot)), |text| memory::look(text, written));
+                    }
+                    _ => {}
+                }
+                stage(text, written, number);
             }
-            text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
+            count(text);
         });
-    }
+    });
+}
+
+/// Whether the state is one that a stage asks from this one on, or a leaf whose messages are remembered.
+fn is_between(first: usize) -> String {
+    let tag = format!("meta.subscription.state[31:{}]", state::NUMBER_BITS);
+    format!("{tag} >= {} && {tag} != {}", state::stage_tag(first), state::LEAF)
+}
+
+/// The tables of a stage, for states that ask it.
+fn stage(text: &mut Text, written: &Written<'_>, number: usize) {
+    let stage = &written.stages[number];
+    let StageKey::Column(key) = &stage.column else { return text.line(format!("{VALIDITY}.apply();")) };
+    let column = key.name(&written.rules.format);
+    let parts = [stage.exact.then_some("exact"), stage.wide.map(wide_name)];
+    let tables: Vec<String> = parts.into_iter().flatten().map(|part| part_name(&column, part, number)).collect();
+    let rest = format!("{}.apply();", part_name(&column, "rest", number));
+    let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
+    let opened: String = tables.iter().map(missed).collect();
+    text.block(format!("if ({})", is_asked(state::stage_tag(number))), |text| {
+        remembered(text, written, *key);
+        if stage.codes.is_some() {
+            text.line(format!("{} = 0;", code(&column)));
+            text.line(format!("{}.apply();", codes_table(&column)));
+        }
+        text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
+    });
 }
 
 /// Reads what the program remembers of messages before, where a stage asks that.

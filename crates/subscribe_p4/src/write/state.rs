@@ -5,13 +5,16 @@
 //! another's begins anew there.
 //!
 //! ```text
-//! match:  place ──> read the slots' cells ──> window over, or another key's? then as if nothing was counted ──> tables
+//! find:   place: which cell, by the key's fields
+//! look:   read the slots' cells ──> window over, or another key's? then as if nothing was counted ──> tables
 //! act:    leaf's state ──> counts: which slots ──> add the message, write the cells
 //! ```
 //!
+//! From the look on it is one step (`@atomic`), whatever number of threads a switch has.
+//!
 //! Averages are divided by hand, bit by bit: P4 has no division of what is not known before.
 
-use subscribe::{Aggregate, Function, Window, state};
+use subscribe::{Aggregate, Function, Window};
 
 use super::stages::{STATE_KEY, table};
 use super::text::{Text, identifier};
@@ -204,28 +207,25 @@ fn width(written: &Written<'_>, slot: &Slot<'_>) -> u32 {
     slot.of.field.map_or(64, |id| written.format.fields[usize::from(id.0)].width.min(64))
 }
 
-/// Before the stages of slots: reads the cells of a message's keys, if one of these stages asks for them or anything is counted of
-/// the message, in a slot or a counter.
-/// `first` is the tag of the first of them.
-pub(super) fn look(text: &mut Text, written: &Written<'_>, first: u32) {
-    let tag = format!("meta.subscription.state[31:{}]", state::NUMBER_BITS);
-    text.block(format!("if ({tag} >= {first} && {tag} != {})", state::LEAF), |text| {
-        let format = &written.rules.format;
-        for (number, computed) in format.computed().iter().enumerate() {
-            let fields = key_fields(written, &computed.aggregate);
-            let key: Vec<String> = fields.map(|field| format!("{}_value", identifier(&field.name))).collect();
-            if !key.is_empty() {
-                let (place, cell, keys) = (place_table(number), cell(number), computed.keys);
-                text.block(format!("if (!{place}.apply().hit)"), |text| {
-                    let key = key.join(", ");
-                    text.line(format!("hash({cell}, HashAlgorithm.crc32, 32w{keys}, {{ {key} }}, 32w{keys});"));
-                });
-            }
+/// Finds the cells of a message's keys.
+pub(super) fn find(text: &mut Text, written: &Written<'_>) {
+    for (number, computed) in written.rules.format.computed().iter().enumerate() {
+        let fields = key_fields(written, &computed.aggregate);
+        let key: Vec<String> = fields.map(|field| format!("{}_value", identifier(&field.name))).collect();
+        if !key.is_empty() {
+            let (place, cell, keys) = (place_table(number), cell(number), computed.keys);
+            text.block(format!("if (!{place}.apply().hit)"), |text| {
+                let key = key.join(", ");
+                text.line(format!("hash({cell}, HashAlgorithm.crc32, 32w{keys}, {{ {key} }}, 32w{keys});"));
+            });
         }
-        for slot in slots(written) {
-            read(text, written, &slot);
-        }
-    });
+    }
+}
+
+/// Before the stages of slots: reads these cells, if one of the stages asks for them or anything is counted of the message, in
+/// a slot or a counter.
+pub(super) fn look(text: &mut Text, written: &Written<'_>) {
+    slots(written).iter().for_each(|slot| read(text, written, slot));
 }
 
 fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {

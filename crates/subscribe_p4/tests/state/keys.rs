@@ -1,10 +1,9 @@
 //! Where keys have their cells.
 
-use subscribe::{Layout, Options, Subscriptions};
 use subscribe_p4::entries::Installer;
 
 use crate::switch::{Made, Switch};
-use crate::{BOTH, METER, PORTS};
+use crate::{BOTH, METER, PORTS, compiled};
 
 /// A reading of 1 at a site, in a unit.
 fn reading(site: u8, unit: u8) -> Vec<u8> {
@@ -15,10 +14,7 @@ fn reading(site: u8, unit: u8) -> Vec<u8> {
 
 /// For each of some messages a microsecond apart, whether it went anywhere; and how many keys lost their cells.
 fn told(made: &Made, rules: &str, messages: &[(u8, u8)]) -> Vec<(Vec<bool>, u128)> {
-    let format = &made.rules.format;
-    let options = Options { target: made.options.target, ..Options::default() };
-    let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
-    all.change(&[], made.parse(rules)).expect("it fits");
+    let all = compiled(made, rules);
     let run = |executor| {
         let mut switch = Switch::new(made, executor);
         let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);

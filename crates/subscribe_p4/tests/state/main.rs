@@ -8,6 +8,7 @@ mod checked;
 mod entry;
 mod keys;
 mod switch;
+mod workers;
 
 use dice::Dice;
 use subscribe::{Layout, Memory, Message, Options, Subscriptions};
@@ -92,6 +93,15 @@ fn message(dice: &mut Dice, made: &Made) -> (Message, Vec<u8>) {
         field("weight", 8, dice.below(12).into());
     }
     (message, bytes)
+}
+
+/// The tables of rules as text.
+fn compiled(made: &Made, rules: &str) -> Subscriptions {
+    let format = &made.rules.format;
+    let options = Options { target: made.options.target, ..Options::default() };
+    let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
+    all.change(&[], made.parse(rules)).expect("it fits");
+    all
 }
 
 /// Rules that fit, of several tried, and their tables.

@@ -94,6 +94,11 @@ impl Switch {
         out.into_iter().map(|frame| (frame.port.0, frame.data)).collect()
     }
 
+    /// So many workers, for threads of their own; this is what they share.
+    pub fn workers(&mut self, count: u32) -> Vec<v1model::Switch> {
+        self.switch.workers(count)
+    }
+
     /// A cell of a register.
     pub fn register(&self, name: &str, index: u64) -> u128 {
         let program = self.switch.program();
