@@ -10,7 +10,7 @@
 //! | masks, ranges, several prefixes     | [`Ternary`]: a scan of a few rules, merged tuples for more   |
 //!
 //! A key is a slice of `u64` words; a [`Layout`] says where in them each field lies, and who packs keys writes them so.
-//! A handle is a `u32` that the caller chose. Every structure answers through [`PackedLookup`], alone or in batches.
+//! A handle is a `u32` that the caller chose; [`Intervals`] wants small ones that differ. Every structure answers through [`PackedLookup`], alone or in batches.
 //!
 //! ```
 //! use tables::{FieldKind, Layout, Lpm, PackedLookup};
@@ -33,7 +33,7 @@
 //! | [`Exact`], numbers close to each other | one word                                         | 4 to 12 more                |
 //! | [`Lpm`], small            | a node of 24 bytes for each 6 bits, the result                | about 100                   |
 //! | [`Lpm`], large, to 32 bits| one or two words                                              | 80 MB an index, and the trie |
-//! | [`Intervals`]             | the group, two cache lines for each 4 bits of its entries     | 115 to 165, and 210 a group |
+//! | [`Intervals`]             | the group, two cache lines for each 4 bits of its entries, three if the range has more than 32 bits | 100 to 145, and 145 a group |
 //! | [`Ternary`], to 64 rules  | all rules, eight a step                                       | about 100                   |
 //! | [`Ternary`]               | a filter word for each merged tuple, the rules where it hits  | about 120 for two words     |
 //!

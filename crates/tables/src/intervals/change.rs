@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use smallvec::SmallVec;
 
 use super::search::Halving;
-use super::{Entry, Group, Intervals, NONE, Rank};
+use super::{Entry, Group, Intervals, Rank};
+use crate::MISS;
 
 /// How many bits the length of a range has: one of size 3 has fewer than 8 numbers behind its first.
 fn size(low: u64, high: u64) -> u8 {
@@ -15,7 +16,7 @@ fn size(low: u64, high: u64) -> u8 {
 
 impl Intervals {
     pub(super) fn new_group(&mut self) -> u32 {
-        let root = self.steps.constant(NONE);
+        let root = self.steps.constant(MISS);
         if let Some(group) = self.free_groups.pop() {
             self.groups[group as usize] = Group::default();
             self.roots[group as usize] = root;
@@ -36,73 +37,73 @@ impl Intervals {
         }
     }
 
-    /// The group and the number of the entry with exactly this key, range and priority.
+    /// The group and the handle of the entry with exactly this key, range and priority.
     fn position(&self, key: &[u64], high: u64, priority: u64) -> Option<(u32, u32)> {
         assert_eq!(key.len(), self.words, "keys have the table's number of words");
         let group = self.group::<0>(key)?;
         let ends = (self.number(key), high);
         let (low, end) = self.parts(ends.0, high)[0];
-        let place = |entry| (group, size(low, end), low, end, priority, entry);
+        let place = |handle| (group, size(low, end), low, end, priority, handle);
         let mut same = self.order.range(place(0)..=place(u32::MAX)).map(|place| place.5);
-        same.find(|entry| self.entries[*entry as usize].ends == ends).map(|entry| (group, entry))
+        same.find(|handle| self.entries[*handle as usize].ends == ends).map(|handle| (group, handle))
     }
 
     /// The handle of the entry for exactly this range, which begins at the key's number, with this priority.
     pub fn find_entry(&self, key: &[u64], high: u64, priority: u64) -> Option<u32> {
-        self.position(key, high, priority).map(|(_, entry)| self.handles[entry as usize])
+        self.position(key, high, priority).map(|(_, handle)| handle)
     }
 
     /// Adds an entry for the range that begins at the key's number and ends at `high`, both included. A range whose end is
     /// below its beginning goes past the largest number to 0 and on. If the entry with this range and priority is there, it
-    /// gets the new handle, and the one that it had is returned.
+    /// gets the new handle and stays as old as it is, and the one that it had is returned.
     ///
     /// # Panics
-    /// If `high` has more bits than the field.
+    /// If `high` has more bits than the field, or the handle is [`MISS`].
     pub fn insert(&mut self, key: &[u64], high: u64, priority: u64, handle: u32) -> Option<u32> {
-        if let Some((_, entry)) = self.position(key, high, priority) {
-            return Some(std::mem::replace(&mut self.handles[entry as usize], handle));
+        assert_ne!(handle, MISS, "an entry has a handle");
+        if let Some((_, before)) = self.position(key, high, priority) {
+            if before != handle {
+                let entry = self.entries[before as usize].clone();
+                self.remove(key, high, priority);
+                self.add(key, entry, handle);
+            }
+            return Some(before);
         }
+        let rank = (priority, Reverse(self.inserted));
+        self.inserted += 1;
+        self.add(key, Entry { rank, ends: (self.number(key), high) }, handle);
+        None
+    }
+
+    /// Adds an entry whose range and priority no other has.
+    fn add(&mut self, key: &[u64], entry: Entry, handle: u32) {
         let group = self.group::<0>(key).unwrap_or_else(|| {
             let group = self.new_group();
             let part = self.exact_part(key);
             self.by_exact.as_mut().expect("without exact fields there is one group").insert(&part, group);
             group
         });
-        let entry = Entry { rank: (priority, Reverse(self.inserted)), ends: (self.number(key), high) };
-        let number = self.add(entry, handle);
-        self.inserted += 1;
+        let Entry { rank: (priority, _), ends } = entry;
+        if self.entries.len() <= handle as usize {
+            self.entries.resize(handle as usize + 1, Entry::default());
+        }
+        self.entries[handle as usize] = entry;
         self.len += 1;
         self.groups[group as usize].len += 1;
-        for (low, high) in self.parts(self.number(key), high) {
+        for (low, high) in self.parts(ends.0, ends.1) {
             self.groups[group as usize].sizes |= 1 << size(low, high);
-            self.order.insert((group, size(low, high), low, high, priority, number));
-            self.paint(group, low, high, number);
+            self.order.insert((group, size(low, high), low, high, priority, handle));
+            self.paint(group, low, high, handle);
         }
-        None
-    }
-
-    fn add(&mut self, entry: Entry, handle: u32) -> u32 {
-        if let Some(number) = self.free_entries.pop() {
-            self.entries[number as usize] = entry;
-            self.handles[number as usize] = handle;
-            return number;
-        }
-        self.entries.push(entry);
-        self.handles.push(handle);
-        u32::try_from(self.entries.len() - 1)
-            .ok()
-            .filter(|number| *number != NONE)
-            .expect("fewer than 2^32 - 1 entries")
     }
 
     /// Takes an entry away and returns its handle.
     pub fn remove(&mut self, key: &[u64], high: u64, priority: u64) -> Option<u32> {
-        let (group, entry) = self.position(key, high, priority)?;
+        let (group, handle) = self.position(key, high, priority)?;
         for (low, high) in self.parts(self.number(key), high) {
-            self.order.remove(&(group, size(low, high), low, high, priority, entry));
+            self.order.remove(&(group, size(low, high), low, high, priority, handle));
             self.repaint(group, low, high);
         }
-        self.free_entries.push(entry);
         self.len -= 1;
         self.groups[group as usize].len -= 1;
         if self.groups[group as usize].len == 0 {
@@ -114,11 +115,11 @@ impl Intervals {
                 self.free_groups.push(group);
             }
         }
-        Some(self.handles[entry as usize])
+        Some(handle)
     }
 
-    fn rank(&self, entry: u32) -> Rank {
-        self.entries[entry as usize].rank
+    fn rank(&self, handle: u32) -> Rank {
+        self.entries[handle as usize].rank
     }
 
     /// Has an entry win in a range wherever nothing better does.
@@ -127,7 +128,7 @@ impl Intervals {
         let mut steps = self.steps.steps(self.roots[group as usize], low, high);
         for (threshold, winner) in &mut steps {
             *threshold = low.max(*threshold);
-            if *winner == NONE || self.rank(*winner) < rank {
+            if *winner == MISS || self.rank(*winner) < rank {
                 *winner = entry;
             }
         }
@@ -150,7 +151,7 @@ impl Intervals {
             while open.peek().is_some_and(|(_, end, _)| *end < at) {
                 open.pop();
             }
-            let winner = open.peek().map_or(NONE, |(.., entry)| *entry);
+            let winner = open.peek().map_or(MISS, |(.., entry)| *entry);
             if steps.last().is_none_or(|(_, last)| *last != winner) {
                 steps.push((at, winner));
             }

@@ -8,9 +8,14 @@
 //! however many there are; one that spans n others costs n. What else wins where an entry goes is told by an ordered list
 //! of all entries, by the size of their ranges first: of those of a size only neighbours can reach a number.
 //!
-//! An entry takes about 115 bytes where ranges touch and 165 where there are gaps, and a group 210 and its key.
+//! Steps give the handles of entries themselves, so that a lookup touches nothing of an entry: handles differ, and what is
+//! kept of entries is in an array by them.
+//!
+//! An entry takes about 105 bytes where ranges touch and 145 where there are gaps, and a group 145 and its key; where the
+//! range has more than 32 bits, some more.
 
 mod change;
+mod nodes;
 mod search;
 mod steps;
 
@@ -23,22 +28,20 @@ use crate::exact::Exact;
 use crate::in_place::{Called, InPlace};
 use crate::layout::{Field, FieldKind, Layout};
 use crate::{BATCH, MISS, PackedLookup, for_words};
+use nodes::{Nodes, Threshold};
 #[cfg(target_arch = "x86_64")]
 use search::AtOnce;
 use search::{Halving, Search};
-use steps::{Root, Steps};
-
-/// No entry wins.
-const NONE: u32 = u32::MAX;
+use steps::{AnyNodes, Root, Steps};
 
 /// What decides between entries: the larger priority, then the age.
 type Rank = (u64, Reverse<u64>);
 
 /// An entry, or one of the two parts of one that goes past the largest number: its group, the size of its range, its ends,
-/// its priority; and its number.
+/// its priority; and its handle.
 type Place = (u32, u8, u64, u64, u64, u32);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Entry {
     rank: Rank,
     /// The ends that it was given, the second below the first if it goes past the largest number.
@@ -53,7 +56,8 @@ struct Group {
     sizes: u128,
 }
 
-/// A table with one range field of up to 64 bits; the others are exact.
+/// A table with one range field of up to 64 bits; the others are exact. Handles differ between entries, and memory grows
+/// with the largest.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     words: usize,
@@ -65,12 +69,10 @@ pub struct Intervals {
     groups: Vec<Group>,
     roots: Vec<Root>,
     free_groups: Vec<u32>,
-    /// Values are numbers of entries.
+    /// Values are handles, or [`MISS`].
     steps: Steps,
+    /// By their handles.
     entries: Vec<Entry>,
-    /// For each entry.
-    handles: Vec<u32>,
-    free_entries: Vec<u32>,
     order: BTreeSet<Place>,
     #[cfg(target_arch = "x86_64")]
     at_once: Option<AtOnce>,
@@ -102,18 +104,17 @@ impl Intervals {
             }
         }
         let has_exact = exact_mask.iter().any(|word| *word != 0);
+        let field = range.expect("one field is a range");
         let mut table = Intervals {
             words: layout.words(),
-            field: range.expect("one field is a range"),
+            field,
             exact_mask,
             by_exact: has_exact.then(|| Exact::new(layout.words())),
             groups: Vec::new(),
             roots: Vec::new(),
             free_groups: Vec::new(),
-            steps: Steps::default(),
+            steps: Steps::new(field.width),
             entries: Vec::new(),
-            handles: Vec::new(),
-            free_entries: Vec::new(),
             order: BTreeSet::new(),
             #[cfg(target_arch = "x86_64")]
             at_once: AtOnce::new(),
@@ -143,7 +144,7 @@ impl Intervals {
             + self.roots.capacity() * size_of::<Root>()
             + self.steps.memory_bytes()
             + self.entries.capacity() * size_of::<Entry>()
-            + (self.handles.capacity() + self.free_entries.capacity() + self.free_groups.capacity()) * 4
+            + self.free_groups.capacity() * 4
             + self.order.len() * size_of::<Place>() * 4 / 3
     }
 
@@ -154,7 +155,7 @@ impl Intervals {
 
     fn called<const N: usize>(&self) -> Called<'_> {
         let exact = self.by_exact.as_ref().map_or(0, |by_exact| by_exact.in_place().bytes());
-        let bytes = exact + size_of_val(&self.roots[..]) + self.steps.lookup_bytes() + size_of_val(&self.handles[..]);
+        let bytes = exact + size_of_val(&self.roots[..]) + self.steps.lookup_bytes();
         #[cfg(target_arch = "x86_64")]
         if self.at_once.is_some() {
             // SAFETY: the function takes the address of a table that has found all at once to be possible, and as many
@@ -188,16 +189,25 @@ impl Intervals {
     #[inline(always)]
     fn find_one<const N: usize>(&self, search: impl Search, key: &[u64]) -> Option<u32> {
         let group = self.group::<N>(key)?;
-        match self.steps.value(search, self.roots[group as usize], self.number(key)) {
-            NONE => None,
-            winner => Some(self.handles[winner as usize]),
-        }
+        let found = self.steps.value(search, self.roots[group as usize], self.number(key));
+        (found != MISS).then_some(found)
     }
 
-    /// The groups of all keys, then level by level a node of each, then the handles: what one waits for is asked for while
-    /// others are worked on.
     #[inline(always)]
     fn find_all<const N: usize>(&self, search: impl Search, keys: &[u64], found: &mut [u32]) {
+        steps::with!(&self.steps.nodes, nodes => self.find_all_among::<N, _>(nodes, search, keys, found));
+    }
+
+    /// The groups of all keys, then level by level a node of each: what one waits for is asked for while others are worked
+    /// on.
+    #[inline(always)]
+    fn find_all_among<const N: usize, T: Threshold>(
+        &self,
+        nodes: &Nodes<T>,
+        search: impl Search,
+        keys: &[u64],
+        found: &mut [u32],
+    ) {
         let words = if N == 0 { self.words } else { N };
         let mut parts: SmallVec<[u64; 128]> = SmallVec::new();
         let mut numbers = [0u64; BATCH];
@@ -220,7 +230,7 @@ impl Intervals {
                 if *found != MISS {
                     numbers[at] = self.number(&keys[at * words..][..words]);
                     let root = self.roots[*found as usize];
-                    self.steps.prefetch(root.node);
+                    nodes.prefetch(root.node);
                     walks[count] = (at as u8, root);
                     count += 1;
                 }
@@ -230,20 +240,16 @@ impl Intervals {
                 for walk in 0..count {
                     let (at, Root { node, height }) = walks[walk];
                     let place = usize::from(at) % BATCH;
-                    let next = self.steps.follow(search, node, numbers[place]);
+                    let next = nodes.follow(search, node, numbers[place]);
                     if height == 0 {
                         found[place] = next;
-                        crate::prefetch(&self.handles, next as usize);
                     } else {
-                        self.steps.prefetch(next);
+                        nodes.prefetch(next);
                         walks[kept] = (at, Root { node: next, height: height - 1 });
                         kept += 1;
                     }
                 }
                 count = kept;
-            }
-            for found in found.iter_mut() {
-                *found = self.handles.get(*found as usize).copied().unwrap_or(MISS);
             }
         }
     }

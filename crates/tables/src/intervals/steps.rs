@@ -1,26 +1,15 @@
 //! Step functions: a value from each threshold to the next, for many functions in one memory.
 //!
-//! A function is a B+ tree whose nodes hold 16 thresholds, two cache lines of them: a million thresholds are five nodes
-//! deep, and a lookup has no branch that depends on them. Inner nodes and leaves look alike: what
-//! stands beside a threshold is a node in the one, a value in the other.
+//! A function is a B+ tree whose nodes hold 16 thresholds: a million of them are five nodes deep, and a lookup has no
+//! branch that depends on them. Inner nodes and leaves look alike: what stands beside a threshold is a node in the one, a
+//! value in the other.
 //!
 //! Every function begins at 0. A threshold is changed in place; nodes split when they are full and merge when little is left.
 
 use smallvec::SmallVec;
 
-use super::search::{Halving, Search};
-use crate::prefetch::prefetch;
-
-pub(super) const FAN: usize = 16;
-
-/// Places behind the last item hold the largest threshold and the last item's value, so that nobody has to know how many
-/// there are: 192 bytes, three cache lines.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Node {
-    thresholds: [u64; FAN],
-    values: [u32; FAN],
-}
+use super::nodes::{FAN, Nodes};
+use super::search::Search;
 
 /// Where a function begins.
 #[derive(Clone, Copy, Debug)]
@@ -31,60 +20,58 @@ pub(super) struct Root {
 }
 
 /// The items of a node, and one more for a moment.
-type Items = SmallVec<[(u64, u32); FAN + 1]>;
+pub(super) type Items = SmallVec<[(u64, u32); FAN + 1]>;
 
 /// The way to a leaf: nodes, and the places in them.
 type Path = SmallVec<[(u32, usize); 12]>;
 
+/// The nodes of all functions of a table.
+#[derive(Clone, Debug)]
+pub(super) enum AnyNodes {
+    /// Of numbers of up to 32 bits.
+    Narrow(Nodes<u32>),
+    Wide(Nodes<u64>),
+}
+
+/// Does the same with either kind of nodes.
+macro_rules! with {
+    ($any:expr, $nodes:ident => $work:expr) => {
+        match $any {
+            AnyNodes::Narrow($nodes) => $work,
+            AnyNodes::Wide($nodes) => $work,
+        }
+    };
+}
+pub(super) use with;
+
 /// All functions of a table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Steps {
-    nodes: Vec<Node>,
+    pub(super) nodes: AnyNodes,
     /// For each node how many items it has.
     lens: Vec<u8>,
     free: Vec<u32>,
 }
 
-impl Node {
-    /// The place of the last threshold that is not above a number. There is one: whoever asks a node is not below it.
-    fn place(&self, number: u64) -> usize {
-        Halving.place(&self.thresholds, number)
-    }
-}
-
 impl Steps {
+    /// For functions of numbers of so many bits, of which there are none yet.
+    pub(super) fn new(bits: u32) -> Steps {
+        let nodes = match bits {
+            ..=32 => AnyNodes::Narrow(Nodes::default()),
+            _ => AnyNodes::Wide(Nodes::default()),
+        };
+        Steps { nodes, lens: Vec::new(), free: Vec::new() }
+    }
+
     /// The function that has one value.
     pub(super) fn constant(&mut self, value: u32) -> Root {
         Root { node: self.allocate(&[(0, value)]), height: 0 }
     }
 
-    /// What stands in a node beside the last threshold that is not above a number: the next node, or the value.
-    #[inline(always)]
-    pub(super) fn follow(&self, search: impl Search, node: u32, number: u64) -> u32 {
-        let node = &self.nodes[node as usize];
-        node.values[search.place(&node.thresholds, number)]
-    }
-
-    /// Asks for a node's memory.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, node: u32) {
-        if let Some(node) = self.nodes.get(node as usize) {
-            prefetch(&node.thresholds, 0);
-            prefetch(&node.thresholds, FAN / 2);
-            prefetch(&node.values, 0);
-        }
-    }
-
     /// The value at a number.
     #[inline(always)]
     pub(super) fn value(&self, search: impl Search, root: Root, number: u64) -> u32 {
-        let mut node = root.node;
-        for _ in 0..=root.height {
-            // Its lines come together, and not one after the other as they are looked at.
-            self.prefetch(node);
-            node = self.follow(search, node, number);
-        }
-        node
+        with!(&self.nodes, nodes => nodes.value(search, root, number))
     }
 
     /// The steps that a range of numbers touches: threshold and value. The first may begin before the range.
@@ -95,10 +82,9 @@ impl Steps {
     }
 
     fn gather(&self, root: Root, low: u64, high: u64, steps: &mut Vec<(u64, u32)>) {
-        let node = &self.nodes[root.node as usize];
-        let first = node.place(low).min(self.len(root.node) - 1);
-        for at in first..self.len(root.node) {
-            let (threshold, value) = (node.thresholds[at], node.values[at]);
+        let items = self.items(root.node);
+        let first = place(&items, low);
+        for (at, (threshold, value)) in items.into_iter().enumerate().skip(first) {
             if at > first && threshold > high {
                 return;
             }
@@ -159,7 +145,7 @@ impl Steps {
         self.store(node, &items);
         while root.height > 0 && self.len(root.node) == 1 {
             self.free.push(root.node);
-            *root = Root { node: self.nodes[root.node as usize].values[0], height: root.height - 1 };
+            *root = Root { node: self.items(root.node)[0].1, height: root.height - 1 };
         }
     }
 
@@ -192,10 +178,10 @@ impl Steps {
         let mut path = Path::new();
         let mut node = root.node;
         for _ in 0..=root.height {
-            // Behind the last item the largest threshold may be one that is there, or not.
-            let place = self.nodes[node as usize].place(number).min(self.len(node) - 1);
-            path.push((node, place));
-            node = self.nodes[node as usize].values[place];
+            let items = self.items(node);
+            let at = place(&items, number);
+            path.push((node, at));
+            node = items[at].1;
         }
         path
     }
@@ -205,26 +191,19 @@ impl Steps {
     }
 
     fn items(&self, node: u32) -> Items {
-        let Node { thresholds, values } = &self.nodes[node as usize];
-        thresholds.iter().copied().zip(values.iter().copied()).take(self.len(node)).collect()
+        with!(&self.nodes, nodes => nodes.items(node, self.len(node)))
     }
 
     fn store(&mut self, node: u32, items: &[(u64, u32)]) {
-        let last = items.last().expect("a node that is kept has an item").1;
-        let mut stored = Node { thresholds: [u64::MAX; FAN], values: [last; FAN] };
-        for (at, (threshold, value)) in items.iter().enumerate() {
-            stored.thresholds[at] = *threshold;
-            stored.values[at] = *value;
-        }
-        self.nodes[node as usize] = stored;
+        with!(&mut self.nodes, nodes => nodes.store(node, items));
         self.lens[node as usize] = items.len() as u8;
     }
 
     fn allocate(&mut self, items: &[(u64, u32)]) -> u32 {
         let node = self.free.pop().unwrap_or_else(|| {
-            self.nodes.push(Node { thresholds: [0; FAN], values: [0; FAN] });
+            with!(&mut self.nodes, nodes => nodes.push());
             self.lens.push(0);
-            u32::try_from(self.nodes.len() - 1).expect("there are fewer than 2^32 nodes")
+            u32::try_from(self.lens.len() - 1).expect("there are fewer than 2^32 nodes")
         });
         self.store(node, items);
         node
@@ -232,12 +211,17 @@ impl Steps {
 
     /// Bytes that lookups touch.
     pub(super) fn lookup_bytes(&self) -> usize {
-        size_of_val(&self.nodes[..])
+        with!(&self.nodes, nodes => nodes.bytes())
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>() + self.lens.capacity() + self.free.capacity() * 4
+        with!(&self.nodes, nodes => nodes.capacity_bytes()) + self.lens.capacity() + self.free.capacity() * 4
     }
+}
+
+/// The place of the last item that does not begin above a number, or the first if all do.
+fn place(items: &[(u64, u32)], number: u64) -> usize {
+    items.partition_point(|(threshold, _)| *threshold <= number).saturating_sub(1)
 }
 
 #[cfg(test)]
@@ -246,16 +230,17 @@ mod tests {
 
     use dice::Dice;
 
+    use super::super::search::Halving;
     use super::*;
 
     /// Holds a function and the order of its thresholds against a map.
-    fn compare(steps: &Steps, root: Root, map: &BTreeMap<u64, u32>, dice: &mut Dice, end: u64) {
-        assert_eq!(steps.steps(root, 0, u64::MAX), map.iter().map(|(at, value)| (*at, *value)).collect::<Vec<_>>());
+    fn compare(steps: &Steps, root: Root, map: &BTreeMap<u64, u32>, dice: &mut Dice, (end, last): (u64, u64)) {
+        assert_eq!(steps.steps(root, 0, last), map.iter().map(|(at, value)| (*at, *value)).collect::<Vec<_>>());
         for _ in 0..50 {
-            let number = if dice.percent(10) { u64::MAX - dice.below(2) } else { dice.below(end) };
+            let number = if dice.percent(10) { last - dice.below(2) } else { dice.below(end) };
             let (at, value) = map.range(..=number).next_back().expect("a function begins at 0");
             assert_eq!(steps.value(Halving, root, number), *value, "at {number}");
-            let high = number.saturating_add(dice.below(end));
+            let high = number.saturating_add(dice.below(end)).min(last);
             let range: Vec<_> = map.range(at..=&high).map(|(at, value)| (*at, *value)).collect();
             assert_eq!(steps.steps(root, number, high), range, "{number} to {high}");
         }
@@ -263,15 +248,17 @@ mod tests {
 
     #[test]
     fn functions_agree_with_a_map_while_they_grow_and_shrink() {
-        for (seed, end) in [30, 3_000, u64::MAX].into_iter().enumerate() {
+        let kinds = [(30, 64), (3_000, 64), (u64::MAX, 64), (3_000, 33), (30, 32), (3_000, 32), (1 << 32, 32)];
+        for (seed, (end, bits)) in kinds.into_iter().enumerate() {
             let mut dice = Dice::new(seed as u64);
-            let mut steps = Steps::default();
+            let mut steps = Steps::new(bits);
+            let last = u64::MAX >> (64 - bits);
             let mut functions: Vec<(Root, BTreeMap<u64, u32>)> =
                 (0..3).map(|value| (steps.constant(value), BTreeMap::from([(0, value)]))).collect();
             for step in 0..9_000u32 {
                 let (root, map) = &mut functions[dice.below(3) as usize];
                 if dice.percent(if step < 5_000 { 80 } else { 15 }) {
-                    let at = if dice.percent(1) { u64::MAX } else { dice.below(end) };
+                    let at = if dice.percent(1) { last } else { dice.below(end) };
                     steps.set(root, at, step);
                     map.insert(at, step);
                 } else if let Some((at, _)) =
@@ -281,7 +268,7 @@ mod tests {
                     map.remove(&at);
                 }
                 if step % 100 == 0 {
-                    functions.iter().for_each(|(root, map)| compare(&steps, *root, map, &mut dice, end));
+                    functions.iter().for_each(|(root, map)| compare(&steps, *root, map, &mut dice, (end, last)));
                 }
             }
             for (root, map) in &mut functions {
@@ -291,19 +278,19 @@ mod tests {
                 assert_eq!((root.height, steps.len(root.node)), (0, 1), "only what begins at 0 is left");
                 steps.release(*root);
             }
-            assert_eq!(steps.free.len(), steps.nodes.len(), "every node is free again");
+            assert_eq!(steps.free.len(), steps.lens.len(), "every node is free again");
         }
     }
 
     #[test]
     fn thresholds_in_order_fill_their_nodes_and_gone_ones_give_theirs_back() {
-        let mut steps = Steps::default();
+        let mut steps = Steps::new(32);
         let mut root = steps.constant(0);
         (1..100_000).for_each(|at| steps.set(&mut root, at, at as u32));
-        assert!(steps.nodes.len() * FAN < 100_000 * 11 / 10, "{} nodes", steps.nodes.len());
+        assert!(steps.lens.len() * FAN < 100_000 * 11 / 10, "{} nodes", steps.lens.len());
         // One of 16 stays.
         (1..100_000).filter(|at| at % 16 != 0).for_each(|at| steps.remove(&mut root, at));
-        let kept = steps.nodes.len() - steps.free.len();
+        let kept = steps.lens.len() - steps.free.len();
         assert!(kept * FAN < 100_000 / 16 * 5, "{kept} nodes for {} thresholds", 100_000 / 16);
         assert_eq!(steps.value(Halving, root, 99_999), 99_984);
     }
