@@ -98,12 +98,38 @@ fn is_head(text: &str) -> bool {
     matches!(line, Some(Ok(Line::Head { kept_rules: 1 })))
 }
 
+/// What is asked of the disk, so that tests can have each of these go wrong.
+pub(crate) trait Medium {
+    /// Writes all of the text at the file's end, or a part and fails.
+    fn write(&self, file: &mut File, text: &[u8]) -> std::io::Result<()> {
+        file.write_all(text)
+    }
+
+    /// Waits until the file is on the disk.
+    fn sync(&self, file: &File) -> std::io::Result<()> {
+        file.sync_all()
+    }
+
+    /// Takes away what is behind `length` bytes.
+    fn cut(&self, file: &File, length: u64) -> std::io::Result<()> {
+        file.set_len(length)
+    }
+}
+
+/// The disk that there is.
+pub(crate) struct Disks;
+
+impl Medium for Disks {}
+
 /// The open file, which nobody else has.
-pub(crate) struct Kept {
+pub(crate) struct Kept<M = Disks> {
     path: PathBuf,
     file: File,
     /// Its length without what could not be written whole.
     length: u64,
+    /// What is behind that length, or may still be there when the power fails: it was refused.
+    is_torn: bool,
+    medium: M,
 }
 
 impl Kept {
@@ -124,12 +150,14 @@ impl Kept {
             }
             Err(TryLockError::Error(error)) => return Err(format!("cannot be locked: {error}")),
         }
-        let kept = Kept { path: path.to_owned(), file, length: 0 };
+        let kept = Kept { path: path.to_owned(), file, length: 0, is_torn: false, medium: Disks };
         kept.is_ours().map_err(|error| error.to_string())?;
         let notes = Notes::read(&Disk::default().read(path)?)?;
         Ok((kept, notes))
     }
+}
 
+impl<M: Medium> Kept<M> {
     /// Writes the file anew with these rules.
     pub fn begin<'a>(&mut self, next: u64, rules: impl Iterator<Item = (u64, &'a str)>) -> std::io::Result<()> {
         let mut text = String::new();
@@ -138,18 +166,18 @@ impl Kept {
         write(&mut text, &Line::Next { next });
         let beside = PathBuf::from(format!("{}.new", self.path.display()));
         let mut file = File::options().create(true).append(true).open(&beside)?;
-        file.set_len(0)?;
+        self.medium.cut(&file, 0)?;
         // Before anybody can find it under the other name.
         file.try_lock().map_err(Error::from)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
+        self.medium.write(&mut file, text.as_bytes())?;
+        self.medium.sync(&file)?;
         std::fs::rename(&beside, &self.path)?;
         if let Some(directory) = self.path.parent() {
             // A name that is not on the disk yet would be lost with the power.
             let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-            File::open(directory).and_then(|directory| directory.sync_all())?;
+            File::open(directory).and_then(|directory| self.medium.sync(&directory))?;
         }
-        (self.file, self.length) = (file, text.len() as u64);
+        (self.file, self.length, self.is_torn) = (file, text.len() as u64, false);
         Ok(())
     }
 
@@ -177,16 +205,27 @@ impl Kept {
     /// Adds lines, all of them or none.
     fn append(&mut self, text: &str) -> std::io::Result<()> {
         self.is_ours()?;
-        if self.file.metadata()?.len() != self.length {
-            self.file.set_len(self.length)?;
+        if self.is_torn {
+            self.mend()?;
         }
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self.medium.write(&mut self.file, text.as_bytes()).and_then(|()| self.medium.sync(&self.file));
         match written {
             Ok(()) => self.length += text.len() as u64,
-            // If this fails as well, it is tried again before anything else is added.
-            Err(_) => drop(self.file.set_len(self.length)),
+            Err(_) => {
+                self.is_torn = true;
+                // If this fails as well, it is tried again before anything else is added.
+                let _ = self.mend();
+            }
         }
         written
+    }
+
+    /// Takes away what was refused, for good: a line that comes back with the next start would be a rule that nobody has.
+    fn mend(&mut self) -> std::io::Result<()> {
+        self.medium.cut(&self.file, self.length)?;
+        self.medium.sync(&self.file)?;
+        self.is_torn = false;
+        Ok(())
     }
 
     /// That what has the name is what is open.
@@ -207,6 +246,94 @@ mod tests {
         let path = std::env::temp_dir().join(format!("subscription-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         path
+    }
+
+    /// A disk on which the things that are named go wrong, as often as they are.
+    #[derive(Default)]
+    struct Failing(std::cell::RefCell<Vec<&'static str>>);
+
+    impl Failing {
+        fn fails(&self, what: &str) -> bool {
+            let mut left = self.0.borrow_mut();
+            let at = left.iter().position(|fails| *fails == what);
+            at.is_some_and(|at| left.remove(at) == what)
+        }
+    }
+
+    fn full() -> Error {
+        Error::from(std::io::ErrorKind::StorageFull)
+    }
+
+    impl Medium for Failing {
+        fn write(&self, file: &mut File, text: &[u8]) -> std::io::Result<()> {
+            match self.fails("write") {
+                true => file.write_all(&text[..text.len() / 2]).and(Err(full())),
+                false => file.write_all(text),
+            }
+        }
+
+        fn sync(&self, file: &File) -> std::io::Result<()> {
+            if self.fails("sync") { Err(full()) } else { file.sync_all() }
+        }
+
+        fn cut(&self, file: &File, length: u64) -> std::io::Result<()> {
+            if self.fails("cut") { Err(full()) } else { file.set_len(length) }
+        }
+    }
+
+    /// A file with one rule, on a disk that fails as it is told.
+    fn failing(path: &Path) -> Kept<Failing> {
+        let (Kept { path, file, length, is_torn, .. }, _) = Kept::open(path).unwrap();
+        let mut kept = Kept { path, file, length, is_torn, medium: Failing::default() };
+        kept.begin(2, [(1, "true : fwd(1)")].into_iter()).unwrap();
+        kept
+    }
+
+    #[test]
+    fn what_is_refused_is_not_in_the_file_whatever_went_wrong() {
+        let directory = directory("failing");
+        let path = directory.join("rules");
+        let mut kept = failing(&path);
+        let before = std::fs::read(&path).unwrap();
+        let cases: [&[&str]; 4] = [&["write"], &["sync"], &["write", "sync"], &["sync", "sync", "sync"]];
+        for (id, fails) in (2..).zip(cases) {
+            *kept.medium.0.borrow_mut() = fails.to_vec();
+            assert!(kept.add([(id, "true : fwd(2)")].into_iter()).is_err(), "{fails:?}");
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{fails:?}");
+            kept.medium.0.borrow_mut().clear();
+        }
+        kept.next(2).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        // What cannot be taken away at once is taken away before anything is added, and nothing is added until then.
+        *kept.medium.0.borrow_mut() = vec!["write", "cut", "cut"];
+        assert!(kept.add([(7, "true : fwd(2)")].into_iter()).is_err());
+        assert!(std::fs::read(&path).unwrap().len() > before.len(), "the disk did not fail");
+        assert_eq!(read(&path).rules.len(), 1, "half a line is no rule");
+        assert!(kept.add([(8, "true : fwd(2)")].into_iter()).is_err(), "it is added behind half a line");
+        kept.add([(9, "true : fwd(9)")].into_iter()).unwrap();
+        assert_eq!(read(&path).rules.into_keys().collect::<Vec<u64>>(), [1, 9]);
+        // A line that is whole and refused is not left to the next start, either.
+        *kept.medium.0.borrow_mut() = vec!["sync", "cut"];
+        assert!(kept.remove(&[9]).is_err());
+        kept.next(20).unwrap();
+        assert_eq!(read(&path).rules.into_keys().collect::<Vec<u64>>(), [1, 9]);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_anew_stays_as_it_was() {
+        let directory = directory("anew");
+        let path = directory.join("rules");
+        let mut kept = failing(&path);
+        let before = std::fs::read(&path).unwrap();
+        for fails in ["cut", "write", "sync"] {
+            *kept.medium.0.borrow_mut() = vec![fails];
+            assert!(kept.begin(5, [(4, "true : fwd(4)")].into_iter()).is_err(), "{fails}");
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{fails}");
+        }
+        kept.add([(5, "true : fwd(5)")].into_iter()).unwrap();
+        assert_eq!(read(&path).rules.into_keys().collect::<Vec<u64>>(), [1, 5]);
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     fn read(path: &Path) -> Notes {
