@@ -9,6 +9,8 @@
 //! below: TLS and HTTP/2 are above it. [`Counted`] tells seats of their calls, for services that do nothing of the kind
 //! themselves, and lets no call go on for ever because its client does not send or take what belongs to it.
 //!
+//! [`Tls`] is how such a server proves who it is, and which clients it lets in at all.
+//!
 //! What else a connection has, its owner says ([`Seats::new`]). Nothing here knows any service.
 
 #![forbid(unsafe_code)]
@@ -16,7 +18,9 @@
 mod counted;
 mod door;
 mod seats;
+mod tls;
 
 pub use counted::Counted;
 pub use door::{Guest, open};
 pub use seats::{Call, Seat, Seats};
+pub use tls::Tls;

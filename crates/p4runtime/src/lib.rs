@@ -45,7 +45,8 @@ mod translate;
 mod write;
 
 pub use arbitration::{Outbox, StreamId};
-pub use listen::{ListenError, Listening, Tls, listen, listen_and_keep, listen_on};
+pub use connections::Tls;
+pub use listen::{ListenError, Listening, listen, listen_and_keep, listen_on};
 pub use pipeline::Pipeline;
 pub use plane::{Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane};
 #[cfg(any(test, feature = "testing"))]

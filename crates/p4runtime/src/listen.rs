@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use connections::Tls;
 use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
 use tokio::sync::oneshot;
-use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
 use crate::budget::MAX_REQUEST_BYTES;
 use crate::gate::Gate;
@@ -24,17 +24,6 @@ const STREAM_WINDOW_BYTES: u32 = 512 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// A connection is asked for a sign of life this often, and dropped when none comes.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-
-/// Certificates and keys, as PEM.
-#[derive(Clone, Debug)]
-pub struct Tls {
-    /// The server's certificate, with those that lead to an authority behind it.
-    pub certificate: Vec<u8>,
-    /// The key that belongs to it.
-    pub key: Vec<u8>,
-    /// The authority whose clients are let in; without it every client is.
-    pub client_authority: Option<Vec<u8>>,
-}
 
 /// Why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -151,16 +140,7 @@ fn serve(
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     if let Some(tls) = tls {
-        let mut config = ServerTlsConfig::new()
-            .identity(Identity::from_pem(tls.certificate, tls.key))
-            .timeout(server.settings().patience);
-        if let Some(authority) = tls.client_authority {
-            config = config.client_ca_root(Certificate::from_pem(authority));
-        }
-        builder = builder.tls_config(config).map_err(|error| {
-            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            ListenError::Tls(cause)
-        })?;
+        builder = tls.secure(builder, server.settings().patience).map_err(ListenError::Tls)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ListenError::Start)?;
     let keeper = match store {
