@@ -1,39 +1,38 @@
 //! The thread that changes rules: one change after the other, each on the switch before it is acknowledged.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use subscribe::NoIncludes;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::Settings;
 use crate::book::{Book, Changed, New, Origin, Program, Read};
+use crate::call::Call;
 use crate::files::{Disk, Watched};
 use crate::kept::Kept;
-use crate::link::{Told, Trouble};
+use crate::link::Told;
+use crate::listing::{Listed, Listing};
 use crate::status::{Event, Standing};
-use crate::switch::Switch;
+use crate::switch::{Failed, Switch};
+use crate::trouble::{Refusal, Trouble};
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long a change may take at the switch, with looking at it anew when it refused.
+const CHANGE: Duration = Duration::from_secs(80);
+
 /// Something to be done.
 pub(crate) enum Job {
-    Subscribe(String, oneshot::Sender<Result<(Vec<u64>, usize), Refused>>),
-    Unsubscribe(Vec<u64>, oneshot::Sender<Result<usize, Refused>>),
-    List(oneshot::Sender<Vec<Listed>>),
-    /// A stream brings something: which stream, and what.
-    Told(u64, Told),
+    Subscribe(String, Call<Result<(Vec<u64>, usize), Refused>>),
+    Unsubscribe(Vec<u64>, Call<Result<usize, Refused>>),
+    /// There is mail.
+    Told,
     Stop,
-}
-
-/// A rule as it is told.
-#[derive(Clone, Debug)]
-pub(crate) struct Listed {
-    pub id: u64,
-    pub text: String,
-    pub in_file: bool,
 }
 
 /// Why a change was not made.
@@ -48,6 +47,9 @@ pub(crate) enum Refused {
     NotKept(String),
 }
 
+/// What each stream brought last: a switch that says more than is listened to fills no memory.
+type Mail = Arc<Mutex<BTreeMap<u64, Told>>>;
+
 /// Everything there is.
 pub(crate) struct Desk<'a> {
     book: Book<'a>,
@@ -58,7 +60,9 @@ pub(crate) struct Desk<'a> {
     kept: Option<Kept>,
     mistakes: String,
     max_request_rules: usize,
-    standing: watch::Sender<Standing>,
+    standing: Arc<watch::Sender<Standing>>,
+    listing: Arc<Listing>,
+    mail: Mail,
     tell: Box<dyn Fn(Event) + Send>,
 }
 
@@ -73,12 +77,27 @@ impl<'a> Desk<'a> {
         handle: tokio::runtime::Handle,
         jobs: Sender<Job>,
         standing: watch::Sender<Standing>,
+        listing: Arc<Listing>,
         tell: Box<dyn Fn(Event) + Send>,
     ) -> Result<Desk<'a>, String> {
-        let told = move |stream, told| drop(jobs.send(Job::Told(stream, told)));
+        let mail: Mail = Arc::default();
+        let letters = mail.clone();
+        let told = move |stream, told| {
+            let mut letters = letters.lock().unwrap_or_else(PoisonError::into_inner);
+            if letters.insert(stream, told).is_none() {
+                let _ = jobs.send(Job::Told);
+            }
+        };
+        let standing = Arc::new(standing);
+        let shown = standing.clone();
+        // The desk waits for the switch then, and cannot tell that itself.
+        let slow = move |seconds: u64| {
+            let detail = format!("waits for the switch, which has not answered for {seconds} s");
+            shown.send_modify(|standing| standing.detail = detail);
+        };
         let mut desk = Desk {
             book: Book::new(program, settings.max_rules),
-            switch: Switch::new(program, settings, handle, told),
+            switch: Switch::new(program, settings, handle, told, slow),
             file: settings.rules.clone(),
             watched: Watched::default(),
             looked: Instant::now(),
@@ -86,6 +105,8 @@ impl<'a> Desk<'a> {
             mistakes: String::new(),
             max_request_rules: settings.max_request_rules,
             standing,
+            listing,
+            mail,
             tell,
         };
         if let Some(path) = &settings.kept {
@@ -102,6 +123,7 @@ impl<'a> Desk<'a> {
             let begun = kept.begin(desk.book.next_id(), added.map(|(id, held)| (id, &*held.text)));
             begun.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
         }
+        desk.list(&[], &desk.book.rules().map(|(id, _)| id).collect::<Vec<u64>>());
         Ok(desk)
     }
 
@@ -146,21 +168,41 @@ impl<'a> Desk<'a> {
     }
 
     fn work(&mut self, job: Job) {
-        // Who asked may be gone; then nobody is answered.
         match job {
-            Job::Subscribe(text, reply) => drop(reply.send(self.subscribe(text))),
-            Job::Unsubscribe(ids, reply) => drop(reply.send(self.unsubscribe(ids))),
-            Job::List(reply) => {
-                let listed = self.book.rules().map(|(id, held)| Listed {
-                    id,
-                    text: held.text.to_string(),
-                    in_file: held.origin == Origin::File,
-                });
-                drop(reply.send(listed.collect()));
+            Job::Subscribe(text, call) if call.begin() => {
+                let done = self.bounded(|desk| desk.subscribe(text));
+                call.answer(done);
             }
-            Job::Told(stream, told) => self.switch.told(stream, told, &mut self.book, &*self.tell),
-            Job::Stop => {}
+            Job::Unsubscribe(ids, call) if call.begin() => {
+                let done = self.bounded(|desk| desk.unsubscribe(ids));
+                call.answer(done);
+            }
+            Job::Told => {
+                let letters = std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner));
+                for (stream, told) in letters {
+                    self.switch.told(stream, told, &mut self.book, &*self.tell);
+                }
+            }
+            // Nobody waits for it any more.
+            Job::Subscribe(..) | Job::Unsubscribe(..) | Job::Stop => {}
         }
+    }
+
+    /// Does something that somebody waits for.
+    fn bounded<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.switch.wait_until(Some(Instant::now() + CHANGE));
+        let done = work(self);
+        self.switch.wait_until(None);
+        done
+    }
+
+    /// Tells others of rules that went and came.
+    fn list(&self, gone: &[u64], come: &[u64]) {
+        let listed = |id: &u64| {
+            let held = self.book.get(*id)?;
+            Some((*id, Listed { text: held.text.clone(), in_file: held.origin == Origin::File }))
+        };
+        self.listing.change(gone, come.iter().filter_map(listed));
     }
 
     /// Tells how things stand, if that is otherwise than before.
@@ -221,7 +263,7 @@ impl<'a> Desk<'a> {
     }
 
     fn is_there(&self) -> Result<(), Refused> {
-        match self.switch.is_ready() {
+        match self.switch.is_ready() || self.switch.refuses() {
             true => Ok(()),
             false => Err(Refused::Away(self.switch.detail().to_owned())),
         }
@@ -237,14 +279,25 @@ impl<'a> Desk<'a> {
     ) -> Result<(Vec<u64>, usize), Refused> {
         let changed = self.book.change(remove, add, origin, read).map_err(Refused::Mistakes)?;
         let writes = changed.steps.len();
-        if let Err(trouble) = self.switch.write(&changed.steps) {
-            return Err(self.take_back(changed, trouble));
+        if self.switch.refuses() {
+            // It has none of the rules as they should be; with this change it may take them all.
+            self.switch.settle(&mut self.book, &*self.tell);
+            if !self.switch.is_ready() {
+                self.book.undo(changed);
+                return Err(match self.switch.refuses() {
+                    true => Refused::BySwitch(self.switch.detail().to_owned()),
+                    false => Refused::Away(self.switch.detail().to_owned()),
+                });
+            }
+        } else if let Err(failed) = self.switch.write(&changed.steps) {
+            return Err(self.take_back(changed, failed));
         }
         if let Err(error) = self.keep(remove, &changed.ids, origin) {
-            self.take_back(changed, Trouble::Refused(String::new()));
+            self.take_back(changed, Trouble::Refused(Refusal::default()).into());
             let what = "rules that are added or removed cannot be kept, and so are not";
             return Err(Refused::NotKept(format!("{what}: the file of --keep: {error}")));
         }
+        self.list(remove, &changed.ids);
         Ok((changed.ids, writes))
     }
 
@@ -266,14 +319,19 @@ impl<'a> Desk<'a> {
     }
 
     /// What the switch did not take is as if it had not been asked for.
-    fn take_back(&mut self, changed: Changed, trouble: Trouble) -> Refused {
+    fn take_back(&mut self, changed: Changed, failed: Failed) -> Refused {
+        let told = match &failed {
+            Failed::Refused(refused) => Some(self.book.blame(refused, &changed.ids)),
+            Failed::Trouble(Trouble::Refused(refusal)) => Some(format!("the switch refused: {}", refusal.why)),
+            Failed::Trouble(Trouble::Unfit(why)) => Some(why.clone()),
+            Failed::Trouble(Trouble::Unimplemented) => Some("the switch cannot do this".to_owned()),
+            Failed::Trouble(Trouble::NotPrimary | Trouble::Gone(_)) => None,
+        };
         self.book.undo(changed);
-        self.switch.trouble(trouble.clone(), &mut self.book, &*self.tell);
-        match trouble {
-            Trouble::Refused(why) => Refused::BySwitch(format!("the switch refused: {why}")),
-            Trouble::Unfit(why) => Refused::BySwitch(why),
-            Trouble::Unimplemented => Refused::BySwitch("the switch cannot do this".to_owned()),
-            Trouble::NotPrimary | Trouble::Gone(_) => Refused::Away(self.switch.detail().to_owned()),
+        self.switch.failed(failed, &mut self.book, &*self.tell);
+        match told {
+            Some(why) => Refused::BySwitch(why),
+            None => Refused::Away(self.switch.detail().to_owned()),
         }
     }
 
@@ -308,8 +366,12 @@ impl<'a> Desk<'a> {
                 return self.change(&go, come, Origin::File, &read).map(|(_, writes)| (counts, writes));
             }
             // The switch is told when it is there.
-            self.book.change(&go, come, Origin::File, &read).map_err(Refused::Mistakes)?;
+            let changed = self.book.change(&go, come, Origin::File, &read).map_err(Refused::Mistakes)?;
+            self.list(&go, &changed.ids);
             let _ = self.keep(&[], &[], Origin::File);
+            if self.switch.refuses() {
+                self.switch.settle(&mut self.book, &*self.tell);
+            }
             Ok((counts, 0))
         });
         match done {

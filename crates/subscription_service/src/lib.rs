@@ -23,20 +23,25 @@
 
 #![forbid(unsafe_code)]
 
+mod blame;
 mod book;
+mod call;
 mod content;
 mod desk;
 mod files;
 mod fit;
 mod kept;
 mod link;
+mod listing;
 mod names;
 pub mod proto;
 mod server;
 mod status;
 mod switch;
+mod trouble;
 
 pub use book::Program;
+pub use connections::Tls;
 pub use status::{Event, Standing};
 
 use std::net::{SocketAddr, TcpListener};
@@ -51,6 +56,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tonic::transport::Endpoint;
 
 use desk::{Desk, Job};
+use listing::Listing;
 
 /// The port that the service has unless it is told another.
 pub const PORT: u16 = 9560;
@@ -72,6 +78,8 @@ pub struct Settings {
     pub keep_program: bool,
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Over TLS; and if it has an authority of clients, for these only.
+    pub tls: Option<Tls>,
     /// Rules there may be.
     pub max_rules: usize,
     /// Rules that one call may add.
@@ -93,6 +101,7 @@ impl Settings {
             election_id: None,
             keep_program: false,
             listen,
+            tls: None,
             max_rules: 1_000_000,
             max_request_rules: 10_000,
             max_connections: 64,
@@ -107,6 +116,9 @@ pub enum StartError {
     /// The address cannot be had.
     #[error("cannot listen for subscriptions on {0}")]
     Address(SocketAddr, #[source] std::io::Error),
+    /// Certificate or key are no good.
+    #[error("cannot use these TLS certificates and keys: {0}")]
+    Tls(String),
     /// No thread can be had.
     #[error("cannot start the subscription service")]
     Start(#[source] std::io::Error),
@@ -158,24 +170,35 @@ impl Drop for Running {
 /// Starts a service: reads the rules, listens, and goes for the switch, which need not be there yet.
 ///
 /// # Errors
-/// If the rules are wrong, or the address cannot be had.
+/// If the rules are wrong, the address cannot be had, or certificate and key are no good.
 pub fn start(
     program: Program,
     settings: Settings,
     tell: impl Fn(Event) + Send + 'static,
 ) -> Result<Running, StartError> {
-    /// Calls that may wait.
+    /// Calls that may wait for their turn, and those that may read the rules meanwhile.
     const WAITING: usize = 64;
+    const READERS: usize = 16;
     let listener = TcpListener::bind(settings.listen).map_err(|error| StartError::Address(settings.listen, error))?;
     let address = listener.local_addr().map_err(StartError::Start)?;
     listener.set_nonblocking(true).map_err(StartError::Start)?;
+    let alive = Some(Duration::from_secs(10));
+    let mut builder = tonic::transport::Server::builder()
+        .max_concurrent_streams(16)
+        .http2_keepalive_interval(alive)
+        .http2_keepalive_timeout(alive);
+    if let Some(tls) = settings.tls.clone() {
+        builder = tls.secure(builder, settings.patience).map_err(StartError::Tls)?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Start)?;
     let (jobs, received) = channel();
     let (told, standing) = watch::channel(Standing::default());
+    let listing = Arc::new(Listing::default());
     let (ready, read) = channel();
     let (handle, own_jobs) = (runtime.handle().clone(), jobs.clone());
     let (max_connections, patience) = (settings.max_connections, settings.patience);
-    let desk = move || match Desk::new(&program, &settings, handle, own_jobs, told, Box::new(tell)) {
+    let shared = listing.clone();
+    let desk = move || match Desk::new(&program, &settings, handle, own_jobs, told, shared, Box::new(tell)) {
         Ok(desk) => {
             let _ = ready.send(Ok(()));
             desk.run(&received);
@@ -191,7 +214,9 @@ pub fn start(
     let service = server::Service {
         jobs: jobs.clone(),
         standing: standing.clone(),
+        listing,
         waiting: Arc::new(Semaphore::new(WAITING)),
+        readers: Arc::new(Semaphore::new(READERS)),
         // Who watches never has to go: the others need places, too.
         watchers: Arc::new(Semaphore::new(max_connections / 2)),
     };
@@ -201,11 +226,6 @@ pub fn start(
     let serve = move || {
         let service = proto::subscriptions_server::SubscriptionsServer::new(service);
         let service = Counted::new(service, patience, |path| path.ends_with("/Watch"));
-        let alive = Some(Duration::from_secs(10));
-        let builder = tonic::transport::Server::builder()
-            .max_concurrent_streams(16)
-            .http2_keepalive_interval(alive)
-            .http2_keepalive_timeout(alive);
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
             let incoming = connections::open(listener, seats, patience);

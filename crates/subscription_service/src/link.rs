@@ -1,8 +1,8 @@
 //! A switch's P4Runtime server: the stream on which a primary is made, and the calls.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use p4runtime_proto::google;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::get_forwarding_pipeline_config_request::ResponseType;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -11,7 +11,6 @@ use p4runtime_proto::v1::stream_message_request::Update as Request;
 use p4runtime_proto::v1::stream_message_response::Update as Response;
 use p4runtime_proto::v1::write_request::Atomicity;
 use p4runtime_proto::v1::{self, ForwardingPipelineConfig};
-use prost::Message;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
@@ -19,28 +18,18 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use crate::content::Content;
+use crate::trouble::{End, Trouble, causes};
 
 /// How long a switch may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to be reached.
 const REACH: Duration = Duration::from_secs(5);
+/// How long a switch may take to say what a table holds.
+const READ: Duration = Duration::from_secs(300);
+/// The most entities that it may hold: several for each of the rules that there may be.
+const MAX_ENTITIES: usize = 8_000_000;
 /// The largest message that is taken or sent, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-
-/// Why a call did nothing that can be relied on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// The switch said no.
-    Refused(String),
-    /// As it is set up it cannot be used for these rules; what is wrong and what helps, for people.
-    Unfit(String),
-    /// Another controller has taken over.
-    NotPrimary,
-    /// The call is not for this switch.
-    Unimplemented,
-    /// It cannot be reached, or did not answer: what it did is unknown.
-    Gone(String),
-}
 
 /// Where a controller stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,20 +48,16 @@ pub(crate) enum Told {
     Ended(End),
 }
 
-/// Why a stream is over, or never began.
-#[derive(Clone, Debug)]
-pub(crate) enum End {
-    Gone(String),
-    /// Another has the election id (specification 5.3).
-    Taken(String),
-}
-
 /// A connection.
 pub(crate) struct Link {
     handle: Handle,
     stub: P4RuntimeClient<Channel>,
     device_id: u64,
     requests: mpsc::Sender<v1::StreamMessageRequest>,
+    /// When all calls together have to be done.
+    until: Option<Instant>,
+    /// Told while a call waits for so many seconds.
+    slow: Arc<dyn Fn(u64) + Send + Sync>,
     /// Who this wants to be.
     pub election_id: u128,
 }
@@ -87,6 +72,7 @@ impl Link {
         endpoint: &Endpoint,
         device_id: u64,
         election_id: Option<u128>,
+        slow: Arc<dyn Fn(u64) + Send + Sync>,
         tell: impl Fn(Told) + Send + 'static,
     ) -> Result<Link, End> {
         let gone = |why: &str| End::Gone(why.to_owned());
@@ -101,7 +87,7 @@ impl Link {
             let first = arbitration(device_id, election_id);
             requests.send(first).await.map_err(|_| gone("the stream ended"))?;
             let stream = tokio::time::timeout(REACH, stub.stream_channel(ReceiverStream::new(receiver))).await;
-            let stream = stream.map_err(|_| gone("no answer"))?.map_err(|status| end(&status))?;
+            let stream = stream.map_err(|_| gone("no answer"))?.map_err(|status| End::of(&status))?;
             Ok::<_, End>((stub, requests, stream.into_inner()))
         };
         let (stub, requests, mut stream) = handle.block_on(opened)?;
@@ -115,12 +101,18 @@ impl Link {
                         }
                     }
                     Ok(None) => break tell(Told::Ended(End::Gone("the switch ended the stream".to_owned()))),
-                    Err(status) => break tell(Told::Ended(end(&status))),
+                    Err(status) => break tell(Told::Ended(End::of(&status))),
                 }
             }
         });
         let handle = handle.clone();
-        Ok(Link { handle, stub, device_id, requests, election_id: election_id.unwrap_or(1) })
+        let election_id = election_id.unwrap_or(1);
+        Ok(Link { handle, stub, device_id, requests, until: None, slow, election_id })
+    }
+
+    /// All calls from now on have to be done until then; each of them has its own time besides.
+    pub fn wait_until(&mut self, until: Option<Instant>) {
+        self.until = until;
     }
 
     /// Asks to be primary.
@@ -131,10 +123,26 @@ impl Link {
     }
 
     fn call<T>(&self, future: impl Future<Output = Result<T, Status>>) -> Result<T, Trouble> {
-        let bounded = async { tokio::time::timeout(PATIENCE, future).await };
-        match self.handle.block_on(bounded) {
-            Ok(result) => result.map_err(|status| trouble(&status)),
-            Err(_) => Err(Trouble::Gone("no answer".to_owned())),
+        self.handle.block_on(self.answered(future))?.map_err(|status| Trouble::of(&status))
+    }
+
+    /// Waits for an answer, and tells that it does when that takes long.
+    async fn answered<T>(&self, future: impl Future<Output = T>) -> Result<T, Trouble> {
+        /// When waiting is told first, and how often then.
+        const TOLD: Duration = Duration::from_secs(2);
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let patience = left.map_or(PATIENCE, |left| left.min(PATIENCE));
+        let begun = Instant::now();
+        tokio::pin!(future);
+        loop {
+            let waited = begun.elapsed();
+            let Some(left) = patience.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return Err(Trouble::Gone(format!("no answer in {} s", waited.as_secs())));
+            };
+            match tokio::time::timeout(left.min(TOLD), &mut future).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) => (self.slow)(begun.elapsed().as_secs()),
+            }
         }
     }
 
@@ -176,8 +184,9 @@ impl Link {
         }
     }
 
-    /// Writes.
+    /// Writes. What is refused is told with the update that was refused first.
     pub fn write(&self, updates: Vec<v1::Update>, atomicity: Atomicity) -> Result<(), Trouble> {
+        let known = updates.clone();
         let request = v1::WriteRequest {
             device_id: self.device_id,
             election_id: self.election(),
@@ -185,7 +194,7 @@ impl Link {
             atomicity: atomicity.into(),
             ..Default::default()
         };
-        self.call(self.stub.clone().write(request)).map(drop)
+        self.call(self.stub.clone().write(request)).map(drop).map_err(|trouble| trouble.about(&known))
     }
 
     /// What these tables hold, and the groups and sessions.
@@ -210,9 +219,19 @@ impl Link {
         let entities = vec![v1::Entity { entity: Some(kind) }];
         let request = v1::ReadRequest { device_id: self.device_id, entities, ..Default::default() };
         let mut stub = self.stub.clone();
-        self.call(async {
-            let mut answers = stub.read(request).await?.into_inner();
-            while let Some(answer) = answers.message().await? {
+        // A table may be long: each piece of it has its own time. Neither pieces nor time are without end.
+        let until = Instant::now() + READ;
+        self.handle.block_on(async {
+            let refused = |status: Status| Trouble::of(&status);
+            let mut answers = self.answered(stub.read(request)).await?.map_err(refused)?.into_inner();
+            while let Some(answer) = self.answered(answers.message()).await?.map_err(refused)? {
+                if Instant::now() > until || content.len() > MAX_ENTITIES {
+                    let (most, minutes) = (MAX_ENTITIES, READ.as_secs() / 60);
+                    let why = format!(
+                        "what the switch holds is more than {most} entries, or than it says in {minutes} minutes"
+                    );
+                    return Err(Trouble::Unfit(why));
+                }
                 answer.entities.into_iter().filter(|entity| !is_default(entity)).for_each(|entity| content.put(entity));
             }
             Ok(())
@@ -239,45 +258,4 @@ fn standing(update: &v1::MasterArbitrationUpdate) -> Standing {
         Code::NotFound => Standing::Nobody(id),
         _ => Standing::Other(id),
     }
-}
-
-fn trouble(status: &Status) -> Trouble {
-    let is_transport = std::error::Error::source(status).is_some();
-    match status.code() {
-        _ if is_transport => Trouble::Gone("the connection broke".to_owned()),
-        Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => Trouble::Gone(words(status)),
-        Code::PermissionDenied => Trouble::NotPrimary,
-        Code::Unimplemented => Trouble::Unimplemented,
-        _ => Trouble::Refused(words(status)),
-    }
-}
-
-/// What the status of a stream says.
-fn end(status: &Status) -> End {
-    match trouble(status) {
-        Trouble::Gone(why) => End::Gone(why),
-        _ if status.code() == Code::InvalidArgument => End::Taken(words(status)),
-        _ => End::Gone(words(status)),
-    }
-}
-
-/// What a switch said, without what a terminal should not be told: the first updates that failed, if it names them.
-fn words(status: &Status) -> String {
-    const MOST: usize = 3;
-    let details = google::rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
-    let errors = details.iter().filter_map(|any| v1::Error::decode(&*any.value).ok());
-    let is_cause = |error: &v1::Error| ![0, Code::Aborted as i32].contains(&error.canonical_code);
-    let told: Vec<String> = errors.filter(is_cause).map(|error| error.message).take(MOST).collect();
-    let text = if told.is_empty() { status.message().to_owned() } else { told.join("; ") };
-    let text = source::visible(&text);
-    if text.is_empty() { status.code().description().to_owned() } else { text }
-}
-
-/// Why a connection cannot be had: the innermost cause says it best.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(cause) = innermost.source() {
-        innermost = cause;
-    }
-    innermost.to_string()
 }

@@ -39,6 +39,26 @@ impl Names {
         Names { tables: tables.collect(), actions: actions.collect() }
     }
 
+    /// The name of a table.
+    pub fn table(&self, id: u32) -> &str {
+        called(&self.tables, id).map_or("", |(name, _)| name)
+    }
+
+    /// The name of a table's field.
+    pub fn field(&self, table: u32, id: u32) -> &str {
+        called(&self.tables, table).map_or("", |(_, fields)| part(fields, id))
+    }
+
+    /// The name of an action.
+    pub fn action(&self, id: u32) -> &str {
+        called(&self.actions, id).map_or("", |(name, _)| name)
+    }
+
+    /// The name of an action's parameter.
+    pub fn param(&self, action: u32, id: u32) -> &str {
+        called(&self.actions, action).map_or("", |(_, params)| part(params, id))
+    }
+
     /// The tables of the rules, by id.
     pub fn tables(&self) -> Vec<u32> {
         let ours = self.tables.iter().filter(|(name, _)| name.starts_with("Subscriptions."));
@@ -123,6 +143,14 @@ impl Names {
             ..Default::default()
         })
     }
+}
+
+fn called(named: &Named, id: u32) -> Option<(&str, &HashMap<String, u32>)> {
+    named.iter().find(|(_, (known, _))| *known == id).map(|(name, (_, parts))| (name.as_str(), parts))
+}
+
+fn part(parts: &HashMap<String, u32>, id: u32) -> &str {
+    parts.iter().find(|(_, known)| **known == id).map_or("", |(name, _)| name)
 }
 
 fn replication(of: Replication) -> Kind {

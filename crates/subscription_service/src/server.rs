@@ -1,15 +1,17 @@
-//! The gRPC service: limits, and the way to the desk and back.
+//! The gRPC service: limits, the way to the desk and back, and what is told without it.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use crate::call::{Call, TURN, call};
 use crate::desk::{Job, Refused};
+use crate::listing::{Listed, Listing};
 use crate::proto;
 use crate::status::Standing;
 
@@ -23,24 +25,23 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub(crate) struct Service {
     pub jobs: Sender<Job>,
     pub standing: watch::Receiver<Standing>,
+    pub listing: Arc<Listing>,
     /// Calls that may wait for the desk.
     pub waiting: Arc<Semaphore>,
+    /// Who may read rules.
+    pub readers: Arc<Semaphore>,
     /// Who may watch.
     pub watchers: Arc<Semaphore>,
 }
 
 impl Service {
-    fn place(&self) -> Result<OwnedSemaphorePermit, Status> {
-        let full = |_| Status::resource_exhausted("too many calls wait: try again");
-        self.waiting.clone().try_acquire_owned().map_err(full)
-    }
-
     /// Has something done, and waits for it.
-    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, Status> {
-        let stopping = || Status::unavailable("the service is stopping");
-        let (reply, answer) = oneshot::channel();
-        self.jobs.send(job(reply)).map_err(|_| stopping())?;
-        answer.await.map_err(|_| stopping())
+    async fn ask<T>(&self, job: impl FnOnce(Call<T>) -> Job) -> Result<T, Status> {
+        let full = |_| Status::resource_exhausted("too many calls wait: try again");
+        let place = self.waiting.clone().try_acquire_owned().map_err(full)?;
+        let (call, waiting) = call(place);
+        self.jobs.send(job(call)).map_err(|_| Status::unavailable("the service is stopping"))?;
+        waiting.answer(TURN).await
     }
 }
 
@@ -85,9 +86,8 @@ impl proto::subscriptions_server::Subscriptions for Service {
         &self,
         request: Request<proto::SubscribeRequest>,
     ) -> Result<Response<proto::SubscribeResponse>, Status> {
-        let _place = self.place()?;
         let text = request.into_inner().rules;
-        let (ids, writes) = self.ask(|reply| Job::Subscribe(text, reply)).await??;
+        let (ids, writes) = self.ask(|call| Job::Subscribe(text, call)).await??;
         Ok(Response::new(proto::SubscribeResponse { ids, writes: writes as u64 }))
     }
 
@@ -95,22 +95,28 @@ impl proto::subscriptions_server::Subscriptions for Service {
         &self,
         request: Request<proto::UnsubscribeRequest>,
     ) -> Result<Response<proto::UnsubscribeResponse>, Status> {
-        let _place = self.place()?;
         let ids = request.into_inner().ids;
-        let writes = self.ask(|reply| Job::Unsubscribe(ids, reply)).await??;
+        let writes = self.ask(|call| Job::Unsubscribe(ids, call)).await??;
         Ok(Response::new(proto::UnsubscribeResponse { writes: writes as u64 }))
     }
 
     async fn list(&self, _: Request<proto::ListRequest>) -> Result<Response<Self::ListStream>, Status> {
-        let place = self.place()?;
-        let listed = self.ask(Job::List).await?;
+        let full = |_| Status::resource_exhausted("too many others read the rules: try again");
+        let place = self.readers.clone().try_acquire_owned().map_err(full)?;
+        // A million rules take a while to be copied: others are served meanwhile.
+        let listing = self.listing.clone();
+        let copied = tokio::task::spawn_blocking(move || listing.all()).await;
+        let listed = copied.map_err(|_| Status::unavailable("the service is stopping"))?;
         let (sender, receiver) = mpsc::channel(2);
         tokio::spawn(async move {
             // Whoever reads slowly holds a place, as the rules are in memory for that long.
             let _place = place;
             for page in listed.chunks(PAGE) {
-                let rule =
-                    |of: &crate::desk::Listed| proto::Rule { id: of.id, text: of.text.clone(), in_file: of.in_file };
+                let rule = |(id, Listed { text, in_file }): &(u64, Listed)| proto::Rule {
+                    id: *id,
+                    text: text.to_string(),
+                    in_file: *in_file,
+                };
                 let answer = proto::ListResponse { rules: page.iter().map(rule).collect() };
                 if sender.send(Ok(answer)).await.is_err() {
                     return;

@@ -1,0 +1,193 @@
+//! What is written to a switch: all of the rules, or a change of them.
+
+use std::time::{Duration, Instant};
+
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::update::Type;
+use p4runtime_proto::v1::write_request::Atomicity;
+use subscribe::Writes;
+use subscribe_p4::entries::{Steps, Update};
+
+use super::{Failed, Ready, Switch};
+use crate::blame::Refused;
+use crate::book::Book;
+use crate::content::{self, Content};
+use crate::fit;
+use crate::link::Link;
+use crate::names::{Missing, Names};
+use crate::status::Event;
+use crate::trouble::Trouble;
+
+/// Updates of one write where the whole need not be one.
+const PIECE: usize = 10_000;
+/// How long messages may take through a switch that takes writes one after the other.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What helps where the switch has a program that is not for the rules.
+const REMADE: &str = "Make the program again with the `--order` that `serve` has, and load it; or, if the switch is \
+                      Triplane's, leave out --keep-program, and `serve` loads it";
+
+impl Switch<'_> {
+    /// Loads the program if need be, looks at what the switch has, and writes what differs.
+    pub(super) fn try_settle(&mut self, book: &mut Book<'_>) -> Result<Event, Failed> {
+        let link = self.link.as_ref().ok_or(Trouble::NotPrimary)?;
+        let (names, loaded) = self.load(link)?;
+        let atomic = link.is_atomic()?;
+        if !atomic && let Some(field) = self.program.format.fields.iter().find(|field| field.codes.is_some()) {
+            let why =
+                "the switch takes writes one after the other, and codes change together: make the program without";
+            return Err(Trouble::Unfit(format!("{why} `@query_codes` of `{}`", field.name)).into());
+        }
+        book.write(if atomic { Writes::Together } else { Writes::InTurn });
+        let steps = book.everything();
+        let there = link.content(&names.tables())?;
+        let mut wanted = Content::default();
+        for update in steps.clone().all() {
+            let (Update::Insert(entity) | Update::Modify(entity)) = update else { continue };
+            wanted.put(names.encode(&entity).map_err(missing)?);
+        }
+        let updates = there.to(&wanted);
+        let writes = updates.len();
+        if there.is_empty() {
+            // Before the last step no message is delivered, and the first may be long.
+            for piece in encode(&names, &steps.prepare)?.chunks(PIECE) {
+                put(link, &names, piece.to_vec(), Atomicity::ContinueOnError)?;
+            }
+            self.turn(link, &names, atomic, &steps)?;
+        } else if atomic {
+            put(link, &names, updates, Atomicity::DataplaneAtomic)?;
+        } else if !updates.is_empty() {
+            // Numbers of states may mean something else now: messages wait until all is there.
+            let (entrances, rest) =
+                there.to(&Content::default()).into_iter().partition(|update| is_entrance(&names, update));
+            put(link, &names, entrances, Atomicity::ContinueOnError)?;
+            std::thread::sleep(PAUSE);
+            put(link, &names, rest, Atomicity::ContinueOnError)?;
+            for piece in encode(&names, &steps.prepare)?.chunks(PIECE) {
+                put(link, &names, piece.to_vec(), Atomicity::ContinueOnError)?;
+            }
+            self.turn(link, &names, atomic, &steps)?;
+        }
+        self.ready = Some(Ready { names, atomic });
+        Ok(Event::Installed { rules: book.len(), writes, loaded, atomic })
+    }
+
+    /// Loads the program, unless the switch has it.
+    fn load(&self, link: &Link) -> Result<(Names, bool), Trouble> {
+        let cookie = cookie(&self.program.text);
+        let ours = &self.program.info;
+        let there = link.config()?;
+        if let Some(config) = &there {
+            let info = config.p4info.clone().unwrap_or_default();
+            let known = config.cookie.as_ref().map_or(0, |cookie| cookie.cookie);
+            let same = |one: &p4runtime_proto::config::P4Info| (one.tables.clone(), one.actions.clone());
+            let is_ours = known == cookie || known == 0 && same(&info) == same(ours);
+            if is_ours || self.keep_program {
+                return match fit::misfit(&info, ours) {
+                    None => Ok((Names::new(&info), false)),
+                    Some(why) => Err(Trouble::Unfit(format!("the switch's program and these rules {why}. {REMADE}"))),
+                };
+            }
+        }
+        if self.keep_program {
+            let why = "the switch has no program yet, and --keep-program leaves it to others to load one: that which \
+                       `triplane subscribe program` makes of the format";
+            return Err(Trouble::Unfit(why.to_owned()));
+        }
+        link.install(v1::ForwardingPipelineConfig {
+            p4info: Some(ours.clone()),
+            p4_device_config: self.program.text.clone().into_bytes(),
+            cookie: Some(v1::forwarding_pipeline_config::Cookie { cookie }),
+        })?;
+        Ok((Names::new(ours), true))
+    }
+
+    /// Makes a change.
+    pub fn write(&mut self, steps: &Steps) -> Result<(), Failed> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.clean()?;
+        let (Some(link), Some(ready)) = (&self.link, &self.ready) else { return Err(Trouble::NotPrimary.into()) };
+        if ready.atomic {
+            put(link, &ready.names, encode(&ready.names, &steps.clone().all())?, Atomicity::DataplaneAtomic)?;
+        } else {
+            for piece in encode(&ready.names, &steps.prepare)?.chunks(PIECE) {
+                put(link, &ready.names, piece.to_vec(), Atomicity::ContinueOnError)?;
+            }
+            self.turn(link, &ready.names, false, steps)?;
+            let clean = encode(&ready.names, &steps.clean)?;
+            self.clean = (!clean.is_empty()).then(|| (Instant::now() + PAUSE, clean));
+        }
+        self.changes += 1;
+        Ok(())
+    }
+
+    /// Takes messages to the new rules.
+    fn turn(&self, link: &Link, names: &Names, atomic: bool, steps: &Steps) -> Result<(), Failed> {
+        if atomic {
+            return put(link, names, encode(names, &steps.turn.concat())?, Atomicity::DataplaneAtomic);
+        }
+        for (at, round) in steps.turn.iter().enumerate() {
+            if at > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            // Within one write a switch may choose the order (specification 12.2).
+            for update in encode(names, round)? {
+                put(link, names, vec![update], Atomicity::ContinueOnError)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what nothing leads to any more, and waits for that if need be.
+    pub(super) fn clean(&mut self) -> Result<(), Failed> {
+        let Some((due, updates)) = self.clean.take() else { return Ok(()) };
+        let (Some(link), Some(ready)) = (&self.link, &self.ready) else { return Err(Trouble::NotPrimary.into()) };
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        for piece in updates.chunks(PIECE) {
+            put(link, &ready.names, piece.to_vec(), Atomicity::ContinueOnError)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes; what is refused is told in the program's names.
+fn put(link: &Link, names: &Names, updates: Vec<v1::Update>, atomicity: Atomicity) -> Result<(), Failed> {
+    link.write(updates, atomicity).map_err(|trouble| match trouble {
+        Trouble::Refused(refusal) => Failed::Refused(Refused::new(&refusal, names)),
+        other => other.into(),
+    })
+}
+
+fn missing(Missing(what): Missing) -> Trouble {
+    Trouble::Unfit(format!("the switch's program has {what}. {REMADE}"))
+}
+
+fn encode(names: &Names, updates: &[Update]) -> Result<Vec<v1::Update>, Trouble> {
+    let one = |update: &Update| {
+        let (kind, entity) = match update {
+            Update::Insert(entity) => (Type::Insert, entity),
+            Update::Modify(entity) => (Type::Modify, entity),
+            Update::Delete(entity) => (Type::Delete, entity),
+        };
+        Ok(content::update(kind, names.encode(entity).map_err(missing)?))
+    };
+    updates.iter().map(one).collect()
+}
+
+/// Whether an entry is one that messages begin with: of the validity table, or of state 0.
+fn is_entrance(names: &Names, update: &v1::Update) -> bool {
+    let Some(v1::entity::Entity::TableEntry(entry)) = update.entity.as_ref().and_then(|of| of.entity.as_ref()) else {
+        return false;
+    };
+    names.is_entrance(entry)
+}
+
+/// A number that tells the program from others (FNV-1a), never 0.
+fn cookie(text: &str) -> u64 {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    hash.max(1)
+}
