@@ -53,6 +53,17 @@ pub struct Header {
     pub in_message: bool,
 }
 
+/// Where a field lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The header.
+    pub header: HeaderId,
+    /// Its name there.
+    pub member: String,
+    /// Whether it is of a type of its own (`type bit<9> port_t`), which is no number without a cast.
+    pub is_new_type: bool,
+}
+
 /// A field that rules may ask for. One field may lie in several headers, of which at most one should be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -66,8 +77,8 @@ pub struct Field {
     pub notation: Notation,
     /// `@query_codes`: the width in bits of the codes that its values are mapped onto before they are looked up.
     pub codes: Option<u32>,
-    /// The headers that it lies in and its name there, in the order of their declaration.
-    pub sources: Vec<(HeaderId, String)>,
+    /// Where it lies, in the order of declaration.
+    pub sources: Vec<Source>,
     /// Where the annotation stands.
     pub span: Span,
 }

@@ -57,7 +57,7 @@ pub fn rules(format: &Format) -> Result<Rules, FormatError> {
         headers.push(vec![HeaderId(at)]);
     }
     for field in &format.fields {
-        let sources: Vec<HeaderId> = field.sources.iter().map(|(header, _)| *header).collect();
+        let sources: Vec<HeaderId> = field.sources.iter().map(|source| source.header).collect();
         let header = match known.get(&sources) {
             Some(header) => *header,
             None => {

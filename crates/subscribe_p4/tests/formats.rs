@@ -1,6 +1,7 @@
 //! Formats and the programs that are made of them; formats that are wrong, and what is said about them. `UPDATE_EXPECT=1`
 //! writes what is expected anew.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -68,20 +69,89 @@ fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
     assert_eq!((wide.matches("leaf.apply()").count(), narrow.matches("leaf.apply()").count()), (12, 1));
 }
 
+/// Formats of all kinds.
+fn formats() -> Vec<String> {
+    let examples = ["market-data/feed", "int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"];
+    let own = ["batch", "coded", "meter", "reports", "types"].map(|name| format!("testdata/{name}.p4"));
+    own.into_iter().chain(examples.map(|name| format!("../../examples/{name}.p4"))).collect()
+}
+
+/// The names and keywords of a text, without those in quotes and comments.
+fn words(text: &str) -> BTreeSet<String> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let outside = code.flat_map(|line| line.split('"').step_by(2));
+    let words = outside.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).map(str::to_owned).collect()
+}
+
+/// What is found in a format with a macro of this name.
+fn with_macro(format: &str, name: &str) -> String {
+    read("format.p4", &format!("#define {name} nothing\n{format}")).1
+}
+
+#[test]
+fn no_name_of_a_program_may_be_a_macro_of_the_format() {
+    const LANGUAGE: &str = "action actions apply bit bool control default_action else exact if in inout key lpm main name \
+                            return size struct table ternary true atomic field_list NoError isValid setInvalid emit hit";
+    let mut tried = BTreeSet::new();
+    for name in formats() {
+        let text = data(&name);
+        for messages_per_pass in [None, Some(1)] {
+            let made = program(&text, &Options { messages_per_pass, split_horizon: true, ..Options::default() });
+            let own = words(&text);
+            let built_in = words(V1MODEL);
+            let is_new = |word: &&String| {
+                !own.contains(*word) && !built_in.contains(*word) && !LANGUAGE.split(' ').any(|own| own == *word)
+            };
+            for word in words(&made).iter().filter(is_new) {
+                if tried.insert(word.clone()) {
+                    let found = with_macro(&text, word);
+                    let is_told = found.contains("error[name]") && found.contains(&format!("`{word}`"));
+                    assert!(is_told, "{name}: {word}: {found}");
+                }
+            }
+        }
+    }
+    assert!(tried.len() > 100, "{tried:?}");
+}
+
+#[test]
+fn an_action_of_the_format_is_called_otherwise_than_what_a_program_declares() {
+    let text = data("testdata/meter.p4");
+    let made = program(&text, &Options::default());
+    let declared = made.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let behind = ["table ", "action "].iter().find_map(|word| line.strip_prefix(word));
+        let variable = || line.strip_suffix(';').filter(|_| line.starts_with("bit<") || line.starts_with("register<"));
+        let name = behind.or_else(|| Some(variable()?.split_once("> ").or(line.split_once(") "))?.1))?;
+        name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().map(str::to_owned)
+    });
+    let is_new = |name: &String| !name.is_empty() && !words(&text).contains(name);
+    let declared: BTreeSet<String> = declared.filter(is_new).collect();
+    assert!(declared.len() > 60, "{declared:?}");
+    for name in declared {
+        let action = format!("@query_action action {name}(inout headers_t hdr) {{ hdr.reading.kind = 1; }}");
+        let (format, found) = read("format.p4", &format!("{text}\n{action}\n"));
+        let is_told = found.contains(&format!("`{name}` is a name that the program takes for itself"));
+        assert!(format.is_none() && is_told, "{name}: {found}");
+    }
+}
+
 #[test]
 fn nothing_in_a_program_is_unused() {
-    let examples = ["market-data/feed", "int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"];
-    let examples = examples.iter().map(|name| format!("../../examples/{name}.p4"));
-    for name in ["testdata/batch.p4", "testdata/meter.p4"].into_iter().map(str::to_owned).chain(examples) {
+    for name in formats() {
         for messages_per_pass in [None, Some(1)] {
             program(&data(&name), &Options { messages_per_pass, split_horizon: true, ..Options::default() });
         }
     }
 }
 
+const WRONG: [&str; 11] =
+    ["codes", "fields", "headers", "messages", "names", "nothing", "parser", "sizes", "spelling", "state", "widths"];
+
 #[test]
 fn what_is_wrong_is_told_all_at_once() {
-    for name in ["codes", "fields", "messages", "nothing", "parser", "spelling", "state", "widths"] {
+    for name in WRONG {
         let (format, findings) = read(&format!("{name}.p4"), &data(&format!("testdata/wrong/{name}.p4")));
         assert!(format.is_none(), "{name} is fine");
         expect(&findings, &format!("testdata/wrong/{name}.txt"));

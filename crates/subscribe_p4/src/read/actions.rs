@@ -12,6 +12,15 @@ pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnosti
     let marked = |action: &&p4::typed::Action| find(&action.annotations, "query_action").is_some();
     let mut actions = Vec::new();
     for action in program.actions.values().filter(marked) {
+        if subscribe::WORDS.contains(&&*action.name) {
+            let message = format!("rules cannot call `{}`: it is a word of their language", action.name);
+            diagnostics.push(Diagnostic::error("query-action", action.span, message).help("call the action otherwise"));
+            continue;
+        }
+        if action.name != action.local_name {
+            let message = format!("the program and rules would call `{}` differently", action.local_name);
+            diagnostics.push(Diagnostic::error("query-action", action.span, message).help("leave out its `@name`"));
+        }
         let mut found = Action { name: action.name.to_string(), bound: Vec::new(), params: Vec::new() };
         for param in &action.params {
             let var = &program.vars[param.var];
@@ -20,11 +29,13 @@ pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnosti
                 _ => None,
             };
             match (param.direction, structure, &var.ty) {
-                (Direction::None, None, Type::Bit(width)) => found.params.push((var.name.to_string(), *width)),
+                (Direction::None, None, Type::Bit(width @ 1..=128)) => {
+                    found.params.push((var.name.to_string(), *width))
+                }
                 (Direction::None, ..) => diagnostics.push(Diagnostic::error(
                     "query-action",
                     var.span,
-                    format!("a rule cannot give `{}`: it has to be of a `bit<>` type", var.name),
+                    format!("a rule cannot give `{}`: it has to be of a type from `bit<1>` to `bit<128>`", var.name),
                 )),
                 (_, Some(name), _) if name == parts.headers => found.bound.push(Bound::Headers),
                 (_, Some(name), _) if name == parts.metadata => found.bound.push(Bound::Metadata),

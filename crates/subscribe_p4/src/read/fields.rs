@@ -1,11 +1,11 @@
 //! Fields that rules may ask for.
 
-use p4::typed::{Annotation, Annotations, StructDecl, Type};
+use p4::typed::{Annotation, Annotations, FieldDecl, StructDecl, Type};
 use source::{Diagnostic, Span};
 
 use super::Reader;
 use super::annotation::{find, word, words};
-use crate::format::{Field, HeaderId, Match, Notation};
+use crate::format::{Field, HeaderId, Match, Notation, Source};
 
 /// The annotations, and how a field that has one is matched.
 pub(super) const QUERIES: [(&str, Match); 4] = [
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
             let Some(width) = self.width(&field.ty, annotation.span) else { continue };
             let notation = self.notation(&field.annotations, width);
             let codes = self.codes(&field.annotations, *matched, width);
-            let source = (id, field.name.to_string());
+            let source = source(id, field);
             self.offer(Field {
                 name: shared,
                 width,
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
             };
             let Some(width) = self.width(&field.ty, annotation.span) else { continue };
             let notation = self.notation(&field.annotations, width);
-            let sources = vec![(id, field.name.to_string())];
+            let sources = vec![source(id, field)];
             self.offer(Field { name: path, width, matched, notation, codes: None, sources, span: annotation.span });
         }
     }
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         let same = key(known) == key(&field);
         let message = if !same {
             format!("`{}` has {} bits and is matched differently elsewhere", field.name, field.width)
-        } else if known.sources.iter().any(|(header, _)| *header == field.sources[0].0) {
+        } else if known.sources.iter().any(|source| source.header == field.sources[0].header) {
             format!("two fields of one header are called `{}`", field.name)
         } else {
             known.sources.extend(field.sources);
@@ -180,6 +180,10 @@ impl<'a> Reader<'a> {
         }
         notation
     }
+}
+
+fn source(header: HeaderId, field: &FieldDecl) -> Source {
+    Source { header, member: field.name.to_string(), is_new_type: matches!(field.ty, Type::New(_)) }
 }
 
 fn queries(annotations: &[Annotation]) -> impl Iterator<Item = (&Annotation, Match)> {

@@ -5,11 +5,13 @@ use p4::typed::{Annotation, AnnotationBody, FieldDecl, StructDecl, Type, Value};
 use source::{Diagnostic, Span};
 
 use super::Reader;
-use super::annotation::{find, word};
-use crate::format::{Kind, Messages, Path, Piece, Size};
+use super::annotation::find;
+use crate::format::{Kind, Messages, Path, Size};
 
 /// The keys of `@query_messages`.
 const KEYS: [&str; 5] = ["count", "sequence", "lengths", "clear", "checksum"];
+/// Those that take several fields.
+const LISTS: [&str; 2] = ["lengths", "clear"];
 
 impl<'a> Reader<'a> {
     /// What `@query_messages[count = "…", …]` says of a stack.
@@ -38,6 +40,11 @@ impl<'a> Reader<'a> {
             };
             for part in text.split(',') {
                 paths[at].extend(self.path(all, part, annotation.span));
+            }
+        }
+        for (key, found) in KEYS.iter().zip(&paths).filter(|(key, _)| !LISTS.contains(key)) {
+            if found.len() > 1 {
+                self.error("messages", annotation.span, format!("`{key}` names one field, not {}", found.len()));
             }
         }
         let [count, sequence, lengths, clear, checksum] = paths;
@@ -109,7 +116,7 @@ impl<'a> Reader<'a> {
     /// A header's bytes: the sum of its fields, or what `@query_size` says.
     fn size(&mut self, decl: &StructDecl) -> Size {
         if let Some(annotation) = find(&decl.annotations, "query_size") {
-            return self.computed(decl, annotation);
+            return self.expression(decl, annotation);
         }
         match self.bits(decl) {
             Some(bits) if bits % 8 == 0 => Size::Fixed(bits / 8),
@@ -141,35 +148,6 @@ impl<'a> Reader<'a> {
             Type::Struct(id) => self.bits(&self.program.structs[*id]),
             _ => None,
         }
-    }
-
-    /// `2 + length`: names, numbers, `+`, `-`, `*` and brackets.
-    fn computed(&mut self, decl: &StructDecl, annotation: &Annotation) -> Size {
-        let text = word(annotation).unwrap_or_default();
-        let mut pieces = Vec::new();
-        let mut rest = text.as_str();
-        while let Some(first) = rest.chars().next() {
-            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            let end = rest.find(|c: char| is_word(c) != is_word(first)).unwrap_or(rest.len());
-            let (piece, behind) = rest.split_at(end);
-            rest = behind;
-            if first.is_ascii_alphabetic() || first == '_' {
-                let known = decl.fields.iter().any(|field| *field.name == *piece && matches!(field.ty, Type::Bit(_)));
-                if !known {
-                    let message = format!("`{piece}` is not a `bit<>` field of `{}`", decl.name);
-                    self.error("query-size", annotation.span, message);
-                }
-                pieces.push(Piece::Field(piece.to_owned()));
-            } else if piece.chars().all(|c| c.is_ascii_digit() || " +-*()".contains(c)) {
-                pieces.push(Piece::Text(piece.to_owned()));
-            } else {
-                self.error("query-size", annotation.span, format!("`{piece}` cannot stand in a size"));
-            }
-        }
-        if pieces.is_empty() {
-            self.error("query-size", annotation.span, "`@query_size` takes an expression in quotes: \"2 + length\"");
-        }
-        Size::Computed(pieces)
     }
 
     /// The bytes from the header of `length` up to the stack, which have to be the same in every packet.

@@ -2,10 +2,12 @@
 
 mod actions;
 mod annotation;
+mod clashes;
 mod fields;
 mod messages;
 mod names;
 mod parts;
+mod size;
 mod spelling;
 mod state;
 
@@ -41,6 +43,7 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     let (counters, aggregates) = (Vec::new(), Vec::new());
     let mut format = Format { parts, headers, fields, messages, actions, counters, aggregates };
     state::read(&mut format, headers_struct, diagnostics);
+    clashes::check(program, &format, map, diagnostics);
     (diagnostics.error_count() == before).then_some(format)
 }
 
@@ -96,7 +99,11 @@ impl<'a> Reader<'a> {
         let found = text.trim().split_once('.').and_then(|(header, field)| {
             let decl = all.fields.iter().find(|candidate| *candidate.name == *header)?;
             let Type::Struct(id) = &decl.ty else { return None };
-            let found = self.program.structs[*id].fields.iter().find(|candidate| *candidate.name == *field)?;
+            let structure = &self.program.structs[*id];
+            if structure.kind != StructKind::Header {
+                return None;
+            }
+            let found = structure.fields.iter().find(|candidate| *candidate.name == *field)?;
             let Type::Bit(width) = found.ty else { return None };
             Some(Path { header: header.to_owned(), field: field.to_owned(), width })
         });

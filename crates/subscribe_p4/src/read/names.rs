@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use source::{Diagnostic, Diagnostics, Span};
 
 use crate::format::{Field, Format};
-use crate::write::identifier;
+use crate::write::{identifier, validity};
 
 /// The names of the program that come of names of the format, by name: whose they are.
 #[derive(Default)]
@@ -30,7 +30,25 @@ impl Taken {
                 diagnostics.push(refused(field.span, &why));
             }
         }
+        taken.validities(format, diagnostics);
         taken
+    }
+
+    /// The variables that say which headers are there.
+    fn validities(&mut self, format: &Format, diagnostics: &mut Diagnostics) {
+        let Ok(rules) = crate::rules(format) else { return };
+        for any in &rules.headers {
+            let names: Vec<&str> = any.iter().map(|header| &*format.headers[header.0].name).collect();
+            let whose = format!("the header `{}`", names.join("` or `"));
+            if let Err(why) = self.take(&whose, [validity(format, any)]) {
+                let of = |field: &&Field| field.sources.iter().any(|source| any.contains(&source.header));
+                let span =
+                    format.fields.iter().find(of).or(format.fields.first()).map_or(Span::default(), |field| field.span);
+                let error = Diagnostic::error("name", span, why);
+                diagnostics
+                    .push(error.help("call one of these members otherwise in the struct of headers or the union"));
+            }
+        }
     }
 
     fn field(&mut self, name: &str) -> Result<(), String> {

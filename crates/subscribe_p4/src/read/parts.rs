@@ -101,7 +101,15 @@ fn open_brace(decl: &StructDecl, main: FileId, map: &SourceMap) -> Option<usize>
     if decl.span.file != main {
         return None;
     }
+    let mut at = decl.span.end as usize;
     let text = map.file(main).text();
-    let from = decl.span.end as usize;
-    text.get(from..)?.find('{').map(|at| from + at + 1)
+    loop {
+        let rest = text.get(at..)?;
+        at += match rest.chars().next()? {
+            '{' => return Some(at + 1),
+            '/' if rest.starts_with("/*") => rest[2..].find("*/")? + 4,
+            '/' if rest.starts_with("//") => rest.find('\n')?,
+            other => other.len_utf8(),
+        };
+    }
 }

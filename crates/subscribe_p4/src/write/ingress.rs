@@ -132,8 +132,9 @@ fn send(text: &mut Text, target: &str) {
 /// What a header gives to the tables: its fields, and that it is there.
 fn take(text: &mut Text, written: &Written<'_>, header: HeaderId, at: &str) {
     for field in &written.format.fields {
-        for (_, member) in field.sources.iter().filter(|(source, _)| *source == header) {
-            text.line(format!("{}_value = {at}.{member};", identifier(&field.name)));
+        for source in field.sources.iter().filter(|source| source.header == header) {
+            let cast = if source.is_new_type { format!("(bit<{}>)", field.width) } else { String::new() };
+            text.line(format!("{}_value = {cast}{at}.{};", identifier(&field.name), source.member));
         }
     }
     for any in written.rules.headers.iter().filter(|any| any.contains(&header)) {
@@ -251,7 +252,7 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
             // What a message before it gave must not count for this one.
             let in_messages = |header: &HeaderId| format.headers[header.0].in_message;
             for field in
-                format.fields.iter().filter(|field| field.sources.iter().any(|(header, _)| in_messages(header)))
+                format.fields.iter().filter(|field| field.sources.iter().any(|source| in_messages(&source.header)))
             {
                 text.line(format!("{}_value = 0;", identifier(&field.name)));
             }

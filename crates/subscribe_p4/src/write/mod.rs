@@ -4,6 +4,7 @@ mod counters;
 mod egress;
 mod ingress;
 mod message;
+mod names;
 mod stages;
 mod state;
 mod text;
@@ -16,6 +17,7 @@ use crate::groups;
 use text::Text;
 
 pub(crate) use counters::{update_table, with_field};
+pub(crate) use names::{METADATA, TOP_LEVEL, is_declared, is_written};
 pub(crate) use stages::{VALIDITY, codes_table, part_name, to_code, validity, wide_name};
 pub(crate) use state::{COUNTS, cells, place_table};
 pub(crate) use text::identifier;

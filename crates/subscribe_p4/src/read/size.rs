@@ -1,0 +1,107 @@
+//! How long a message is, as an expression of its fields (`@query_size`).
+
+use p4::lex::TokenKind;
+use p4::typed::{Annotation, AnnotationBody, StructDecl, Type};
+use source::{Diagnostic, Diagnostics, SourceMap, Span};
+
+use super::Reader;
+use super::annotation::word;
+use crate::format::{Piece, Size};
+
+const HELP: &str = "write names of the header's own fields and numbers, with `+`, `-`, `*` and brackets: `@query_size(\"2 + length\")`";
+
+impl Reader<'_> {
+    /// `2 + length`: names, numbers, `+`, `-`, `*` and brackets.
+    pub(super) fn expression(&mut self, decl: &StructDecl, annotation: &Annotation) -> Size {
+        let text = word(annotation).unwrap_or_default();
+        let before = self.diagnostics.error_count();
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        for piece in words(&text) {
+            let span = within(annotation, &text, at, at + piece.len());
+            at += piece.len();
+            let refused = if piece.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                pieces.push(Piece::Field(piece.to_owned()));
+                let known = decl.fields.iter().any(|field| *field.name == *piece && matches!(field.ty, Type::Bit(_)));
+                (!known).then(|| format!("`{piece}` is not a `bit<>` field of `{}`", decl.name))
+            } else {
+                pieces.push(Piece::Text(piece.to_owned()));
+                let fits = piece.chars().all(|c| c.is_ascii_digit() || " +-*()".contains(c));
+                (!fits).then(|| format!("`{}` cannot stand in a size", piece.trim()))
+            };
+            if let Some(message) = refused {
+                self.diagnostics.push(Diagnostic::error("query-size", span, message).help(HELP));
+            }
+        }
+        if text.trim().is_empty() {
+            let message = "`@query_size` takes an expression in quotes";
+            self.diagnostics.push(Diagnostic::error("query-size", annotation.span, message).help(HELP));
+        } else if self.diagnostics.error_count() == before
+            && let Some((message, from, to)) = mistake(&text, &pieces)
+        {
+            let span = within(annotation, &text, from, to);
+            self.diagnostics.push(Diagnostic::error("query-size", span, format!("`{text}`: {message}")).help(HELP));
+        }
+        Size::Computed(pieces)
+    }
+}
+
+/// Words (names and numbers) and what is between them; together, the text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let end = rest.find(|c: char| is_word(c) != is_word(first)).unwrap_or(rest.len());
+        let (piece, behind) = rest.split_at(end);
+        rest = behind;
+        Some(piece)
+    })
+}
+
+/// What P4 has against the expression, and between which bytes of it: the generated program has it with the fields as numbers
+/// of 32 bits.
+fn mistake(text: &str, pieces: &[Piece]) -> Option<(String, usize, usize)> {
+    let mut fields: Vec<&str> = pieces
+        .iter()
+        .filter_map(|piece| match piece {
+            Piece::Field(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+        .collect();
+    fields.sort_unstable();
+    fields.dedup();
+    let params: Vec<String> = fields.iter().map(|name| format!("in bit<32> {name}")).collect();
+    let head = format!("bit<32> size_of({}) {{ return ", params.join(", "));
+    let (mut map, mut found) = (SourceMap::new(), Diagnostics::new());
+    found.silence("unused");
+    let program = format!("{head}{text}; }}");
+    let ast = p4::parse(&mut map, "size", &program, &p4::Options::default(), &p4::DiskLoader, &mut found);
+    if !found.has_errors() {
+        p4::check(&ast, &map, &mut found);
+    }
+    let first = found.iter().next()?;
+    let place = |at: u32| (at as usize).saturating_sub(head.len()).min(text.len());
+    let (from, to) = (place(first.primary.span.start), place(first.primary.span.end));
+    // What is said of the program around it is none of the reader's.
+    let message = match &*first.message {
+        _ if from == text.len() => "something is missing at the end",
+        message if message.contains("`return`") => "the expression ends before this",
+        message => message,
+    };
+    Some((message.to_owned(), from, to))
+}
+
+/// The place of some bytes of the annotation's text; all of the annotation where it is not known.
+fn within(annotation: &Annotation, text: &str, from: usize, to: usize) -> Span {
+    let AnnotationBody::Unstructured(_, tokens) = &annotation.body else { return annotation.span };
+    let [token] = &tokens[..] else { return annotation.span };
+    // Without escapes, and not out of a macro.
+    let as_written =
+        matches!(token.kind, TokenKind::String(_)) && (token.span.end - token.span.start) as usize == text.len() + 2;
+    if !as_written {
+        return annotation.span;
+    }
+    let start = token.span.start + 1;
+    Span { start: start + from as u32, end: start + to.max(from + 1).min(text.len() + 1) as u32, ..token.span }
+}

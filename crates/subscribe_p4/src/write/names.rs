@@ -1,0 +1,82 @@
+//! The names that the program takes for itself.
+
+use super::stages::validity;
+use super::{do_table, identifier, update_table, with_field};
+use crate::Rules;
+use crate::format::Format;
+
+/// What is added at top level.
+pub(crate) const TOP_LEVEL: [&str; 6] = [
+    "subscription_t",
+    "Subscriptions",
+    "SubscriptionsEgress",
+    "SubscriptionsVerify",
+    "SubscriptionsCompute",
+    "SubscriptionsDeparser",
+];
+
+/// What is added to the metadata.
+pub(crate) const METADATA: &str = "subscription";
+
+/// What the controls that are added declare, whatever the format (in their scope the format's own parts are called), and what
+/// they call of the architecture.
+const IN_CONTROLS: &str = "
+    hdr meta standard_metadata
+    target to_state to_port to_group validity leaf
+    due_message lost_messages lost lose
+    updates operand by_number counted count_for counts dividend divisor quotient
+    split_horizon delivered opened
+    NoAction mark_to_drop truncate hash register V1Switch HashAlgorithm CloneType error
+";
+
+/// Parameters, members and variables within these: nothing of the format is called in their scope, but a macro changes them, too.
+const WITHIN: &str = "
+    packet state port group code function number index slots messages done keep rounds missed from empty first next due kept run
+    full seen removed size promised before sum given gap
+";
+
+/// Names that end with a number: what is before it.
+const NUMBERED: [&str; 4] = ["place_", "to_place_", "cell_", "divide_"];
+
+fn is_among(names: &str, name: &str) -> bool {
+    names.split_whitespace().any(|one| one == name)
+}
+
+/// Whether a macro of this name would change what is added.
+pub(crate) fn is_written(name: &str, format: &Format, rules: Option<&Rules>) -> bool {
+    let is_other = name == METADATA || is_among(WITHIN, name) || TOP_LEVEL.contains(&name);
+    is_other || is_declared(name, format, rules)
+}
+
+/// Whether the controls that are added declare a name, or call what the architecture has under it.
+pub(crate) fn is_declared(name: &str, format: &Format, rules: Option<&Rules>) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_slots = name.strip_prefix("slot_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_numbered = || NUMBERED.iter().any(|stem| name.strip_prefix(stem).is_some_and(is_number));
+    // A table of a stage: the column, the part, the stage.
+    let is_table = |of: &str| {
+        let rest = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('_'));
+        rest.and_then(|rest| rest.split_once('_')).is_some_and(|(part, stage)| {
+            ["exact", "range", "lpm", "ternary", "rest"].contains(&part) && is_number(stage)
+        })
+    };
+    let is_fields = |field: &str| {
+        let of = identifier(field);
+        ["value", "codes", "code", "to_code"].iter().any(|part| name == format!("{of}_{part}"))
+            || name == with_field(field)
+            || is_table(&of)
+    };
+    let is_counters = |counter: &str| {
+        let of = name.strip_prefix("kept_").unwrap_or(name);
+        ["value", "end", "count"].iter().any(|part| of == format!("{counter}_{part}"))
+            || name == update_table(counter)
+            || is_table(counter)
+    };
+    is_among(IN_CONTROLS, name)
+        || is_slots
+        || is_numbered()
+        || format.fields.iter().any(|field| is_fields(&field.name))
+        || format.counters.iter().any(|counter| is_counters(&counter.name))
+        || format.actions.iter().any(|action| name == do_table(&action.name))
+        || rules.is_some_and(|rules| rules.headers.iter().any(|any| name == validity(format, any)))
+}
