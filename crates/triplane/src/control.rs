@@ -103,7 +103,7 @@ pub fn serve(
     output: &Output,
 ) -> Result<Served, Failure> {
     let address = args.p4runtime.unwrap_or(SocketAddr::new(HERE, P4RUNTIME_PORT));
-    let tls = tls(args)?;
+    let tls = tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?;
     let config = switch.config().clone();
     let settings = Settings {
         device_id: args.device_id,
@@ -198,12 +198,16 @@ pub fn address_or(text: &str, port: u16) -> Result<SocketAddr, String> {
     found.ok_or_else(|| "give ADDRESS:PORT or PORT, or put --p4runtime behind the program".to_owned())
 }
 
-fn tls(args: &ControlArgs) -> Result<Option<Tls>, Failure> {
-    let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
+/// What `--tls-cert`, `--tls-key` and `--tls-ca` of a server say.
+///
+/// # Errors
+/// If a file is not what it should be.
+pub fn tls([certificate, key, authority]: [&Option<PathBuf>; 3]) -> Result<Option<Tls>, Failure> {
+    let (Some(certificate), Some(key)) = (certificate, key) else { return Ok(None) };
     let certificates = |path: &PathBuf| load::pem(path, Pem::Certificate).map(String::into_bytes);
     Ok(Some(Tls {
         certificate: certificates(certificate)?,
         key: load::pem(key, Pem::Key)?.into_bytes(),
-        client_authority: args.tls_ca.as_ref().map(certificates).transpose()?,
+        client_authority: authority.as_ref().map(certificates).transpose()?,
     }))
 }

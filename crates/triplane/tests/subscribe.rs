@@ -307,6 +307,12 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
         let refused = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A", "--state", state]);
         assert!(refused.code == Some(2) && refused.stderr.contains(said), "{state}: {}", refused.stderr);
     }
+    let twice = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A,value=1"]);
+    assert!(twice.code == Some(2) && twice.stderr.contains("`value` is given twice: `value=1` and"), "{}", twice.stderr);
+    let refused = subscribe(&["compile", format, &cheap, "--cpu-port", "511"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("write a port from 0 to 510"), "{}", refused.stderr);
+    let warned = subscribe(&["compile", format, &cheap, "--cpu-port", "1"]).ok();
+    assert!(warned.stderr.contains("controller-port"), "{}", warned.stderr);
     let differ = subscribe(&["diff", format, &cheap, &most]);
     assert!(differ.code == Some(1) && differ.stdout.contains("min(value by unit over 50 us)=5"), "{}", differ.stdout);
 }
@@ -392,7 +398,8 @@ fn entries_of_another_order_are_refused() {
         compile(&["--order", order]);
         let done = run(&mut triplane(&with));
         // One finding with the cause, not one for each table that follows from it.
-        for part in ["different orders of fields: the program has `Subscriptions.", "same `--order`", "1 mistake found"] {
+        for part in ["different orders of fields: the program has `Subscriptions.", "same `--order`", "1 mistake found"]
+        {
             assert!(done.code == Some(1) && done.stderr.contains(part), "{order}, `{part}`: {}", done.stderr);
         }
     }

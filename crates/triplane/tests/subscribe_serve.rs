@@ -5,54 +5,21 @@
 mod plain;
 #[path = "support/rig.rs"]
 mod rig;
+#[path = "support/service.rs"]
+mod service;
 mod support;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use market::{Counts, Feed, Filter, Mix, Receiver, Spec, Workload, messages};
 use rig::{Rig, free_address};
+use service::{FORMAT, Service, eventually};
 use support::feed::frame;
-use support::{Directory, Done, Running, run, triplane};
+use support::{Directory, Running, run, triplane};
 use switch::{Frame, PortId};
 use wire::ethernet;
-
-const FORMAT: &str = "examples/market-data/feed.p4";
-
-/// A service that runs.
-struct Service {
-    running: Running,
-    address: String,
-}
-
-impl Service {
-    fn start(rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
-        Service::of(FORMAT, rules, switch, more)
-    }
-
-    fn of(format: &str, rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
-        let (address, switch) = (free_address().to_string(), switch.to_string());
-        let serve = ["subscribe", "serve", format, rules, "--addr", &switch, "--listen", &address];
-        let mut running = Running::start(&mut triplane(&[&serve[..], more].concat()));
-        running.wait_for("subscriptions on");
-        Service { running, address }
-    }
-
-    fn tell(&self, arguments: &[&str]) -> Done {
-        run(&mut triplane(&[&["subscribe"], arguments, &["--service", &self.address]].concat()))
-    }
-
-    /// Adds a rule; its id.
-    #[track_caller]
-    fn add(&self, rule: &str) -> String {
-        self.tell(&["add", rule]).ok().stdout.trim().to_owned()
-    }
-
-    fn list(&self) -> String {
-        self.tell(&["list"]).ok().stdout
-    }
-}
 
 fn payload(frame: &[u8]) -> &[u8] {
     &frame[ethernet::HEADER_LEN + 20 + 8..]
@@ -259,16 +226,6 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     assert!(nobody.code == Some(3) && nobody.stderr.contains("subscribe serve"), "{nobody:?}");
     service.running.signal("TERM");
     assert!(service.running.wait().ok().stderr.contains("goes on with the rules"));
-}
-
-/// Tries again until it goes well.
-#[track_caller]
-fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < deadline, "{what} never happens");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]

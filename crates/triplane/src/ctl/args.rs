@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::dial::Dial;
+use crate::dial::{Dial, OPTIONS};
 
 /// Examples, behind the help of the command.
 pub const AFTER_HELP: &str = "\
@@ -93,6 +93,7 @@ impl ServerArgs {
             tls_cert: self.tls_cert.as_deref(),
             tls_key: self.tls_key.as_deref(),
             tls_name: self.tls_name.as_deref(),
+            options: OPTIONS,
         }
     }
 }

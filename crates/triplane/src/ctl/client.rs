@@ -19,7 +19,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 
 use super::args::ServerArgs;
-use crate::dial::causes;
+use crate::dial::{causes, is_plain};
 use crate::output::Failure;
 
 /// How long a server may take to answer.
@@ -64,11 +64,7 @@ impl Client {
         let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|error| {
             let causes = causes(&format!("no P4Runtime server answers on {address}"), &error);
             // What answers a greeting of TLS with something else does not speak it.
-            if is_tls
-                && ["corrupt message", "InvalidContentType", "invalid content type"]
-                    .iter()
-                    .any(|it| causes.contains(it))
-            {
+            if is_tls && is_plain(&causes) {
                 return anyhow!("the server on {address} does not use TLS; leave out --tls-ca and what goes with it");
             }
             let hint = if is_tls { "" } else { "; `triplane run PROG.p4 ... --p4runtime` starts a server" };

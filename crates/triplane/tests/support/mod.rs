@@ -3,6 +3,7 @@
 // Each test program uses a part of this.
 #![allow(dead_code)]
 
+pub mod authority;
 pub mod feed;
 pub mod network;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use p4runtime::{Both, Listening, Plane, Server, Settings, plane};
+use p4runtime::{Both, Listening, Plane, Server, Settings, Tls, plane};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{CPU_PORT, Config, Switch};
 
@@ -47,6 +47,11 @@ fn nothing() -> ir::Program {
 impl Rig {
     /// With ports from 1 on; it listens at `address`, and runs nothing that a controller knows of.
     pub fn new(ports: u32, address: SocketAddr) -> Rig {
+        Rig::over(ports, address, None)
+    }
+
+    /// The same, over TLS if that is given.
+    pub fn over(ports: u32, address: SocketAddr, tls: Option<Tls>) -> Rig {
         let config = Config {
             ports: (1..=ports).map(PortId).collect(),
             cpu_port: Some(PortId(CPU_PORT)),
@@ -66,7 +71,7 @@ impl Rig {
         let builder = Arc::new(move |program| Switch::new(program, config.clone()));
         let Both { handle, mut end, teller, notified } = plane(builder, Arc::new(ring));
         let server = Server::new(Settings::new(1..=ports, Some(CPU_PORT)));
-        let listening = p4runtime::listen(server, handle, notified, address, None).expect("the server listens");
+        let listening = p4runtime::listen(server, handle, notified, address, tls).expect("the server listens");
         let shared = Arc::new(Shared::default());
         let here = shared.clone();
         let run = move || {

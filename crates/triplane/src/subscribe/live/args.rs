@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::dial::Dial;
+use crate::dial::{Dial, OPTIONS};
 use crate::subscribe::args::{FormatArgs, ShapeArgs};
 
 pub const SERVE_AFTER_HELP: &str = "\
@@ -13,6 +13,12 @@ Examples:
   triplane run feed-tables.p4 --port 1=eth1 --port 2=eth2 --p4runtime
   triplane subscribe serve feed.p4 rules.sub
   triplane subscribe add 'stock == \"GOOGL\" : fwd(2)'
+
+For others than this machine, over TLS, and for users with a certificate only:
+  triplane subscribe serve feed.p4 rules.sub --listen 0.0.0.0:9560 \\
+      --tls-cert service.pem --tls-key service.key --tls-ca users.pem
+  triplane subscribe list --service feeds.example:9560 \\
+      --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
 
 The switch is given the program if it runs another one. When the file of rules changes,
 so do the switch's tables; a file with mistakes changes nothing, and they are shown.";
@@ -30,9 +36,19 @@ pub struct ServeArgs {
     /// The shape.
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// Where to listen for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Whoever reaches it changes rules.
-    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address)]
+    /// Where to listen for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Whoever reaches it changes rules,
+    /// unless --tls-ca says who may.
+    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address, help_heading = "Subscribers")]
     pub listen: SocketAddr,
+    /// Serve over TLS with this certificate (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", help_heading = "Subscribers")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key that belongs to the certificate (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Subscribers")]
+    pub tls_key: Option<PathBuf>,
+    /// Let only clients in whose certificate this authority signed (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Subscribers")]
+    pub tls_ca: Option<PathBuf>,
     /// Keep rules that are added in this file, and go on with them at the next start. Without it they go with the service.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub keep: Option<PathBuf>,
@@ -40,7 +56,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub max_rules: usize,
     /// The port at which the controller gets packets.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into())]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::subscribe::args::cpu_port)]
     pub cpu_port: u32,
     /// The switch.
     #[command(flatten)]
@@ -63,18 +79,18 @@ pub struct SwitchArgs {
     /// Never load the program: the switch has it (compiled by p4c for BMv2, say).
     #[arg(long, help_heading = "Switch")]
     pub keep_program: bool,
-    /// Speak TLS, to a server in whose certificate this authority signed (PEM).
+    /// Speak TLS to the switch, in whose certificate this authority signed (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
-    pub tls_ca: Option<PathBuf>,
-    /// The certificate to show to a server that asks for one (PEM).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_ca", requires = "tls_key", help_heading = "Switch")]
-    pub tls_cert: Option<PathBuf>,
+    pub switch_tls_ca: Option<PathBuf>,
+    /// The certificate to show to a switch that asks for one (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
+    pub switch_tls_cert: Option<PathBuf>,
     /// The key that belongs to it (PEM).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Switch")]
-    pub tls_key: Option<PathBuf>,
-    /// The name in the server's certificate, if it is not the one in --addr.
-    #[arg(long, value_name = "NAME", requires = "tls_ca", help_heading = "Switch")]
-    pub tls_name: Option<String>,
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
+    pub switch_tls_key: Option<PathBuf>,
+    /// The name in the switch's certificate, if it is not the one in --addr.
+    #[arg(long, value_name = "NAME", help_heading = "Switch")]
+    pub switch_tls_name: Option<String>,
 }
 
 impl SwitchArgs {
@@ -82,10 +98,11 @@ impl SwitchArgs {
     pub fn dial(&self) -> Dial<'_> {
         Dial {
             addr: &self.addr,
-            tls_ca: self.tls_ca.as_deref(),
-            tls_cert: self.tls_cert.as_deref(),
-            tls_key: self.tls_key.as_deref(),
-            tls_name: self.tls_name.as_deref(),
+            tls_ca: self.switch_tls_ca.as_deref(),
+            tls_cert: self.switch_tls_cert.as_deref(),
+            tls_key: self.switch_tls_key.as_deref(),
+            tls_name: self.switch_tls_name.as_deref(),
+            options: ("--addr", "--switch-tls"),
         }
     }
 }
@@ -94,11 +111,46 @@ impl SwitchArgs {
 #[derive(Args, Debug)]
 pub struct ServiceArgs {
     /// The service that `triplane subscribe serve` runs: ADDRESS:PORT, or PORT alone for this machine.
-    #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address)]
-    pub service: SocketAddr,
+    #[arg(long, value_name = "ADDR", default_value_t = service().to_string(), value_parser = with_port)]
+    pub service: String,
+    /// Speak TLS, to a server in whose certificate this authority signed (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<PathBuf>,
+    /// The certificate to show to a server that asks for one (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// The key that belongs to it (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// The name in the server's certificate, if it is not the one in --service.
+    #[arg(long, value_name = "NAME")]
+    pub tls_name: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+impl ServiceArgs {
+    /// The server that is meant.
+    pub fn dial(&self) -> Dial<'_> {
+        Dial {
+            addr: &self.service,
+            tls_ca: self.tls_ca.as_deref(),
+            tls_cert: self.tls_cert.as_deref(),
+            tls_key: self.tls_key.as_deref(),
+            tls_name: self.tls_name.as_deref(),
+            options: ("--service", OPTIONS.1),
+        }
+    }
+}
+
+/// An address with the service's port, if it has none.
+fn with_port(text: &str) -> Result<String, String> {
+    match text.parse::<IpAddr>() {
+        Ok(ip) => Ok(SocketAddr::new(ip, subscription_service::PORT).to_string()),
+        Err(_) if text.is_empty() => Err("give ADDRESS:PORT or PORT".to_owned()),
+        Err(_) => Ok(text.to_owned()),
+    }
 }
 
 /// `triplane subscribe add`.

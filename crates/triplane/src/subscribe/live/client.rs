@@ -9,52 +9,75 @@ use source::visible;
 use subscription_service::proto;
 use subscription_service::proto::subscriptions_client::SubscriptionsClient;
 use tokio::runtime::Runtime;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::args::{AddArgs, RemoveArgs, ServiceArgs};
+use crate::dial::{causes, is_plain};
 use crate::output::{Failure, Output};
 
-/// How long the service may take: large changes are compiled, and may wait for others.
+/// How long the service may take: large changes are compiled, and may wait for others. It gives up before, and says so.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Client {
     runtime: Runtime,
     stub: SubscriptionsClient<Channel>,
+    is_tls: bool,
 }
 
 impl Client {
     fn connect(args: &ServiceArgs) -> Result<Client, Failure> {
+        let dial = args.dial();
+        let (address, is_tls) = (dial.address(), dial.tls_ca.is_some());
+        let endpoint = dial.endpoint()?.connect_timeout(Duration::from_secs(5)).tcp_nodelay(true);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-        let endpoint = Endpoint::from_shared(format!("http://{}", args.service)).context("no address")?;
-        let endpoint = endpoint.connect_timeout(Duration::from_secs(5)).tcp_nodelay(true);
-        let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|_| {
-            let address = args.service;
-            anyhow!("nobody serves subscriptions on {address}; `triplane subscribe serve FORMAT RULES` does")
+        let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|error| {
+            let causes = causes(&format!("no service of subscriptions answers on {address}"), &error);
+            match is_tls {
+                true if is_plain(&causes) => {
+                    anyhow!("the service on {address} does not use TLS; leave out --tls-ca and what goes with it")
+                }
+                true => anyhow!("{causes}"),
+                false => anyhow!("{causes}; `triplane subscribe serve FORMAT RULES` starts one"),
+            }
         })?;
-        Ok(Client { runtime, stub: SubscriptionsClient::new(channel) })
+        Ok(Client { runtime, stub: SubscriptionsClient::new(channel), is_tls })
     }
 
     fn call<T>(&self, future: impl Future<Output = Result<T, Status>>) -> Result<T, Failure> {
         match self.runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await }) {
-            Ok(result) => result.map_err(|status| failure(&status)),
-            Err(_) => Err(anyhow!("the service does not answer").into()),
+            Ok(result) => result.map_err(|status| self.failure(&status)),
+            Err(_) => Err(anyhow!(
+                "the service did not answer in {} s; `triplane subscribe list` tells which rules there are",
+                PATIENCE.as_secs()
+            )
+            .into()),
         }
     }
-}
 
-fn failure(status: &Status) -> Failure {
-    let text = visible(status.message());
-    if std::error::Error::source(status).is_some() {
-        return anyhow!("the service went away").into();
-    }
-    match status.code() {
-        Code::Unimplemented => {
-            anyhow!("what answers there is not `triplane subscribe serve`: is it the switch's own address?").into()
+    fn failure(&self, status: &Status) -> Failure {
+        if let Some(cause) = std::error::Error::source(status) {
+            let causes = causes("", cause);
+            return match self.is_tls {
+                true if causes.contains("CertificateRequired") => {
+                    anyhow!("the service lets clients with a certificate in only: give --tls-cert and --tls-key").into()
+                }
+                true => anyhow!("the service went away{causes}").into(),
+                false => anyhow!(
+                    "the service went away; if it uses TLS, give --tls-ca, the authority that signed its certificate"
+                )
+                .into(),
+            };
         }
-        Code::Unavailable | Code::Cancelled | Code::Unknown => Failure::Environment(anyhow!("{}", text.trim_end())),
-        Code::InvalidArgument => Failure::Input(format!("nothing was changed\n{}", text.trim_end())),
-        _ => Failure::Input(text),
+        let text = visible(status.message());
+        match status.code() {
+            Code::Unimplemented => {
+                anyhow!("what answers there is not `triplane subscribe serve`: is it the switch's own address?").into()
+            }
+            Code::Unavailable | Code::Cancelled | Code::Unknown => Failure::Environment(anyhow!("{}", text.trim_end())),
+            Code::InvalidArgument => Failure::Input(format!("nothing was changed\n{}", text.trim_end())),
+            _ => Failure::Input(text),
+        }
     }
 }
 
@@ -111,7 +134,7 @@ pub fn watch(args: &ServiceArgs, output: &Output) -> Result<(), Failure> {
     let mut stub = client.stub.clone();
     let mut answers = client.call(async { stub.watch(proto::WatchRequest {}).await })?.into_inner();
     loop {
-        let next = client.runtime.block_on(answers.message()).map_err(|status| failure(&status))?;
+        let next = client.runtime.block_on(answers.message()).map_err(|status| client.failure(&status))?;
         let Some(status) = next else { return Ok(()) };
         let proto::Status { installed, detail, rules, rules_in_file, changes, mistakes } = status;
         output.print(&match args.json {

@@ -31,6 +31,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         election_id: args.switch.election_id,
         keep_program: args.switch.keep_program,
         max_rules: args.max_rules,
+        tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
         ..Settings::new(args.rules.clone(), args.switch.dial().endpoint()?.tcp_nodelay(true), args.listen)
     };
     let stop = crate::commands::run::stop_on_signals()?;
@@ -45,9 +46,20 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         error => Failure::Environment(error.into()),
     })?;
     let address = running.address();
-    output.note(&match address.ip().is_loopback() {
-        true => format!("subscriptions on {address}, for this machine only"),
-        false => format!("subscriptions on {address}: whoever reaches this address changes rules"),
+    output.note(&match (&args.tls_ca, &args.tls_cert, address.ip().is_loopback()) {
+        (Some(authority), ..) => {
+            format!("subscriptions on {address}, over TLS, for clients that {} has signed", authority.display())
+        }
+        (None, Some(_), true) => format!("subscriptions on {address}, over TLS, for this machine only"),
+        (None, Some(_), false) => {
+            format!(
+                "subscriptions on {address}, over TLS: whoever reaches this address changes rules, without --tls-ca"
+            )
+        }
+        (None, None, true) => format!("subscriptions on {address}, without TLS, for this machine only"),
+        (None, None, false) => {
+            format!("subscriptions on {address}, without TLS: whoever reaches this address changes rules")
+        }
     });
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
