@@ -18,7 +18,7 @@
 //! notes:                        for each chain, where the record of its default action lies
 //! notes, for each noted table:  the keys of all packets | what was found for each | a bit for each packet that came to
 //!                               the table ever | the same of the last round | where the record behind the default
-//!                               action's lies | if keys may be close to each other, the words of [`close`]
+//!                               action's lies | the words of [`each`], [`close`], [`hashed`], [`called`]
 //! ```
 //!
 //! A [`Row`] is a line of the cache. What was found is a number of 32 bits whose record lies so many records behind the
@@ -85,8 +85,9 @@ pub(crate) type Rows = [Row; BATCH];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noted {
     pub table: TableId,
-    /// Words of its key.
+    /// Words of its key, and bits.
     pub words: usize,
+    pub bits: u32,
     /// Whether hits are counted, so that code has to tell of them.
     pub counts: bool,
     /// Words of its records.
@@ -101,7 +102,9 @@ pub(crate) struct Noted {
     pub records: usize,
     /// Whether a packet that comes to the table has the key that was noted.
     pub sure: bool,
-    /// Where it is noted how keys are looked up in place: [`close`], in tables whose keys may be close to each other,
+    /// Where it is noted how keys are looked up in place: [`each`], in tables that have few keys,
+    pub each: Option<usize>,
+    /// [`close`], in others whose keys may be close to each other,
     pub close: Option<usize>,
     /// [`hashed`], in tables whose keys are exact,
     pub hashed: Option<usize>,
@@ -112,8 +115,15 @@ pub(crate) struct Noted {
 impl Noted {
     /// Whether code is made that looks keys up in place.
     pub fn is_ever_in_place(&self) -> bool {
-        self.close.is_some() || self.hashed.is_some() || self.called.is_some()
+        self.each.is_some() || self.close.is_some() || self.hashed.is_some() || self.called.is_some()
     }
+}
+
+/// The words that are noted of a table whose keys have so few bits that what each of them gives is known before: the
+/// address of its record, all 0 where it is not.
+pub(crate) mod each {
+    pub const BITS: u32 = 3;
+    pub const WORDS: usize = 1 << BITS;
 }
 
 /// The words that are noted of a table whose keys are close to each other ([`engine::tables::in_place::CloseKeys`]).
@@ -179,8 +189,8 @@ impl Notes {
             noted.fresh = noted.reached + 1;
             noted.records = noted.fresh + 1;
             notes.words = noted.records + 1;
-            let ways = [&mut noted.close, &mut noted.hashed, &mut noted.called];
-            for (way, words) in ways.into_iter().zip([close::WORDS, hashed::WORDS, called::WORDS]) {
+            let ways = [&mut noted.each, &mut noted.close, &mut noted.hashed, &mut noted.called];
+            for (way, words) in ways.into_iter().zip([each::WORDS, close::WORDS, hashed::WORDS, called::WORDS]) {
                 if let Some(at) = way {
                     *at = notes.words;
                     notes.words += words;
@@ -244,12 +254,15 @@ impl Notes {
         });
         let stride = stride.max().unwrap_or(1);
         let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
-        let short = table.keys.iter().map(|key| key.width).sum::<u32>() <= LISTED_BITS;
+        let bits = table.keys.iter().map(|key| key.width).sum::<u32>();
+        // Where hits are counted it takes more than the record.
+        let each = words == 1 && bits <= each::BITS && !counts;
         let ranges = table.keys.iter().filter(|key| key.kind == MatchKind::Range).count();
         let rest_exact = table.keys.iter().all(|key| matches!(key.kind, MatchKind::Exact | MatchKind::Range));
         self.tables.push(Noted {
             table: id,
             words,
+            bits,
             counts,
             stride,
             keys: 0,
@@ -258,9 +271,10 @@ impl Notes {
             fresh: 0,
             records: 0,
             sure,
-            close: (words == 1 && (exact || short)).then_some(0),
-            hashed: exact.then_some(0),
-            called: (ranges == 1 && rest_exact).then_some(0),
+            each: each.then_some(0),
+            close: (!each && words == 1 && (exact || bits <= LISTED_BITS)).then_some(0),
+            hashed: (!each && exact).then_some(0),
+            called: (!each && ranges == 1 && rest_exact).then_some(0),
         });
         self.steps = step + 1;
     }

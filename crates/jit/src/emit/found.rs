@@ -73,8 +73,10 @@ impl Emit<'_, '_> {
     pub(super) fn follow(&mut self, noted: &Noted, block: BlockId, instr: usize) {
         let id = noted.table;
         let Scouting { notes, number, follows, .. } = self.scouting.clone().expect("only scouts follow");
-        let (known, unknown) = (self.b.create_block(), self.b.create_block());
+        let (known, unknown, runs) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let found = self.b.append_block_param(known, types::I64);
+        let record = self.b.append_block_param(runs, types::I64);
+        self.look_up_each(notes, noted, runs);
         self.look_up_close(notes, noted, known);
         if follows {
             let (found, other) = (self.found(notes, number, noted), self.b.create_block());
@@ -104,7 +106,9 @@ impl Emit<'_, '_> {
         self.go_to(Point::Code { scope: self.scope, block, instr: instr + 1 });
         self.known = facts;
         self.b.switch_to_block(known);
-        let record = self.found_record(notes, noted, found);
+        let found_record = self.found_record(notes, noted, found);
+        self.b.ins().jump(runs, &[found_record.into()]);
+        self.b.switch_to_block(runs);
         self.run_record(id, record, back);
     }
 
@@ -118,6 +122,7 @@ impl Emit<'_, '_> {
         let (known, other, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let found = self.b.append_block_param(known, types::I64);
         let chosen = self.b.append_block_param(on, types::I64);
+        self.look_up_each(lane.notes, &noted, on);
         self.look_up_close(lane.notes, &noted, known);
         let number = self.lane_number(lane);
         let (noted_found, not_noted) = (self.found(lane.notes, number, &noted), self.b.create_block());

@@ -40,6 +40,23 @@ impl Emit<'_, '_> {
         self.b.ins().iconst(types::I64, i64::from(MISS as i32))
     }
 
+    /// Goes on at `known` with the record of a key where the notes have that of each key; here it goes on where not.
+    pub(super) fn look_up_each(&mut self, notes: Value, noted: &Noted, known: Block) {
+        let Some(at) = noted.each else { return };
+        // No key has more bits; that no load goes elsewhere does not hang on that.
+        let key = self.key(noted.table)[0];
+        let key = self.w_and(key, Word::Known((1 << noted.bits) - 1));
+        let behind = self.w_shl(key, 3);
+        let at = Word::Known(at as u64 * 8);
+        let behind = self.w_add(behind, at);
+        let address = self.w_add(Word::Value(notes), behind);
+        let address = self.value(address);
+        let record = self.b.ins().load(types::I64, self.flags.record, address, 0);
+        let other = self.b.create_block();
+        self.b.ins().brif(record, known, &[record.into()], other, &[]);
+        self.b.switch_to_block(other);
+    }
+
     /// Looks a key up where the notes say that the table's keys are close to each other, and goes on as
     /// [`Emit::look_up_in_place`] does.
     pub(super) fn look_up_close(&mut self, notes: Value, noted: &Noted, known: Block) {

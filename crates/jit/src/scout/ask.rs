@@ -4,8 +4,10 @@ use engine::Objects;
 use engine::tables::in_place::GROUP;
 use engine::tables::{InPlace, MISS};
 
-use super::{BATCH, MAX_NOTED, MAX_WORDS, Noted, Notes, UNKNOWN, called, close, hashed};
+use super::{BATCH, MAX_NOTED, MAX_WORDS, Noted, Notes, UNKNOWN, called, close, each, hashed};
 
+/// Keys are asked for all together where one of so many is wanted: to take the others out costs more than to ask for them.
+const MOST: usize = 2;
 /// A round more is worth it where one of so many packets can come farther.
 const ENOUGH: usize = 4;
 /// A packet waits for one table after the other, so that several are near together only in such a part of the bytes,
@@ -53,11 +55,13 @@ pub(crate) fn prepare(
     let mut is_any_open = false;
     for (noted, way) in notes.tables.iter().zip(ways) {
         memory[noted.records] = first_record(noted, objects);
+        // Whatever is asked for is a key of the table.
+        memory[noted.keys..][..noted.words * BATCH].fill(0);
         // Keys that are noted may be those of a batch before, if this one was not scouted.
         memory[noted.reached] = 0;
         let way = way
             .filter(|(way, bytes)| all_near || several && (matches!(way, InPlace::Close(_)) || *bytes <= near / SMALL));
-        if !note_in_place(noted, memory, way.map(|(way, _)| way)) {
+        if !note_in_place(noted, memory, way.map(|(way, _)| way), objects) {
             is_any_open = true;
         }
     }
@@ -69,7 +73,7 @@ pub(crate) fn prepare(
 pub(crate) fn forget(notes: &Notes, memory: &mut [u64], from: usize) {
     for noted in &notes.tables {
         // What is looked up in an array is never noted.
-        if !is_close(noted, memory) {
+        if !is_listed(noted, memory) {
             found_of(noted, memory).1[from..].fill(UNKNOWN);
         }
     }
@@ -105,15 +109,9 @@ fn ask_for(notes: &Notes, memory: &mut [u64], of: u64, bits: fn(&Noted) -> usize
         }
         before = wanted.count_ones() as usize;
         let (keys, found) = found_of(noted, memory);
-        if wanted != of {
-            ask_for_some(noted, keys, wanted, found, objects);
-            continue;
-        }
-        let (from, to) = (of.trailing_zeros() as usize, 64 - of.leading_zeros() as usize);
-        let found = &mut found[from..to];
-        match objects.find_batch(noted.table, &keys[from * noted.words..to * noted.words], found) {
-            true => objects.ask_for_records(noted.table, found),
-            false => found.fill(UNKNOWN),
+        match before * MOST >= of.count_ones() as usize {
+            true => ask_for_most(noted, keys, (wanted, of), found, objects),
+            false => ask_for_some(noted, keys, wanted, found, objects),
         }
     }
     came * ENOUGH >= of.count_ones() as usize
@@ -123,6 +121,23 @@ fn ask_for(notes: &Notes, memory: &mut [u64], of: u64, bits: fn(&Noted) -> usize
 fn found_of<'m>(noted: &Noted, memory: &'m mut [u64]) -> (&'m [u64], &'m mut [u32]) {
     let (before, behind) = memory.split_at_mut(noted.found);
     (&before[noted.keys..], halves(&mut behind[..BATCH / 2]))
+}
+
+/// Asks a table for the keys whose bit is set in the first word, which are most of those in the second. The rest, whose keys
+/// may be of a batch before, are asked for with them, and keep what was found.
+fn ask_for_most(noted: &Noted, keys: &[u64], (wanted, of): (u64, u64), found: &mut [u32], objects: &Objects) {
+    let before: [u32; BATCH] = *found.first_chunk().expect("there is something found for each packet of a batch");
+    let (from, to) = (of.trailing_zeros() as usize, 64 - of.leading_zeros() as usize);
+    match objects.find_batch(noted.table, &keys[from * noted.words..to * noted.words], &mut found[from..to]) {
+        true => objects.ask_for_records(noted.table, &found[from..to]),
+        false => found[from..to].fill(UNKNOWN),
+    }
+    let mut rest = of & !wanted;
+    while rest != 0 {
+        let number = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        found[number] = before[number];
+    }
 }
 
 /// Asks a table for the keys whose bit is set.
@@ -154,7 +169,11 @@ fn note_defaults(notes: &Notes, memory: &mut [u64], objects: &Objects) {
 }
 
 /// Notes how a table's keys are looked up in place, if they are and code is made for that. Whether they are.
-fn note_in_place(noted: &Noted, memory: &mut [u64], way: Option<InPlace<'_>>) -> bool {
+fn note_in_place(noted: &Noted, memory: &mut [u64], way: Option<InPlace<'_>>, objects: &Objects) -> bool {
+    if let Some(at) = noted.each {
+        memory[at..][..each::WORDS].fill(0);
+        return way.is_some() && note_each(noted, &mut memory[at..][..each::WORDS], objects);
+    }
     // Each of these says by a 0 that keys are not looked up so.
     let ways = [noted.close.map(|at| at + close::LEN), noted.hashed.map(|at| at + hashed::GROUPS)];
     let ways = ways.into_iter().chain([noted.called.map(|at| at + called::FUNCTION)]);
@@ -182,14 +201,29 @@ fn note_in_place(noted: &Noted, memory: &mut [u64], way: Option<InPlace<'_>>) ->
     is_in_place(noted, memory)
 }
 
-fn is_close(noted: &Noted, memory: &[u64]) -> bool {
-    noted.close.is_some_and(|at| memory[at + close::LEN] != 0)
+/// Notes the records of all keys, and some that no packet has. Whether the table says them.
+fn note_each(noted: &Noted, records: &mut [u64], objects: &Objects) -> bool {
+    let keys: [u64; each::WORDS] = std::array::from_fn(|key| key as u64);
+    let mut found = [MISS; each::WORDS];
+    let count = 1 << noted.bits;
+    let is_said = objects.find_batch(noted.table, &keys[..count], &mut found[..count]);
+    for (record, found) in records.iter_mut().zip(found).take(if is_said { count } else { 0 }) {
+        let behind = i64::from(found as i32) * noted.stride as i64 * 8;
+        *record = first_record(noted, objects).wrapping_add_signed(behind);
+    }
+    is_said
+}
+
+/// Whether keys are looked up in an array.
+fn is_listed(noted: &Noted, memory: &[u64]) -> bool {
+    let says = |at: Option<usize>, word: usize| at.is_some_and(|at| memory[at + word] != 0);
+    says(noted.each, 0) || says(noted.close, close::LEN)
 }
 
 /// Whether keys are looked up in a table in place, so that it is not asked.
 pub(super) fn is_in_place(noted: &Noted, memory: &[u64]) -> bool {
     let says = |at: Option<usize>, word: usize| at.is_some_and(|at| memory[at + word] != 0);
-    is_close(noted, memory) || says(noted.hashed, hashed::GROUPS) || says(noted.called, called::FUNCTION)
+    is_listed(noted, memory) || says(noted.hashed, hashed::GROUPS) || says(noted.called, called::FUNCTION)
 }
 
 /// Words as twice as many of half the width.

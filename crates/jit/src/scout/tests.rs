@@ -17,6 +17,8 @@ errors {{ NoError }}
 header_type t {{ a: 64  b: 16 }}
 header h: t
 metadata x: 64
+metadata y: 16
+register r: 16 size 1
 argument set_x.to: 64
 action set_x(to: set_x.to) body set_x
 table hashed {{
@@ -35,6 +37,11 @@ table listed {{
   key k: ternary 4 = h.b[3:0]
   action set_x
   default set_x(0x0:64)
+}}
+table few {{
+  key k: ternary 3 = h.b[2:0]
+  action set_x
+  default set_x(0x7:64)
 }}
 role parser: P
 role ingress: I
@@ -66,7 +73,8 @@ fn notes_of(program: &Program) -> Notes {
     Notes::new(program, &Layout::new(program, &[], &[]).unwrap(), &unit(program), true)
 }
 
-/// The ways for which code is made, of each table that the control applies: close, hashed, called.
+/// The ways for which code is made, of each table that the control applies, but for the records of few keys: close, hashed,
+/// called.
 fn ways(control: &str) -> Vec<[bool; 3]> {
     let ways = |noted: &Noted| [noted.close, noted.hashed, noted.called].map(|at| at.is_some());
     notes_of(&program(control)).tables.iter().map(ways).collect()
@@ -134,7 +142,7 @@ impl Filled {
 
 #[test]
 fn a_table_alone_is_near_if_it_fits() {
-    for control in ["    apply hashed\n", "    apply ranged\n", "    apply listed\n"] {
+    for control in ["    apply hashed\n", "    apply ranged\n", "    apply listed\n", "    apply few\n"] {
         let filled = Filled::new(control, &[3]);
         let bytes = filled.bytes()[0];
         assert_eq!(filled.prepared(bytes), (false, vec![true]), "{control}");
@@ -209,4 +217,85 @@ fn a_table_that_grows_within_a_batch_answers_these_packets() {
     run(&compiled, &mut objects, 1, false);
     compiled = compiled.with_near_bytes(objects.in_place(table).unwrap().1);
     run(&compiled, &mut objects, 2, true);
+}
+
+fn number(value: u64) -> Bits {
+    Bits::new(value.into(), 64)
+}
+
+/// A frame with these values of `a` and `b`.
+fn frame(a: u64, b: u16) -> Vec<u8> {
+    [a.to_be_bytes().as_slice(), &b.to_be_bytes()].concat()
+}
+
+/// What `x` is in the end of packets that run as a batch.
+fn results(
+    compiled: &Compiled,
+    objects: &mut Objects,
+    packet: &mut crate::Packet,
+    mut frames: Vec<Vec<u8>>,
+) -> Vec<u64> {
+    let (mut batch, count) = (compiled.batch(0, packet), frames.len());
+    batch.extend(frames.iter_mut().map(|frame| (&mut frame[..], 0)));
+    let one = |at| {
+        assert_eq!(batch.run(objects, Now { ns: 0 }), Progress { done: at..at, stopped: true });
+        batch.ended(at).result(0)
+    };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn what_each_of_few_keys_gives_is_what_the_table_says_now() {
+    let program = Arc::new(program("    apply few\n"));
+    assert!(notes_of(&program).tables[0].each.is_some());
+    let mut objects = Objects::new(&program);
+    let (table, action) = (notes_of(&program).tables[0].table, program.actions.keys().next().unwrap());
+    let plan = Plan { units: vec![unit(&program)], ..Plan::default() };
+    let compiled = Compiled::new(&program, &plan, Speed::Run).unwrap();
+    let mut packet = compiled.packet(Vec::new());
+    let mut all =
+        |objects: &mut Objects| results(&compiled, objects, &mut packet, (0..16).map(|b| frame(0, b)).collect());
+    assert_eq!(all(&mut objects), [7; 16]);
+    let of = |value: u128, mask: u128| vec![KeyValue::Ternary(Bits::new(value, 3), Bits::new(mask, 3))];
+    objects.insert(table, TableEntry::new(of(4, 4), 1, action, vec![number(44)])).unwrap();
+    objects.insert(table, TableEntry::new(of(6, 7), 2, action, vec![number(66)])).unwrap();
+    assert_eq!(all(&mut objects), [[7, 7, 7, 7, 44, 44, 66, 44]; 2].concat());
+    objects.modify(table, TableEntry::new(of(6, 7), 2, action, vec![number(67)])).unwrap();
+    assert_eq!(all(&mut objects)[6], 67);
+    objects.delete(table, &of(4, 4), 1).unwrap();
+    assert_eq!(all(&mut objects), [[7, 7, 7, 7, 7, 7, 67, 7]; 2].concat());
+}
+
+/// A packet may come to a table where its scout did not. Whoever asked there in the batch before had another key.
+#[test]
+fn packets_that_were_not_scouted_to_a_table_look_up_themselves() {
+    let control = "    read r[0x0:32] -> y
+    branch h.b == 0x0:16 -> asks else other
+  block other:
+    branch y == 0x0:16 -> done else asks
+  block asks:
+    apply hashed
+    goto done
+  block done:
+";
+    let program = Arc::new(program(control));
+    let noted = notes_of(&program).tables[0];
+    assert!(noted.sure, "the packet does not compare its key");
+    let mut objects = Objects::new(&program);
+    let action = program.actions.keys().next().unwrap();
+    for entry in 1..9 {
+        let key = vec![KeyValue::Exact(number(entry))];
+        objects.insert(noted.table, TableEntry::new(key, 0, action, vec![number(entry * 100)])).unwrap();
+    }
+    let plan = Plan { units: vec![unit(&program)], ..Plan::default() };
+    let compiled = Compiled::new(&program, &plan, Speed::Run).unwrap().with_near_bytes(0);
+    let mut packet = compiled.packet(Vec::new());
+    let mut run = |objects: &mut Objects, frames: [(u64, u16); 4]| {
+        results(&compiled, objects, &mut packet, frames.map(|(a, b)| frame(a, b)).to_vec())
+    };
+    assert_eq!(run(&mut objects, [(1, 0), (2, 0), (3, 0), (4, 0)]), [100, 200, 300, 400]);
+    assert_eq!(run(&mut objects, [(5, 1), (6, 0), (7, 0), (8, 0)]), [0, 600, 700, 800]);
+    let register = program.registers.keys().next().unwrap();
+    objects.write_register(register, 0, &Bits::new(1, 16));
+    assert_eq!(run(&mut objects, [(5, 1), (6, 0), (7, 0), (8, 0)]), [500, 600, 700, 800]);
 }
