@@ -4,6 +4,7 @@
 mod batch;
 #[path = "../support/checked.rs"]
 mod checked;
+mod copies;
 #[path = "../support/entry.rs"]
 mod entry;
 mod keys;

@@ -14,6 +14,21 @@ const WORKERS: u32 = 3;
 /// Frames of a step.
 const FRAMES: u64 = 32;
 
+/// A switch with the program and the tables of rules.
+pub fn prepared(made: &Made, rules: &str, executor: Executor) -> Switch {
+    let all = compiled(made, rules);
+    let mut switch = Switch::new(made, executor);
+    let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
+    installer.install(&all.tables()).expect("few groups").iter().for_each(|update| switch.apply(update));
+    switch
+}
+
+/// The format of several messages, which are numbered.
+pub fn numbered(ports: u32, change: impl FnOnce(String) -> String) -> Made {
+    let numbered = BATCH.replace("bit<8>  count;", "bit<8>  count;\n    bit<32> number;");
+    Made::new(&numbered.replace("lengths =", "sequence = \"head.number\", lengths ="), ports, None, change)
+}
+
 /// What leaves as several workers take steps at once, `frames` giving what comes to one at one step; and the switch, and a worker.
 fn together(
     made: &Made,
@@ -22,10 +37,7 @@ fn together(
     steps: u64,
     frames: impl Fn(u32, u64) -> Vec<Frame> + Sync,
 ) -> (Vec<Frame>, Switch, v1model::Switch) {
-    let all = compiled(made, rules);
-    let mut switch = Switch::new(made, executor);
-    let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
-    installer.install(&all.tables()).expect("few groups").iter().for_each(|update| switch.apply(update));
+    let mut switch = prepared(made, rules, executor);
     let workers = switch.workers(WORKERS);
     let (begin, frames) = (Arc::new(Barrier::new(WORKERS as usize)), &frames);
     let run = |(at, mut worker): (u32, v1model::Switch)| {
@@ -89,9 +101,7 @@ fn each_message_of_several_workers_counts_once() {
 
 #[test]
 fn numbers_of_several_workers_are_given_once_and_show_what_was_lost() {
-    let numbered = BATCH.replace("bit<8>  count;", "bit<8>  count;\n    bit<32> number;");
-    let numbered = numbered.replace("lengths =", "sequence = \"head.number\", lengths =");
-    let made = Made::new(&numbered, PORTS, None, |program| program);
+    let made = numbered(PORTS, |program| program);
     const TO: u32 = 3;
     for executor in BOTH {
         let steps = steps(executor);

@@ -26,7 +26,8 @@ pub struct Config {
     pub max_frame: usize,
     /// How often one packet, with everything it was before, may be resubmitted, recirculated or cloned.
     pub max_passes: u16,
-    /// How many ingress and egress passes one received frame may cause before its last copy has left or waits.
+    /// How many ingress and egress passes one received frame may cause before its last copy has left or waits. By default, enough
+    /// for a packet that goes round 32 times and makes a copy for every port each time.
     pub max_work: u32,
     /// How many notifications wait for the control plane before further ones are lost.
     pub max_notifications: usize,
@@ -57,7 +58,7 @@ impl Default for Config {
             min_frame: 1,
             max_frame: 10_240,
             max_passes: 64,
-            max_work: 4_096,
+            max_work: 34 * 512,
             max_notifications: 65_536,
             executor: Executor::default(),
         }
