@@ -154,8 +154,10 @@ pub struct Format {
     /// The names of fields and counters, and their endings.
     subjects: HashMap<String, Named<Subject>>,
     header_names: HashMap<String, Named<HeaderId>>,
-    /// The largest port that `fwd` takes. 511 unless changed: v1model's ports have 9 bits.
+    /// The largest port that `fwd` takes. 510 unless changed: v1model's ports have 9 bits, and 511 stands for dropping.
     pub max_port: u32,
+    /// The port at which the controller gets packets, if it is known: rules that deliver there are warned of.
+    pub controller_port: Option<u32>,
     /// Names that `fwd` takes. If there are any, it takes no numbers: rules of a network deliver to hosts.
     pub port_names: BTreeMap<String, u32>,
     /// How many different aggregates (`avg(price by stock)`) rules may use at a time, each with a state of its own in
@@ -231,7 +233,8 @@ impl Default for Format {
             computed: Vec::new(),
             subjects: HashMap::new(),
             header_names: HashMap::new(),
-            max_port: 511,
+            max_port: 510,
+            controller_port: None,
             port_names: BTreeMap::new(),
             slots: 8,
             slot_width: 64,

@@ -5,7 +5,8 @@ mod support;
 use dice::Dice;
 use source::{Diagnostics, SourceMap, Span};
 use subscribe::{
-    Action, ActionDeclaration, Condition, Field, Format, Kind, Loader, Match, NoIncludes, Parameter, Rule, parse,
+    Action, ActionDeclaration, Condition, Counter, Field, Format, Kind, Loader, Match, NoIncludes, Parameter, Rule,
+    parse,
 };
 
 /// The rules of a text and what was found, as text.
@@ -104,7 +105,7 @@ fn mistakes_are_told_at_their_places() {
         ("stock == ABCD : fwd(1)", "`ABCD` has 4 bytes, and the field 3", "^^^^"),
         ("stock == 3M : fwd(1)", "text of up to 3 bytes is expected here, not `3M`", "put text in quotes"),
         ("shares == 5 fwd(1)", "`:` is expected here, not `fwd`", "the actions come behind a `:`"),
-        ("shares == 5 : fwd(600)", "there is no port 600", "the ports are 0 to 511"),
+        ("shares == 5 : fwd(600)", "there is no port 600", "the ports are 0 to 510; rules drop messages by `drop`"),
         ("shares == 5 : forward(1)", "there is no action `forward`", "`fwd`, `drop`, `to_controller`, `mark`"),
         ("shares == 5 : mark(1, 2)", "`mark` takes 1 argument, and has 2 here", "the parameters are `class`"),
         ("shares == 5 : seen <- port + 1", "a counter is updated by one number or field", "`seen <- seen + …`"),
@@ -216,5 +217,26 @@ fn actions_take_text_where_there_is_room_for_it() {
     ] {
         let (_, found) = read(text, &format);
         assert!(found.contains(said), "{text}: {found}");
+    }
+}
+
+#[test]
+fn what_is_seldom_meant_is_warned_of() {
+    let mut format = support::format();
+    format.controller_port = Some(9);
+    format.counter(Counter { name: "all".to_owned(), width: 8, window: None }).expect("new");
+    for (text, said) in [
+        ("stock == dst : fwd(1)", "warning[word-is-text]: `dst` is text here, and not the field of this name"),
+        ("stock in {A, all} : fwd(1)", "`all` is text here, and not the counter"),
+        ("seen == stock : fwd(1)", "a field is compared with constants, not with other fields"),
+        ("stock != price : fwd(1)", "a field is compared with constants, not with other fields"),
+        ("stock == A : fwd(1, 9)", "warning[controller-port]: the controller gets what goes to port 9"),
+    ] {
+        let (rules, found) = read(text, &format);
+        assert!(found.contains(said), "{text}: {found}");
+        assert_eq!(rules.len(), usize::from(found.contains("warning")), "{text}: {found}");
+    }
+    for text in ["stock == \"dst\" : fwd(1)", "stock == DST : fwd(1)", "stock == A : fwd(8); to_controller"] {
+        assert_eq!(read(text, &format).1, "", "{text}");
     }
 }

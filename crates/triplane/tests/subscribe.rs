@@ -308,7 +308,11 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
         assert!(refused.code == Some(2) && refused.stderr.contains(said), "{state}: {}", refused.stderr);
     }
     let twice = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A,value=1"]);
-    assert!(twice.code == Some(2) && twice.stderr.contains("`value` is given twice: `value=1` and"), "{}", twice.stderr);
+    assert!(
+        twice.code == Some(2) && twice.stderr.contains("`value` is given twice: `value=1` and"),
+        "{}",
+        twice.stderr
+    );
     let refused = subscribe(&["compile", format, &cheap, "--cpu-port", "511"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("write a port from 0 to 510"), "{}", refused.stderr);
     let warned = subscribe(&["compile", format, &cheap, "--cpu-port", "1"]).ok();

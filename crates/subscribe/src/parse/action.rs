@@ -79,7 +79,15 @@ impl<'a> Parser<'a> {
         let mut ports = Vec::new();
         loop {
             self.count(self.next.span)?;
-            ports.push(self.port()?);
+            let span = self.next.span;
+            let port = self.port()?;
+            if self.format.controller_port == Some(port) {
+                let message = format!("the controller gets what goes to port {port}");
+                let warning = Diagnostic::warning("controller-port", span, message);
+                self.diagnostics
+                    .push(warning.help("write `to_controller`, or give the controller another port: `--cpu-port`"));
+            }
+            ports.push(port);
             self.take();
             if !self.accept(",") {
                 break;
@@ -99,7 +107,7 @@ impl<'a> Parser<'a> {
             Token::Constant(Constant::Number(port)) if format.port_names.is_empty() => match u32::try_from(port) {
                 Ok(port) if port <= max => return Ok(port),
                 _ => Diagnostic::error("rule-type", self.next.span, format!("there is no port {port}"))
-                    .help(format!("the ports are 0 to {max}")),
+                    .help(format!("the ports are 0 to {max}; rules drop messages by `drop`")),
             },
             Token::Word(word) if !format.port_names.is_empty() => match format.port_names.get(word) {
                 Some(port) => return Ok(*port),

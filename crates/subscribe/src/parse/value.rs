@@ -3,7 +3,7 @@
 use source::{Diagnostic, Span};
 
 use super::{Parsed, Parser};
-use crate::format::{Kind, Subject, max_of};
+use crate::format::{Kind, NoName, Subject, max_of};
 use crate::lex::Token;
 use crate::ranges::Ranges;
 use crate::value::{Constant, expected};
@@ -41,10 +41,11 @@ impl Parser<'_> {
     pub(super) fn fitting(&mut self, subject: Subject, constant: &Constant, span: Span) -> Parsed<u128> {
         let (kind, width) = self.kind(subject);
         constant.value(kind, width).or_else(|why| {
-            let is_name = matches!(constant, Constant::Text(name) if self.format.subject(name).is_ok());
+            let is_name =
+                matches!(constant, Constant::Text(name) if !matches!(self.format.subject(name), Err(NoName::Unknown)));
             let what: String = self.lexer.text_at(span).unwrap_or("this").chars().take(60).collect();
             let mut error = Diagnostic::error("rule-type", span, format!("`{what}` {why}"));
-            if is_name && !matches!(kind, Kind::Text(_)) {
+            if is_name {
                 error = error.help("a field is compared with constants, not with other fields");
             }
             self.fail(error)
@@ -53,8 +54,26 @@ impl Parser<'_> {
 
     pub(super) fn value(&mut self, subject: Subject) -> Parsed<(u128, Span)> {
         let (kind, width) = self.kind(subject);
+        let word = self.next.token.clone();
         let (constant, span) = self.constant(&expected(kind, width))?;
-        Ok((self.fitting(subject, &constant, span)?, span))
+        let value = self.fitting(subject, &constant, span)?;
+        if let (Token::Word(word), Kind::Text(_)) = (word, kind) {
+            self.tell_of_field(word, span);
+        }
+        Ok((value, span))
+    }
+
+    /// A word is text though a field is called so: seldom what is meant.
+    fn tell_of_field(&mut self, word: &str, span: Span) {
+        let what = match self.format.subject(word) {
+            Ok(Subject::Counter(_)) => "counter",
+            Ok(_) | Err(NoName::Ambiguous(..)) => "field",
+            Err(NoName::Unknown) => return,
+        };
+        let message = format!("`{word}` is text here, and not the {what} of this name");
+        let help =
+            format!("put it in quotes if the text is meant (`\"{word}\"`); fields are compared with constants only");
+        self.diagnostics.push(Diagnostic::warning("word-is-text", span, message).help(help));
     }
 
     /// A value, a range or a prefix.

@@ -195,6 +195,12 @@ pub struct CompileArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub dot: Option<PathBuf>,
     /// The port at which the controller gets packets.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into())]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = cpu_port)]
     pub cpu_port: u32,
+}
+
+/// The port of `--cpu-port`.
+pub fn cpu_port(text: &str) -> Result<u32, String> {
+    let port = text.parse().ok().filter(|port| *port < v1model::DROP_PORT);
+    port.ok_or_else(|| "ports have 9 bits, and 511 stands for dropping: write a port from 0 to 510".to_owned())
 }

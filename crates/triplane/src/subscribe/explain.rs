@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use source::{Diagnostics, SourceMap};
-use subscribe::{Aggregate, Constant, Format, Key, Memory, Message, SlotUse, Subject, Verdict, show_value};
+use subscribe::{Aggregate, Constant, FieldId, Format, Key, Memory, Message, SlotUse, Subject, Verdict, show_value};
 use subscribe_p4::Rules;
 
 use super::args::{DiffArgs, ExplainArgs};
@@ -132,6 +132,7 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
 fn message(rules: &Rules, parts: &[String]) -> Result<Message, String> {
     let format = &rules.format;
     let mut message = Message::empty(format);
+    let mut given: Vec<(FieldId, &String)> = Vec::new();
     for part in parts {
         let Some((name, value)) = part.split_once('=') else {
             let header =
@@ -148,6 +149,13 @@ fn message(rules: &Rules, parts: &[String]) -> Result<Message, String> {
         // Text needs no quotes here.
         let value = subscribe::constant(value).unwrap_or_else(|| Constant::Text(value.to_owned()));
         let number = value.value(field.kind, field.width).map_err(|why| format!("`{part}`: the value {why}"))?;
+        if let Some((_, before)) = given.iter().find(|(before, _)| *before == id) {
+            return Err(format!(
+                "`{}` is given twice: `{before}` and `{part}`; a message has one value of it",
+                field.name
+            ));
+        }
+        given.push((id, part));
         message.set(format, id, number);
     }
     // A header that stands for several is there if one of them is.

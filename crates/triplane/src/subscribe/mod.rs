@@ -63,6 +63,7 @@ fn program(args: &ProgramArgs, output: &Output) -> Result<(), Failure> {
 
 fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.rules.format, output)?;
+    loaded.rules.format.controller_port = Some(args.cpu_port);
     let options = options(Some(&args.shape));
     let compiled = loaded.compile(&args.rules.rules, &options, output)?;
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
