@@ -146,8 +146,10 @@ fn nothing_in_a_program_is_unused() {
     }
 }
 
-const WRONG: [&str; 11] =
-    ["codes", "fields", "headers", "messages", "names", "nothing", "parser", "sizes", "spelling", "state", "widths"];
+const WRONG: [&str; 12] = [
+    "codes", "fields", "headers", "messages", "metadata", "names", "nothing", "parser", "sizes", "spelling", "state",
+    "widths",
+];
 
 #[test]
 fn what_is_wrong_is_told_all_at_once() {

@@ -40,8 +40,12 @@ pub(super) fn read<'a>(
     };
     let Some(metadata_at) = open_brace(metadata, main, map) else {
         diagnostics.push(
-            Diagnostic::error("metadata", metadata.span, "the struct of metadata has to stand in the main file")
-                .help("the generated program adds a field to it"),
+            Diagnostic::error(
+                "metadata",
+                metadata.span,
+                "the struct of metadata has to stand in the main file, with its `{`",
+            )
+            .help("the generated program adds a field to it"),
         );
         return None;
     };
@@ -107,6 +111,8 @@ fn open_brace(decl: &StructDecl, main: FileId, map: &SourceMap) -> Option<usize>
         let rest = text.get(at..)?;
         at += match rest.chars().next()? {
             '{' => return Some(at + 1),
+            // A macro has the brace.
+            '}' | ';' => return None,
             '/' if rest.starts_with("/*") => rest[2..].find("*/")? + 4,
             '/' if rest.starts_with("//") => rest.find('\n')?,
             other => other.len_utf8(),
