@@ -28,8 +28,21 @@ impl Refused {
             Some(Kind::PacketReplicationEngineEntry(entry)) => copies(entry),
             _ => (String::new(), Vec::new()),
         };
-        Refused { told: format!("the switch refused{what}: {}", refusal.why), ports }
+        // Of several ports the switch may say which.
+        let named: Vec<u32> = ports.iter().copied().filter(|port| is_named(*port, &refusal.why)).collect();
+        let ports = if named.is_empty() { ports } else { named };
+        // Some switches begin with what it is about, too.
+        let repeats = |head: &str| !head.is_empty() && what.trim_start().starts_with(head);
+        let rest = refusal.why.split_once(": ").filter(|(head, _)| repeats(head));
+        let why = rest.map_or(&*refusal.why, |(_, rest)| rest);
+        Refused { told: format!("the switch refused{what}: {why}"), ports }
     }
+}
+
+/// Whether a text speaks of `port 77`.
+fn is_named(port: u32, text: &str) -> bool {
+    let (text, name) = (text.to_lowercase(), format!("port {port}"));
+    text.match_indices(&name).any(|(at, _)| !text[at + name.len()..].starts_with(|next: char| next.is_ascii_digit()))
 }
 
 /// Groups of ports, and the sessions that send to one.
@@ -131,6 +144,16 @@ mod tests {
         assert_eq!(told(&Entity::Table(entry)), Refused { told: expected.to_owned(), ports: vec![77] });
         let expected = "the switch refused multicast group 3, for the ports 2, 77: there is no room";
         assert_eq!(told(&Entity::Group(3, vec![2, 77])), Refused { told: expected.to_owned(), ports: vec![2, 77] });
+        let refusal = Refusal { why: "multicast group 3: no".to_owned(), ..Refusal::default() };
+        assert_eq!(Refused::new(&refusal, &names).told, "the switch refused: multicast group 3: no");
+        let of_port = |why: &str| {
+            let group = names.encode(&Entity::Group(3, vec![2, 7, 77])).expect("it is there");
+            let update = Some(Box::new(v1::Update { r#type: 1, entity: Some(group) }));
+            Refused::new(&Refusal { why: why.to_owned(), update, ..Refusal::default() }, &names).ports
+        };
+        assert_eq!(of_port("there is no port 77; there are 1, 2"), [77]);
+        assert_eq!(of_port("Port 7 is down"), [7]);
+        assert_eq!(of_port("port 770 of 2"), [2, 7, 77]);
         let refusal = Refusal { why: "no".to_owned(), ..Refusal::default() };
         assert_eq!(Refused::new(&refusal, &names).told, "the switch refused: no");
     }

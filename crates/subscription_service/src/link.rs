@@ -137,7 +137,10 @@ impl Link {
         loop {
             let waited = begun.elapsed();
             let Some(left) = patience.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                return Err(Trouble::Gone(format!("no answer in {} s", waited.as_secs())));
+                return Err(Trouble::Gone(match waited >= PATIENCE {
+                    true => format!("no answer in {} s", PATIENCE.as_secs()),
+                    false => "it takes too long for one change".to_owned(),
+                }));
             };
             match tokio::time::timeout(left.min(TOLD), &mut future).await {
                 Ok(answer) => return Ok(answer),

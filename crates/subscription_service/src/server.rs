@@ -53,7 +53,7 @@ impl From<Refused> for Status {
             Refused::NotFound(why) => Status::not_found(why),
             Refused::InFile(why) => Status::failed_precondition(why),
             Refused::BySwitch(why) => Status::failed_precondition(bounded(why)),
-            Refused::Away(why) => Status::unavailable(bounded(why)),
+            Refused::Away(why) => Status::unavailable(bounded(format!("nothing was changed: {why}"))),
             Refused::NotKept(why) => Status::resource_exhausted(bounded(why)),
         }
     }

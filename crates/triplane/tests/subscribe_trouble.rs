@@ -103,7 +103,7 @@ fn what_stays_wrong_is_said_once_with_its_cause() {
     assert_eq!(said.matches("cannot be reached").count(), 1, "{said}");
     let _rig = Rig::new(4, address);
     let said = told(Service::start(&rules, address, &["--device-id", "7"]), "--device-id");
-    assert_eq!(said.matches("no device 7").count(), 1, "{said}");
+    assert_eq!(said.matches("there is no device 7 at").count(), 1, "{said}");
     // It takes connections and ends them at once.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = listener.local_addr().unwrap();

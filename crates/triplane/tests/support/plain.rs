@@ -4,9 +4,10 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-use p4runtime_proto::v1;
+use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime_proto::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use p4runtime_proto::{google, v1};
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::codegen::tokio_stream::{self, Stream, StreamExt};
 use tonic::transport::{Channel, Endpoint};
@@ -28,7 +29,7 @@ impl P4Runtime for Plain {
         }
         // The order within a write is the server's own affair.
         request.updates.reverse();
-        self.0.clone().write(request).await
+        self.0.clone().write(request).await.map_err(|status| in_order(&status))
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
@@ -78,6 +79,13 @@ impl P4Runtime for Plain {
     ) -> Result<Response<v1::CapabilitiesResponse>, Status> {
         self.0.clone().capabilities(request.into_inner()).await
     }
+}
+
+/// Details are in the order of the request (specification 12.3).
+fn in_order(status: &Status) -> Status {
+    let mut of = google::rpc::Status::decode(status.details()).unwrap_or_default();
+    of.details.reverse();
+    Status::with_details(status.code(), status.message(), of.encode_to_vec().into())
 }
 
 /// Where nobody is primary, who asks without an election id is told that it is, as BMv2's server does.

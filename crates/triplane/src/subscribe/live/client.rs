@@ -23,12 +23,13 @@ struct Client {
     runtime: Runtime,
     stub: SubscriptionsClient<Channel>,
     is_tls: bool,
+    has_certificate: bool,
 }
 
 impl Client {
     fn connect(args: &ServiceArgs) -> Result<Client, Failure> {
         let dial = args.dial();
-        let (address, is_tls) = (dial.address(), dial.tls_ca.is_some());
+        let (address, is_tls, has_certificate) = (dial.address(), dial.tls_ca.is_some(), dial.tls_cert.is_some());
         let endpoint = dial.endpoint()?.connect_timeout(Duration::from_secs(5)).tcp_nodelay(true);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
         let channel = runtime.block_on(async { endpoint.connect().await }).map_err(|error| {
@@ -41,7 +42,7 @@ impl Client {
                 false => anyhow!("{causes}; `triplane subscribe serve FORMAT RULES` starts one"),
             }
         })?;
-        Ok(Client { runtime, stub: SubscriptionsClient::new(channel), is_tls })
+        Ok(Client { runtime, stub: SubscriptionsClient::new(channel), is_tls, has_certificate })
     }
 
     fn call<T>(&self, future: impl Future<Output = Result<T, Status>>) -> Result<T, Failure> {
@@ -58,16 +59,13 @@ impl Client {
     fn failure(&self, status: &Status) -> Failure {
         if let Some(cause) = std::error::Error::source(status) {
             let causes = causes("", cause);
-            return match self.is_tls {
-                true if causes.contains("CertificateRequired") => {
-                    anyhow!("the service lets clients with a certificate in only: give --tls-cert and --tls-key").into()
-                }
-                true => anyhow!("the service went away{causes}").into(),
-                false => anyhow!(
-                    "the service went away; if it uses TLS, give --tls-ca, the authority that signed its certificate"
-                )
-                .into(),
+            // Whom a server of TLS does not let in hears of it late, and not always why.
+            let remedy = match (self.is_tls, self.has_certificate) {
+                (false, _) => "if it uses TLS, give --tls-ca, the authority that signed its certificate",
+                (true, false) => "if it lets only clients with a certificate in, give --tls-cert and --tls-key",
+                (true, true) => "it may let only clients in whose certificate another authority signed",
             };
+            return anyhow!("the service went away{causes}; {remedy}").into();
         }
         let text = visible(status.message());
         match status.code() {
