@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tables::{CodeEntry, State};
+use crate::tables::CodeEntry;
 
 /// The bounds that states ask for, with code and uses. The first is 0, which is always there.
 #[derive(Clone)]
@@ -76,9 +76,9 @@ impl Codes {
         }
     }
 
-    /// The arms of a node in codes.
-    pub fn arms(&self, arms: &[(u128, State)]) -> Vec<(u128, State)> {
-        arms.iter().map(|(first, state)| (self.bounds[first].0, *state)).collect()
+    /// The code of a bound that is held.
+    pub fn of(&self, bound: u128) -> u128 {
+        self.bounds[&bound].0
     }
 
     /// The code table. A field without bounds needs none.

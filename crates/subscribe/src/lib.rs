@@ -86,6 +86,7 @@ pub use parse::{
     Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition, constant, named_once,
     parse, window,
 };
+pub use prefixes::cover;
 pub use ranges::Ranges;
 pub use refusal::{Refusal, TooMuch};
 pub use report::Useless;

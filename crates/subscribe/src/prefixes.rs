@@ -7,7 +7,27 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::format::max_of;
 use crate::tables::{EntryKey, State};
+
+/// The fewest prefixes that together are the numbers from `first` to `last`, of `width` bits: value and length of each,
+/// ascending.
+pub fn cover(first: u128, last: u128, width: u32) -> Vec<(u128, u32)> {
+    assert!(first <= last && last <= max_of(width), "a stretch of numbers of {width} bits");
+    let (mut out, mut next) = (Vec::new(), Some(first));
+    while let Some(value) = next.filter(|value| *value <= last) {
+        // The largest block that begins here and does not go beyond the last number.
+        let fits = |below: &u32| {
+            let block = max_of(*below);
+            value & block == 0 && last - value >= block
+        };
+        let below = (1..=width).take_while(fits).last().unwrap_or(0);
+        let block = if below == 0 { 0 } else { max_of(below) };
+        out.push((value, width - below));
+        next = (value + block).checked_add(1);
+    }
+    out
+}
 
 /// A part of the domain: whole, or two halves.
 struct Tree {
@@ -101,6 +121,22 @@ mod tests {
         let within = [(0, 9, 0), (10, 19, 1), (20, 23, 2), (24, 31, 1), (32, 255, 0)];
         assert!(prefixes(&within, 8).len() <= 4, "{:?}", prefixes(&within, 8));
         assert_eq!(prefixes(&[(0, u128::MAX, 7)], 128), [(EntryKey::Rest, 7)]);
+    }
+
+    #[test]
+    fn a_stretch_is_covered_once_by_as_few_prefixes_as_can_be() {
+        for (first, last) in (0..64u128).flat_map(|first| (first..64).map(move |last| (first, last))) {
+            let prefixes = cover(first, last, 6);
+            let block = |(value, length): &(u128, u32)| *value..*value + (1 << (6 - length));
+            let values: Vec<u128> = prefixes.iter().flat_map(block).collect();
+            assert_eq!(values, (first..=last).collect::<Vec<_>>());
+            // No two of them are one.
+            let halves = |pair: &&[(u128, u32)]| pair[0].1 == pair[1].1 && pair[0].0 >> (6 - pair[0].1) & 1 == 0;
+            assert_eq!(prefixes.windows(2).find(halves), None, "{first}..{last}");
+        }
+        assert_eq!(cover(0, u128::MAX, 128), [(0, 0)]);
+        assert_eq!(cover(u128::MAX, u128::MAX, 128), [(u128::MAX, 128)]);
+        assert_eq!(cover(1, u128::MAX - 1, 128).len(), 254);
     }
 
     /// The fewest entries for a domain, by dynamic programming over the inherited way.

@@ -6,10 +6,11 @@ use bdd::{Full, Ref, Store};
 use source::{Diagnostic, SourceMap, Span};
 
 use crate::emit::Refused;
-use crate::format::{Format, Subject};
-use crate::layout::visit;
+use crate::format::{Format, Match, Subject};
+use crate::layout::{Key, visit};
 use crate::rule::{Action, Aggregate, Rule};
 use crate::subscriptions::Subscriptions;
+use crate::tables::Wide;
 
 /// Why rules cannot become tables.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +84,8 @@ pub enum TooMuch {
     Steps,
     /// Entries for a field: its name, and the limit.
     Entries(String, usize),
+    /// The same for one that rules may ask ranges of, and whose tables match prefixes.
+    Prefixes(String, usize),
 }
 
 impl Refusal {
@@ -146,11 +149,18 @@ impl Refusal {
                     TooMuch::Nodes(limit) => diagram(format!("more than {limit} nodes")),
                     TooMuch::Bytes(limit) => diagram(format!("more than {} MB", limit >> 20)),
                     TooMuch::Steps => diagram("more work than is allowed".to_owned()),
-                    TooMuch::Entries(field, limit) => {
+                    TooMuch::Entries(field, limit) | TooMuch::Prefixes(field, limit) => {
                         format!(
                             "these {all} rules need more than {limit} entries for `{field}`, which is what its tables hold"
                         )
                     }
+                };
+                let prefixes = match full {
+                    TooMuch::Prefixes(..) => {
+                        "ranges are expanded to prefixes here, and tables that take them as they are (`--ranges range`) need \
+                         fewer entries; "
+                    }
+                    _ => "",
                 };
                 let shown: Vec<String> =
                     ranges.iter().take(6).map(|(name, bounds)| format!("`{name}` ({bounds} bounds)")).collect();
@@ -170,7 +180,7 @@ impl Refusal {
                         source::names::listed(values.iter().map(String::as_str))
                     ),
                 };
-                Diagnostic::error("rules-too-large", *at, message).help(why + &help)
+                Diagnostic::error("rules-too-large", *at, message).help(prefixes.to_owned() + &why + &help)
             }
             Refusal::Slots { rule, aggregate, slots, computed } => {
                 let message = format!(
@@ -255,7 +265,14 @@ impl Subscriptions {
             Refused::Validity => Refusal::Validity,
             Refused::Groups(max) => Refusal::Groups(max),
             Refused::Entries(level, limit) => {
-                let full = TooMuch::Entries(self.layout.keys()[level as usize].described(&self.format), limit);
+                let key = self.layout.keys()[level as usize];
+                let name = key.described(&self.format);
+                let is_lpm = matches!(key, Key::Field(id) if self.format.get(id).matching == Match::Lpm);
+                let wide = self.stages[self.surroundings().stage(level).0].wide;
+                let full = match wide {
+                    Some(Wide::Lpm | Wide::Ternary) if !is_lpm => TooMuch::Prefixes(name, limit),
+                    _ => TooMuch::Entries(name, limit),
+                };
                 Refusal::with(self, full, self.rules().count())
             }
             Refused::States => {

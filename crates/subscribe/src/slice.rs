@@ -1,23 +1,48 @@
 //! One node of a diagram as the entries of one state (Algorithm 1 of the packet subscriptions paper: a node here is all
 //! that one path can do in the component of a field, its arms are the paths from `In` to `Out`).
 
+use crate::codes::Codes;
 use crate::format::max_of;
 use crate::prefixes::prefixes;
 use crate::tables::{EntryKey, Stage, State, Wide};
 
+/// Values that lead to one state, in codes if the field has some.
+struct Stretch {
+    first: u128,
+    last: u128,
+    state: State,
+    /// Whether it is a single value. Its code is then `first`; no value has the others up to `last`.
+    is_single: bool,
+}
+
 /// The entries for a node: `arms` are the first values of stretches and the states behind them, neighbours differ. State
 /// 0 is where a value without an entry goes.
-pub(crate) fn entries(arms: &[(u128, State)], width: u32, stage: &Stage) -> Vec<(EntryKey, State)> {
-    let max = max_of(width);
-    let stretches: Vec<(u128, u128, State)> = arms
-        .iter()
-        .enumerate()
-        .map(|(at, (first, state))| (*first, arms.get(at + 1).map_or(max, |(next, _)| next - 1), *state))
-        .collect();
+pub(crate) fn entries(
+    arms: &[(u128, State)],
+    width: u32,
+    codes: Option<&Codes>,
+    stage: &Stage,
+) -> Vec<(EntryKey, State)> {
+    let (max, shown_width) = (max_of(width), codes.map_or(width, Codes::width));
+    let shown = |value: u128| codes.map_or(value, |codes| codes.of(value));
+    let stretch = |(at, (first, state)): (usize, &(u128, State))| {
+        let next = arms.get(at + 1).map(|(next, _)| *next);
+        Stretch {
+            first: shown(*first),
+            last: next.map_or(max_of(shown_width), |next| shown(next) - 1),
+            state: *state,
+            is_single: next.map_or(max, |next| next - 1) == *first,
+        }
+    };
+    let stretches: Vec<Stretch> = arms.iter().enumerate().map(stretch).collect();
+    let width = shown_width;
     match stage.wide {
         None => exact(&stretches),
         Some(Wide::Range) => ranges(&stretches, stage.exact),
-        Some(Wide::Lpm | Wide::Ternary) if !stage.exact => prefixes(&stretches, width),
+        Some(Wide::Lpm | Wide::Ternary) if !stage.exact => {
+            let stretches: Vec<_> = stretches.iter().map(|of| (of.first, of.last, of.state)).collect();
+            prefixes(&stretches, width)
+        }
         Some(Wide::Lpm | Wide::Ternary) => beside_exact(&stretches, width),
     }
 }
@@ -27,11 +52,10 @@ fn rest(state: State) -> Option<(EntryKey, State)> {
 }
 
 /// Every value that the largest part of the domain does not go along with.
-fn exact(stretches: &[(u128, u128, State)]) -> Vec<(EntryKey, State)> {
+fn exact(stretches: &[Stretch]) -> Vec<(EntryKey, State)> {
     // The rules ask for values, so all that they do not name goes one way, and that is most of the domain.
     let mut sizes: Vec<(State, u128)> = Vec::new();
-    let mut by_state: Vec<(State, u128)> =
-        stretches.iter().map(|(first, last, state)| (*state, last - first)).collect();
+    let mut by_state: Vec<(State, u128)> = stretches.iter().map(|of| (of.state, of.last - of.first)).collect();
     by_state.sort_unstable();
     for (state, size) in by_state {
         match sizes.last_mut() {
@@ -40,36 +64,36 @@ fn exact(stretches: &[(u128, u128, State)]) -> Vec<(EntryKey, State)> {
         }
     }
     let most = sizes.iter().rev().max_by_key(|(_, size)| *size).map_or(0, |(state, _)| *state);
-    let named = stretches.iter().filter(|(_, _, state)| *state != most);
-    let values = named.flat_map(|(first, last, state)| (*first..=*last).map(|value| (EntryKey::Exact(value), *state)));
+    let named = stretches.iter().filter(|of| of.state != most);
+    let values = named.flat_map(|of| (of.first..=of.last).map(|value| (EntryKey::Exact(value), of.state)));
     values.chain(rest(most)).collect()
 }
 
-fn range(first: u128, last: u128, exact: bool) -> EntryKey {
-    if exact && first == last { EntryKey::Exact(first) } else { EntryKey::Range(first, last) }
-}
-
 /// Each stretch an entry, but for those that go the commonest way.
-fn ranges(stretches: &[(u128, u128, State)], exact: bool) -> Vec<(EntryKey, State)> {
-    let mut states: Vec<State> = stretches.iter().map(|(_, _, state)| *state).collect();
+fn ranges(stretches: &[Stretch], exact: bool) -> Vec<(EntryKey, State)> {
+    let mut states: Vec<State> = stretches.iter().map(|of| of.state).collect();
     states.sort_unstable();
     // What goes to state 0 needs no entry at all, any other way one.
     let cost = |part: &[State]| (states.len() - part.len() + usize::from(part[0] != 0), part[0]);
     let default = states.chunk_by(|a, b| a == b).map(cost).min().map_or(0, |(_, state)| state);
-    let named = stretches.iter().filter(|(_, _, state)| *state != default);
-    named.map(|(first, last, state)| (range(*first, *last, exact), *state)).chain(rest(default)).collect()
+    let key = |of: &Stretch| match exact && of.is_single {
+        true => EntryKey::Exact(of.first),
+        false => EntryKey::Range(of.first, of.last),
+    };
+    let named = stretches.iter().filter(|of| of.state != default);
+    named.map(|of| (key(of), of.state)).chain(rest(default)).collect()
 }
 
 /// Single values exactly; for the prefixes, they are what is beside them.
-fn beside_exact(stretches: &[(u128, u128, State)], width: u32) -> Vec<(EntryKey, State)> {
-    if stretches.iter().all(|(first, last, _)| first == last) {
+fn beside_exact(stretches: &[Stretch], width: u32) -> Vec<(EntryKey, State)> {
+    if stretches.iter().all(|of| of.is_single) {
         return ranges(stretches, true);
     }
     let mut out: Vec<(EntryKey, State)> = Vec::new();
     let mut wide: Vec<(u128, u128, State)> = Vec::new();
     let mut from = 0;
-    for (first, last, state) in stretches {
-        if first == last {
+    for Stretch { first, last, state, is_single } in stretches {
+        if *is_single {
             out.push((EntryKey::Exact(*first), *state));
             // The stretch before goes on; at the beginning, the one behind starts earlier.
             if let Some((_, end, _)) = wide.last_mut() {

@@ -1,7 +1,9 @@
 //! How large things are.
 
+use crate::emit::Surroundings;
+use crate::prefixes::cover;
 use crate::subscriptions::Subscriptions;
-use crate::tables::{EntryKey, StageKey};
+use crate::tables::{EntryKey, Stage, StageKey, Target, Wide, stages};
 
 /// Entries of one stage, by table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub struct StageSize {
     pub exact: usize,
     /// Entries of the wide table: ranges, prefixes or, for validity, patterns.
     pub wide: usize,
+    /// How the wide table matches, if there is one; `None` for validity, which is ternary.
+    pub kind: Option<Wide>,
     /// Entries of the table of the rest.
     pub rest: usize,
     /// Entries of the table of codes, if values are mapped onto codes first.
@@ -63,32 +67,44 @@ impl Subscriptions {
         self.store.len()
     }
 
+    /// The entries that these rules take on another target, by stage.
+    pub fn sizes(&self, target: &Target) -> Vec<StageSize> {
+        self.sizes_in(&stages(&self.format, &self.layout, target))
+    }
+
+    fn sizes_in(&self, stages: &[Stage]) -> Vec<StageSize> {
+        let named = stages.iter().map(|stage| {
+            let name = match &stage.column {
+                StageKey::Validity => "validity".to_owned(),
+                StageKey::Column(key) => key.described(&self.format),
+            };
+            StageSize { name, kind: stage.wide, ..StageSize::default() }
+        });
+        let mut sizes: Vec<StageSize> = named.collect();
+        let with = Surroundings { stages, ..self.surroundings() };
+        self.emitter.each_entry(&with, |stage, key| {
+            *match key {
+                EntryKey::Exact(_) => &mut sizes[stage].exact,
+                EntryKey::Rest => &mut sizes[stage].rest,
+                _ => &mut sizes[stage].wide,
+            } += 1;
+        });
+        for code in self.emitter.code_entries(&with) {
+            let at = usize::from(code.stage);
+            sizes[at].codes += match (stages[at].code_table, &stages[at].column) {
+                (Wide::Lpm | Wide::Ternary, StageKey::Column(key)) => {
+                    cover(code.first, code.last, key.width(&self.format)).len()
+                }
+                _ => 1,
+            };
+        }
+        sizes
+    }
+
     /// How large this is now. It goes through all of the tables.
     pub fn stats(&self) -> Stats {
         let tables = self.tables();
         let reachable = self.store.reachable(self.emitter.root());
-        let mut stages: Vec<StageSize> = self
-            .stages
-            .iter()
-            .map(|stage| {
-                let name = match &stage.column {
-                    StageKey::Validity => "validity".to_owned(),
-                    StageKey::Column(key) => key.described(&self.format),
-                };
-                StageSize { name, ..StageSize::default() }
-            })
-            .collect();
-        for entry in &tables.entries {
-            let size = &mut stages[usize::from(entry.stage)];
-            *match entry.key {
-                EntryKey::Exact(_) => &mut size.exact,
-                EntryKey::Rest => &mut size.rest,
-                _ => &mut size.wide,
-            } += 1;
-        }
-        for code in &tables.codes {
-            stages[usize::from(code.stage)].codes += 1;
-        }
         Stats {
             rules: self.rules().count(),
             nodes: reachable.iter().filter(|function| !function.is_set()).count(),
@@ -96,7 +112,7 @@ impl Subscriptions {
             sets: reachable.iter().filter(|function| function.is_set()).count(),
             kept: self.store.len(),
             states: self.emitter.states(),
-            stages,
+            stages: self.sizes_in(&self.stages),
             leaves: tables.leaves.len(),
             groups: tables.groups.len(),
             bytes: [

@@ -30,7 +30,7 @@ pub struct Limits {
     /// Steps of one change; some tens of nanoseconds each.
     pub steps: u64,
     /// Entries of the tables of one field, those that a change adds and those that it deletes included: switches have room
-    /// for so many. Where stretches of values become prefixes, a stretch counts as one.
+    /// for so many. Where stretches of codes become prefixes, a stretch counts as one.
     pub entries: usize,
 }
 

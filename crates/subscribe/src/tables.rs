@@ -45,8 +45,8 @@ pub enum Wide {
 pub struct Target {
     /// How stretches are matched in fields that say no more than `@query_field`.
     pub wide: Wide,
-    /// Whether these fields have an exact table too, which takes all single values: memory for exact entries costs a
-    /// switch less. It is one lookup more for software.
+    /// Whether fields whose tables match stretches have an exact table too, which takes all single values: memory for
+    /// exact entries costs a switch less. It is one lookup more for software.
     pub exact_beside: bool,
     /// Whether fields that ask for ranges (`@query_field_range`) can have them; else they are matched as `wide` says.
     pub has_ranges: bool,
@@ -85,6 +85,9 @@ pub struct Stage {
     pub wide: Option<Wide>,
     /// The width of the codes that values are mapped onto before, if they are.
     pub codes: Option<u32>,
+    /// How the table of the codes matches values, if there is one. A [`CodeEntry`] may take several prefixes there:
+    /// [`cover`](crate::cover).
+    pub code_table: Wide,
 }
 
 /// What a stage looks up.
@@ -98,7 +101,7 @@ pub enum StageKey {
 
 /// The stages of a program, in order.
 pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
-    let validity = Stage { column: StageKey::Validity, exact: false, wide: None, codes: None };
+    let validity = Stage { column: StageKey::Validity, exact: false, wide: None, codes: None, code_table: target.wide };
     let columns = layout.keys()[layout.validities()..].iter().map(|key| {
         let matching = match key {
             Key::Field(id) => format.get(*id).matching,
@@ -106,15 +109,16 @@ pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
         };
         let (exact, wide) = match matching {
             Match::Exact => (true, None),
-            Match::Lpm => (false, Some(Wide::Lpm)),
-            Match::Range if target.has_ranges => (false, Some(Wide::Range)),
+            Match::Lpm => (target.exact_beside, Some(Wide::Lpm)),
+            Match::Range if target.has_ranges => (target.exact_beside, Some(Wide::Range)),
             Match::Range | Match::Any => (target.exact_beside, Some(target.wide)),
         };
         let codes = match key {
             Key::Field(id) => format.compressed(*id),
             _ => None,
         };
-        Stage { column: StageKey::Column(*key), exact, wide, codes }
+        let code_table = if target.has_ranges { Wide::Range } else { target.wide };
+        Stage { column: StageKey::Column(*key), exact, wide, codes, code_table }
     });
     (layout.validities() > 0).then_some(validity).into_iter().chain(columns).collect()
 }

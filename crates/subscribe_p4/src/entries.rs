@@ -16,7 +16,7 @@ use crate::write::{
 };
 
 /// What a key of a table matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Matched {
     /// This value.
     Exact(u128),
@@ -401,31 +401,41 @@ impl<'a> Installer<'a> {
 
     /// What becomes of the codes. All of it belongs together, and to what else the change says.
     fn codes(&self, change: &Change) -> Vec<Update> {
-        let range = |code: &CodeEntry| (code.stage, code.first, code.last);
-        let old: BTreeSet<_> = change.old_codes.iter().map(range).collect();
-        let new: BTreeSet<_> = change.new_codes.iter().map(range).collect();
-        let gone = change.old_codes.iter().filter(|code| !new.contains(&range(code)));
-        let told = change.new_codes.iter().map(|code| {
-            let entity = Entity::Table(self.code(code));
-            if old.contains(&range(code)) { Update::Modify(entity) } else { Update::Insert(entity) }
+        let all = |codes: &[CodeEntry]| -> Vec<TableEntry> { codes.iter().flat_map(|code| self.code(code)).collect() };
+        let (old, new) = (all(&change.old_codes), all(&change.new_codes));
+        let key = |entry: &TableEntry| (entry.table.clone(), entry.keys.clone());
+        let known: BTreeMap<_, _> = old.iter().map(|entry| (key(entry), &entry.params)).collect();
+        let stay: BTreeSet<_> = new.iter().map(key).collect();
+        let gone = old.iter().filter(|entry| !stay.contains(&key(entry))).cloned();
+        let told = new.into_iter().filter_map(|entry| match known.get(&key(&entry)) {
+            // Of a stretch that became another, some prefixes may be as they were.
+            Some(params) if **params == entry.params => None,
+            Some(_) => Some(Update::Modify(Entity::Table(entry))),
+            None => Some(Update::Insert(Entity::Table(entry))),
         });
-        gone.map(|code| Update::Delete(Entity::Table(self.code(code)))).chain(told).collect()
+        gone.map(|entry| Update::Delete(Entity::Table(entry))).chain(told).collect()
     }
 
-    /// An entry of a stage's code table.
-    fn code(&self, code: &CodeEntry) -> TableEntry {
+    /// The entries of a stage's code table for a code: one range, or as many prefixes as that is.
+    fn code(&self, code: &CodeEntry) -> Vec<TableEntry> {
         let (stage, format) = (&self.stages[usize::from(code.stage)], &self.rules.format);
         let (StageKey::Column(key), Some(bits)) = (&stage.column, stage.codes) else {
             panic!("a stage without codes has no entries for them")
         };
         let column = key.name(format);
-        TableEntry {
-            table: format!("Subscriptions.{}", codes_table(&column)),
-            keys: vec![("value".to_owned(), key.width(format), Matched::Range(code.first, code.last))],
-            priority: Some(1),
+        let (kind, width) = (stage.code_table, key.width(format));
+        let entry = |matched: Matched| TableEntry {
+            table: format!("Subscriptions.{}", codes_table(&column, kind)),
+            keys: vec![("value".to_owned(), width, matched)],
+            priority: (kind != Wide::Lpm).then_some(1),
             action: format!("Subscriptions.{}", to_code(&column)),
             params: vec![("code".to_owned(), bits, code.code)],
+        };
+        if kind == Wide::Range {
+            return vec![entry(Matched::Range(code.first, code.last))];
         }
+        let prefixes = subscribe::cover(code.first, code.last, width).into_iter();
+        prefixes.map(|(value, length)| entry(prefix(kind, value, length, width))).collect()
     }
 
     /// An entry of a stage.
@@ -460,20 +470,25 @@ impl<'a> Installer<'a> {
                 priority = Some(self.raised.priority(entry));
                 wide(Matched::Range(*first, *last))
             }
-            EntryKey::Prefix { value: first, length } if stage.wide == Some(Wide::Lpm) => {
-                wide(Matched::Lpm(*first, *length))
-            }
             EntryKey::Prefix { value: first, length } => {
-                priority = Some(entry.priority());
-                let ones = subscribe::max_of(width);
-                let mask = if *length == 0 { 0 } else { ones << (width - length) & ones };
-                wide(Matched::Ternary(*first, mask))
+                let kind = stage.wide.expect("the stage has such a table");
+                priority = (kind != Wide::Lpm).then(|| entry.priority());
+                wide(prefix(kind, *first, *length, width))
             }
         };
         let carried = self.leaves.get(&entry.next).filter(|delivery| self.carries && delivery.is_plain());
         let to_state = || ("Subscriptions.to_state".to_owned(), vec![("state".to_owned(), 32, entry.next.into())]);
         let (action, params) = carried.and_then(to_ports).unwrap_or_else(to_state);
         TableEntry { table: format!("Subscriptions.{table}"), keys, priority, action, params }
+    }
+}
+
+/// A prefix as the key of a table of prefixes or of masks.
+fn prefix(kind: Wide, value: u128, length: u32, width: u32) -> Matched {
+    let ones = subscribe::max_of(width);
+    match kind {
+        Wide::Lpm => Matched::Lpm(value, length),
+        _ => Matched::Ternary(value, if length == 0 { 0 } else { ones << (width - length) & ones }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why entries are not for a program: it was made with another order of fields, or from another format.
+//! Why entries are not for a program: it was made with another order of fields, for other tables, or from another format.
 
 /// The controls whose tables rules fill.
 const CONTROLS: [&str; 2] = ["Subscriptions.", "SubscriptionsEgress."];
@@ -11,17 +11,36 @@ pub enum Misfit<'a> {
     /// It was made with another order of fields, or before or after the format got a field: this is the same field's table in
     /// its place there.
     OtherOrder(&'a str),
+    /// It was made for a target whose tables take something else: this is a table of the same field's there.
+    OtherTables(&'a str),
     /// It was made from another format, or has a field matched in another way.
     OtherFormat,
 }
 
 impl Misfit<'_> {
+    /// What to do about it, with the flags of `triplane subscribe`.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Misfit::OtherOrder(_) => "make both with the same `--order`, of the same version of the format",
+            Misfit::OtherTables(_) => {
+                "make both with the same `--ranges` and `--exact-tables`, of the same version of the format"
+            }
+            Misfit::OtherFormat => {
+                "make both of the same version of the format, with the same `--order`, `--ranges` and `--exact-tables`"
+            }
+            Misfit::OtherKind => "run the program that was made of the rules' format",
+        }
+    }
+
     /// What is to be said of program and entries, as the rest of a sentence; `wanted` is the table that there is none of.
     pub fn told(self, wanted: &str) -> String {
         match self {
             Misfit::OtherKind => format!("do not belong together: the program matches no rules, and has no `{wanted}`"),
             Misfit::OtherOrder(there) => {
                 format!("were made with different orders of fields: the program has `{there}` and no `{wanted}`")
+            }
+            Misfit::OtherTables(there) => {
+                format!("were made for different kinds of tables: the program has `{there}` and no `{wanted}`")
             }
             Misfit::OtherFormat => format!("were made of different formats: the program has no `{wanted}`"),
         }
@@ -37,8 +56,22 @@ pub fn misfit<'a>(wanted: &str, tables: impl Iterator<Item = &'a str> + Clone) -
     if !tables.clone().any(is_ours) {
         return Some(Misfit::OtherKind);
     }
-    let other = placeless(wanted).and_then(|part| tables.clone().find(|name| placeless(name) == Some(part)));
-    Some(other.map_or(Misfit::OtherFormat, Misfit::OtherOrder))
+    if let Some(there) = placeless(wanted).and_then(|part| tables.clone().find(|name| placeless(name) == Some(part))) {
+        return Some(Misfit::OtherOrder(there));
+    }
+    let other = column(wanted).and_then(|of| tables.clone().find(|name| column(name) == Some(of)));
+    Some(other.map_or(Misfit::OtherFormat, Misfit::OtherTables))
+}
+
+/// The column of a table that matches its values, or their codes (`price` of `price_range_5`); and whether it is a table of codes.
+fn column(table: &str) -> Option<(&str, bool)> {
+    const PARTS: [&str; 4] = ["exact", "range", "ternary", "lpm"];
+    if let Some(part) = placeless(table) {
+        let (column, part) = part.rsplit_once('_')?;
+        return PARTS.contains(&part).then_some((column, false));
+    }
+    let of = PARTS.iter().find_map(|part| table.strip_suffix(part)?.strip_suffix('_')).unwrap_or(table);
+    of.strip_suffix("_codes").map(|column| (column, true))
 }
 
 /// A table's name without its place in the order, if it has one (`price_range` of `price_range_5`).
@@ -58,7 +91,14 @@ mod tests {
         let of = |wanted| misfit(wanted, TABLES.into_iter());
         assert_eq!(of("Subscriptions.price_range_6"), None);
         assert_eq!(of("Subscriptions.price_range_1"), Some(Misfit::OtherOrder("Subscriptions.price_range_6")));
-        assert_eq!(of("Subscriptions.price_exact_6"), Some(Misfit::OtherFormat));
+        for other in ["price_exact_6", "price_ternary_6", "price_lpm_1"] {
+            let wanted = format!("Subscriptions.{other}");
+            assert_eq!(of(&wanted), Some(Misfit::OtherTables("Subscriptions.price_range_6")));
+        }
+        let codes = ["Subscriptions.price_codes", "Subscriptions.price_range_6"];
+        let other = misfit("Subscriptions.price_codes_lpm", codes.into_iter());
+        assert_eq!(other, Some(Misfit::OtherTables("Subscriptions.price_codes")));
+        assert_eq!(of("Subscriptions.shares_range_6"), Some(Misfit::OtherFormat));
         assert_eq!(of("Subscriptions.leaf"), Some(Misfit::OtherFormat));
         assert_eq!(of("MyIngress.price_range_1"), None);
         assert_eq!(misfit("Subscriptions.validity", ["MyIngress.t"].into_iter()), Some(Misfit::OtherKind));

@@ -37,4 +37,4 @@ pub use fit::{Misfit, misfit};
 pub use format::Format;
 pub use read::read;
 pub use rules::{Rules, rules};
-pub use write::{EVERYONE, Options, REST_SESSION, program};
+pub use write::{EVERYONE, Options, REST_SESSION, program, stage_tables};

@@ -7,7 +7,7 @@ use bdd::{Ref, Store};
 use super::{Emitter, Entrance, Fast, Surroundings, Turnover, deliver};
 use crate::codes::Codes;
 use crate::slice;
-use crate::tables::{Change, Entry, EntryKey, Leaf, State, Tables};
+use crate::tables::{Change, CodeEntry, Entry, EntryKey, Leaf, State, Tables};
 
 /// A node before and after under one state; either may be missing.
 type Pair = (Option<Ref>, Option<Ref>, State);
@@ -48,13 +48,10 @@ impl Emitter {
         state_of: impl Fn(Ref) -> State,
     ) -> Vec<(EntryKey, State)> {
         let Some(level) = with.store.level(function) else { return Vec::new() };
-        let (stage, mut width) = with.stage(level);
+        let (stage, width) = with.stage(level);
         let arms = with.store.arms(function).map(|(first, child)| (first, state_of(child)));
-        let mut arms: Vec<(u128, State)> = arms.collect();
-        if let Some(codes) = codes {
-            (arms, width) = (codes.arms(&arms), codes.width());
-        }
-        let mut entries = slice::entries(&arms, width, &with.stages[stage]);
+        let arms: Vec<(u128, State)> = arms.collect();
+        let mut entries = slice::entries(&arms, width, codes, &with.stages[stage]);
         entries.sort_unstable();
         entries
     }
@@ -146,6 +143,22 @@ impl Emitter {
         }
     }
 
+    /// Tells `each` of every entry of the stages: the stage, and what it matches. No more than a node's are in memory at a time.
+    pub fn each_entry(&self, with: &Surroundings<'_>, mut each: impl FnMut(usize, &EntryKey)) {
+        let functions = self.held.keys().copied().chain(self.entrance.direct());
+        for function in functions.filter(|of| *of != Ref::NOTHING && !of.is_set()) {
+            let stage = with.stage(with.store.level(function).unwrap_or(0)).0;
+            let entries = Self::entries_of(function, self.codes_of(function, with), with, |child| self.state(child));
+            entries.iter().for_each(|(key, _)| each(stage, key));
+        }
+        validity(&self.entrance, |of| self.state(of)).iter().for_each(|entry| each(0, &entry.key));
+    }
+
+    /// The entries of code tables.
+    pub fn code_entries(&self, with: &Surroundings<'_>) -> Vec<CodeEntry> {
+        self.codes.iter().flat_map(|(level, codes)| codes.entries(with.stage(*level).0 as u16)).collect()
+    }
+
     /// All that the tables hold.
     pub fn tables(&self, with: &Surroundings<'_>) -> Tables {
         let mut tables = Tables { groups: self.groups.list(), ..Tables::default() };
@@ -165,9 +178,7 @@ impl Emitter {
             tables.entries.extend(entries.into_iter().map(|(key, next)| Entry { stage, state, key, next }));
         }
         tables.entries.extend(validity(&self.entrance, |of| self.state(of)));
-        for (level, codes) in &self.codes {
-            tables.codes.extend(codes.entries(with.stage(*level).0 as u16));
-        }
+        tables.codes = self.code_entries(with);
         tables.entries.sort_unstable();
         tables.leaves.sort_unstable_by_key(|leaf| leaf.state);
         tables

@@ -19,9 +19,10 @@ use crate::codes::Codes;
 use crate::format::Format;
 use crate::groups::Groups;
 use crate::layout::{Key, Layout};
+use crate::slice;
 use crate::state;
 use crate::subscriptions::{Options, Writes};
-use crate::tables::{Change, Delivery, Stage, State};
+use crate::tables::{Change, Delivery, Stage, State, Wide};
 
 use states::States;
 
@@ -32,6 +33,8 @@ type Fast = foldhash::fast::FixedState;
 
 struct Held {
     state: State,
+    /// About how many entries it has.
+    entries: u32,
     uses: usize,
 }
 
@@ -98,9 +101,9 @@ pub(crate) struct Emitter {
     writes: Writes,
     one_update: bool,
     carries: bool,
-    /// Arms of the nodes of each level, and how many there may be.
-    arms: BTreeMap<u32, usize>,
-    max_arms: usize,
+    /// Entries of the nodes of each level, and how many there may be.
+    entries: BTreeMap<u32, usize>,
+    max_entries: usize,
 }
 
 /// Nodes that come and go.
@@ -126,8 +129,8 @@ impl Emitter {
             writes: options.writes,
             one_update: options.target.one_update,
             carries: options.target.carries,
-            arms: BTreeMap::new(),
-            max_arms: options.limits.entries,
+            entries: BTreeMap::new(),
+            max_entries: options.limits.entries,
         }
     }
 
@@ -162,7 +165,7 @@ impl Emitter {
         }
         let new = Entrance { root, frontier };
         let mut turnover = Turnover::default();
-        new.functions(with.store).for_each(|function| self.acquire(function, with.store, &mut turnover));
+        new.functions(with.store).for_each(|function| self.acquire(function, with, &mut turnover));
         if let Err(refused) = self.check(root, &turnover.fresh, with) {
             let mut back = Turnover::default();
             new.functions(with.store).for_each(|function| self.release(function, with.store, &mut back));
@@ -183,18 +186,20 @@ impl Emitter {
         Ok(change)
     }
 
-    fn acquire(&mut self, function: Ref, store: &Store, turnover: &mut Turnover) {
+    fn acquire(&mut self, function: Ref, with: &Surroundings<'_>, turnover: &mut Turnover) {
         if function == Ref::NOTHING {
             return;
         }
-        let held = self.held.entry(function).or_insert(Held { state: 0, uses: 0 });
+        let held = self.held.entry(function).or_insert(Held { state: 0, entries: 0, uses: 0 });
         held.uses += 1;
         if held.uses == 1 {
             turnover.fresh.push(function);
-            if let Some(level) = store.level(function) {
-                *self.arms.entry(level).or_default() += store.arms(function).len();
+            if let Some(level) = with.store.level(function) {
+                let entries = with.entries(function, level);
+                held.entries = u32::try_from(entries).unwrap_or(u32::MAX);
+                *self.entries.entry(level).or_default() += held.entries as usize;
             }
-            store.arms(function).for_each(|(_, child)| self.acquire(child, store, turnover));
+            with.store.arms(function).for_each(|(_, child)| self.acquire(child, with, turnover));
         }
     }
 
@@ -205,10 +210,11 @@ impl Emitter {
         let held = self.held.get_mut(&function).expect("what is released was held");
         held.uses -= 1;
         if held.uses == 0 {
+            let entries = held.entries as usize;
             turnover.dead.insert(function, held.state);
             self.held.remove(&function);
-            if let Some(arms) = store.level(function).and_then(|level| self.arms.get_mut(&level)) {
-                *arms -= store.arms(function).len();
+            if let Some(of_level) = store.level(function).and_then(|level| self.entries.get_mut(&level)) {
+                *of_level -= entries;
             }
             store.arms(function).for_each(|(_, child)| self.release(child, store, turnover));
         }
@@ -241,8 +247,8 @@ impl Emitter {
             }
         }
         // Entries and states that go are counted too: they are deleted last.
-        if let Some((level, _)) = self.arms.iter().find(|(_, arms)| **arms > self.max_arms) {
-            return Err(Refused::Entries(*level, self.max_arms));
+        if let Some((level, _)) = self.entries.iter().find(|(_, entries)| **entries > self.max_entries) {
+            return Err(Refused::Entries(*level, self.max_entries));
         }
         let mut tags: BTreeMap<u32, usize> = BTreeMap::new();
         fresh.iter().for_each(|function| *tags.entry(with.tag(*function)).or_default() += 1);
@@ -270,6 +276,29 @@ impl Surroundings<'_> {
             if is_remembered { state::REMEMBERED } else { state::LEAF }
         };
         self.store.level(function).map_or_else(leaf, |level| state::stage_tag(self.stage(level).0))
+    }
+
+    /// About how many entries a node has: one for each arm, or the prefixes that the arms are. Of codes it is that of the arms,
+    /// as it is not known yet which codes they get.
+    fn entries(&self, function: Ref, level: u32) -> usize {
+        let (stage, width) = self.stage(level);
+        let stage = &self.stages[stage];
+        let has_prefixes = matches!(stage.wide, Some(Wide::Lpm | Wide::Ternary)) && stage.codes.is_none();
+        if !has_prefixes {
+            return self.store.arms(function).len();
+        }
+        // States are not given yet: any numbers do that tell children apart as states will.
+        let mut known: HashMap<Ref, State, Fast> = HashMap::default();
+        known.insert(Ref::NOTHING, 0);
+        let arms: Vec<(u128, State)> = self
+            .store
+            .arms(function)
+            .map(|(first, child)| {
+                let next = known.len() as State;
+                (first, *known.entry(child).or_insert(next))
+            })
+            .collect();
+        slice::entries(&arms, width, None, stage).len()
     }
 
     /// The stage of a level behind those of validity, and the width of what it looks up.

@@ -125,6 +125,14 @@ pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, op
     format!("{}{before}{addition}{behind}\n{}", message::declaration(format, options), text.finish())
 }
 
+/// The program's tables for validity and fields in the order in which they are asked, by their full names: the match kind of what
+/// each looks up beside the state, if it does.
+pub fn stage_tables(rules: &Rules, layout: &Layout, options: &Options) -> Vec<(String, Option<&'static str>)> {
+    let stages = subscribe::stages(&rules.format, layout, &options.target);
+    let all = stages.iter().enumerate().flat_map(|(number, stage)| stages::tables(stage, number, &rules.format));
+    all.map(|(name, kind)| (format!("Subscriptions.{name}"), kind)).collect()
+}
+
 /// What the program is written from.
 struct Written<'a> {
     format: &'a Format,

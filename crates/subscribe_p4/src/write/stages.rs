@@ -21,9 +21,12 @@ pub(crate) fn validity(format: &Format, any: &[HeaderId]) -> String {
     format!("{}_valid", names.join("_or_"))
 }
 
-/// The table of a field's codes.
-pub(crate) fn codes_table(column: &str) -> String {
-    name(column, "codes")
+/// The table of a field's codes. Of prefixes it has another name: entries of one kind are not to be taken for those of another.
+pub(crate) fn codes_table(column: &str, kind: Wide) -> String {
+    match kind {
+        Wide::Range => name(column, "codes"),
+        kind => name(column, &format!("codes_{}", wide_name(kind))),
+    }
 }
 
 /// The action that gives a value its code.
@@ -56,6 +59,20 @@ pub(crate) fn wide_name(wide: Wide) -> &'static str {
     }
 }
 
+/// The tables of a stage that match values, in the order in which they are asked.
+fn matching(stage: &Stage) -> impl Iterator<Item = &'static str> {
+    [stage.exact.then_some("exact"), stage.wide.map(wide_name)].into_iter().flatten()
+}
+
+/// Every table of a stage, with the match kind of what it looks up: values, or nothing but the state.
+pub(super) fn tables(stage: &Stage, number: usize, format: &subscribe::Format) -> Vec<(String, Option<&'static str>)> {
+    let StageKey::Column(key) = &stage.column else { return vec![(VALIDITY.to_owned(), Some("ternary"))] };
+    let column = key.name(format);
+    let codes = stage.codes.map(|_| (codes_table(&column, stage.code_table), Some(wide_name(stage.code_table))));
+    let values = matching(stage).map(|part| (part_name(&column, part, number), Some(part)));
+    codes.into_iter().chain(values).chain([(part_name(&column, "rest", number), None)]).collect()
+}
+
 pub(super) fn table(text: &mut Text, name: &str, keys: &[String], actions: &str, options: &Options) {
     text.line("");
     text.block(format!("table {name}"), |text| {
@@ -80,7 +97,7 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
         };
         let column = key.name(&written.rules.format);
         if let Some(bits) = stage.codes {
-            codes(text, written, &column, *key, bits);
+            codes(text, written, &column, *key, bits, stage.code_table);
         }
         let looked_up = if stage.codes.is_some() { code(&column) } else { value(written, *key) };
         let named = |part: &str| part_name(&column, part, number);
@@ -88,25 +105,22 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
             let value = format!("{looked_up}: {part} @name(\"value\");");
             table(text, &named(part), &[STATE_KEY.to_owned(), value], LEADS_TO, written.options);
         };
-        if stage.exact {
-            part("exact");
-        }
-        if let Some(wide) = stage.wide {
-            part(wide_name(wide));
-        }
+        matching(stage).for_each(&mut part);
         table(text, &named("rest"), &[STATE_KEY.to_owned()], LEADS_TO, written.options);
     }
 }
 
 /// What maps a field's values onto its codes. A value without an entry has code 0.
-fn codes(text: &mut Text, written: &Written<'_>, column: &str, key: Key, bits: u32) {
+fn codes(text: &mut Text, written: &Written<'_>, column: &str, key: Key, bits: u32, kind: Wide) {
     let (variable, action) = (code(column), to_code(column));
     text.line("");
     text.line(format!("bit<{bits}> {variable} = 0;"));
     text.line(format!("action {action}(bit<{bits}> code) {{ {variable} = code; }}"));
-    let value = format!("{}: range @name(\"value\");", value(written, key));
-    let options = Options { table_size: written.options.table_size.min(1 << bits), ..*written.options };
-    table(text, &codes_table(column), &[value], &format!("{action};"), &options);
+    let value = format!("{}: {} @name(\"value\");", value(written, key), wide_name(kind));
+    // Each code is one range, but may be many prefixes.
+    let most = if kind == Wide::Range { 1u32.checked_shl(bits).unwrap_or(u32::MAX) } else { u32::MAX };
+    let options = Options { table_size: written.options.table_size.min(most), ..*written.options };
+    table(text, &codes_table(column, kind), &[value], &format!("{action};"), &options);
 }
 
 /// Whether the state is one that a stage asks, or a leaf: its highest bits say so.
@@ -168,8 +182,7 @@ fn stage(text: &mut Text, written: &Written<'_>, number: usize) {
     let stage = &written.stages[number];
     let StageKey::Column(key) = &stage.column else { return text.line(format!("{VALIDITY}.apply();")) };
     let column = key.name(&written.rules.format);
-    let parts = [stage.exact.then_some("exact"), stage.wide.map(wide_name)];
-    let tables: Vec<String> = parts.into_iter().flatten().map(|part| part_name(&column, part, number)).collect();
+    let tables: Vec<String> = matching(stage).map(|part| part_name(&column, part, number)).collect();
     let rest = format!("{}.apply();", part_name(&column, "rest", number));
     let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
     let opened: String = tables.iter().map(missed).collect();
@@ -177,7 +190,7 @@ fn stage(text: &mut Text, written: &Written<'_>, number: usize) {
         remembered(text, written, *key);
         if stage.codes.is_some() {
             text.line(format!("{} = 0;", code(&column)));
-            text.line(format!("{}.apply();", codes_table(&column)));
+            text.line(format!("{}.apply();", codes_table(&column, stage.code_table)));
         }
         text.line(format!("{opened}{rest}{}", " }".repeat(tables.len())));
     });

@@ -16,9 +16,11 @@ use subscribe_p4::entries::{Installer, Steps};
 use program::{CODED, CPU_PORT, FEED, METER, Program, REPORTS};
 use target::{Outcome, Switch};
 
-fn targets() -> [Target; 3] {
+fn targets() -> [Target; 5] {
     let of = Options::default().target;
-    [of, Target { exact_beside: true, carries: false, ..of }, Target { wide: Wide::Ternary, has_ranges: false, ..of }]
+    let [ternary, lpm] = [Wide::Ternary, Wide::Lpm].map(|wide| Target { wide, has_ranges: false, ..of });
+    let beside = |of: Target| Target { exact_beside: true, ..of };
+    [of, Target { carries: false, ..beside(of) }, ternary, beside(ternary), beside(lpm)]
 }
 
 fn installer<'a>(program: &'a Program, layout: &Layout, target: Target, writes: Writes) -> Installer<'a> {

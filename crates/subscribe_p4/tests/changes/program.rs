@@ -161,14 +161,19 @@ impl Program {
                 }
                 StageKey::Column(key) => {
                     let name = key.name(format).replace(['.', ' '], "_");
-                    let wide = stage.wide.map(|wide| match wide {
+                    let kind = |wide| match wide {
                         Wide::Range => "range",
                         Wide::Lpm => "lpm",
                         Wide::Ternary => "ternary",
-                    });
+                    };
+                    let wide = stage.wide.map(kind);
                     let mut value = BTreeMap::from([("value".to_owned(), message.column(*key))]);
                     if stage.codes.is_some() {
-                        let code = look(format!("{name}_codes"), value.clone(), state);
+                        let table = match stage.code_table {
+                            Wide::Range => format!("{name}_codes"),
+                            wide => format!("{name}_codes_{}", kind(wide)),
+                        };
+                        let code = look(table, value.clone(), state);
                         value.insert("value".to_owned(), code.map_or(0, |(_, params, _)| params[0].2));
                     }
                     let parts = [stage.exact.then_some("exact"), wide, Some("rest")];

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use subscribe::{Target, Wide};
 
 pub use super::live::args::{AddArgs, RemoveArgs, ServeArgs, ServiceArgs};
 
@@ -153,10 +154,59 @@ pub struct DiffArgs {
 /// How the program is written.
 #[derive(Args, Debug)]
 pub struct ShapeArgs {
+    /// What the target's tables take for ranges: ranges as they are, or prefixes, as ternary or as lpm entries (some tens for a
+    /// range of 32 bits at worst). Fields of `@query_field_lpm` have lpm tables in any case. Program and entries have to agree on
+    /// it.
+    #[arg(long, value_enum, value_name = "KIND", default_value = "range", help_heading = "Target")]
+    pub ranges: Ranges,
+    /// Give each field beside its table of ranges or prefixes an exact one, for the single values that rules ask for: exact
+    /// entries cost a switch less. It is one lookup more for software. Program and entries have to agree on it.
+    #[arg(long, help_heading = "Target")]
+    pub exact_tables: bool,
     /// Match at most so many messages of a packet in one pass; the others go round. With 1 every table is applied in one
     /// place only, as BMv2 wants it. By default, as many as the format's stack has.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub messages_per_pass: Option<u32>,
+}
+
+/// How ranges of values are said in tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ranges {
+    /// As they are.
+    Range,
+    /// As prefixes, by masks; priorities say which counts.
+    Ternary,
+    /// As prefixes, of which the longest counts.
+    Lpm,
+}
+
+impl ShapeArgs {
+    /// What a program's tables take then.
+    pub fn target(&self) -> Target {
+        target(self.ranges, self.exact_tables)
+    }
+
+    /// These choices, as they are given.
+    pub fn flags(&self) -> String {
+        flags(self.ranges, self.exact_tables)
+    }
+}
+
+/// What a program's tables take.
+pub fn target(ranges: Ranges, exact_beside: bool) -> Target {
+    let wide = match ranges {
+        Ranges::Range => Wide::Range,
+        Ranges::Ternary => Wide::Ternary,
+        Ranges::Lpm => Wide::Lpm,
+    };
+    let target = subscribe_p4::Options::default().target;
+    Target { wide, has_ranges: ranges == Ranges::Range, exact_beside, ..target }
+}
+
+/// Choices of tables, as they are given.
+pub fn flags(ranges: Ranges, exact: bool) -> String {
+    let name = ranges.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    format!("--ranges {name}{}", if exact { " --exact-tables" } else { "" })
 }
 
 /// `triplane subscribe program`.
@@ -188,7 +238,7 @@ pub struct CompileArgs {
     /// Write the program too.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
-    /// Say how large the diagram is, and how many entries each table has.
+    /// Say how many entries each table has, what these rules take in tables of other kinds, and how large the diagram is.
     #[arg(long)]
     pub stats: bool,
     /// Draw the diagram, for graphviz: nodes test fields, a solid line is a test that holds.

@@ -3,7 +3,6 @@
 use entries::Entries;
 use ir::Program;
 use source::{Diagnostic, Diagnostics, FileId, SourceMap};
-use subscribe_p4::Misfit;
 
 /// As [`entries::parse`]. Entries of rules that belong to another program are one finding that says so, and no finding for each
 /// table that follows from that.
@@ -26,12 +25,10 @@ fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, progr
     let wanted = map.text(span).trim_matches('"');
     let tables = program.tables.values().map(|table| table.name.as_str());
     let misfit = subscribe_p4::misfit(wanted, tables)?;
-    let remedy = match misfit {
-        Misfit::OtherOrder(_) => "make both with the same `--order`, of the same version of the format",
-        Misfit::OtherFormat => "make both of the same version of the format, with the same `--order`",
-        Misfit::OtherKind => "run the program that was made of the rules' format",
-    };
-    let help = format!("{remedy}: `triplane subscribe compile FORMAT RULES -o ENTRIES --program PROGRAM` makes both");
+    let help = format!(
+        "{}: `triplane subscribe compile FORMAT RULES -o ENTRIES --program PROGRAM` makes both",
+        misfit.remedy()
+    );
     let message = format!("entries and program {}", misfit.told(wanted));
     Some(Diagnostic::error("other-program", span, message).help(help))
 }

@@ -80,6 +80,9 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     }
     output.note(&compiled.summary());
     if args.stats {
+        let stages = subscribe_p4::stage_tables(&loaded.rules, &loaded.layout, &options);
+        output.note(&report::tables(&stages, &updates));
+        output.note(&report::kinds(&compiled.subscriptions, &args.shape));
         output.note(&report::stats(&compiled.subscriptions.stats()));
     }
     Ok(())
@@ -90,9 +93,11 @@ const MOST_DRAWN: usize = 2_000;
 
 /// How programs are written unless the user says otherwise.
 fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::Options {
+    let default = subscribe_p4::Options::default();
     subscribe_p4::Options {
+        target: shape.map_or(default.target, ShapeArgs::target),
         messages_per_pass: shape.and_then(|shape| shape.messages_per_pass),
-        ..subscribe_p4::Options::default()
+        ..default
     }
 }
 
