@@ -6,15 +6,12 @@ mod support;
 use std::collections::BTreeMap;
 
 use dice::Dice;
-use market::{Feed, Filter, Mix, Spec, Workload};
+use market::{Filter, Receiver, messages};
 use support::{Directory, run, triplane};
+use wire::itch::Message;
 
 const FORMAT: &str = "examples/market-data/feed.p4";
 const DATAGRAMS: usize = 120;
-
-fn feed(seed: u64) -> Feed {
-    Feed::new(Spec { mix: Mix::BOOK, share: 0.2, others: 5, ..Workload::Synthetic.spec(seed) })
-}
 
 /// Random conditions over the feed, and the hosts that each delivers to.
 fn random_rules(dice: &mut Dice, hosts: u64) -> Vec<(String, Vec<u64>)> {
@@ -31,15 +28,8 @@ fn random_rules(dice: &mut Dice, hosts: u64) -> Vec<(String, Vec<u64>)> {
     (0..hosts).map(|_| rule(dice)).collect()
 }
 
-/// Simulates the feed from h1 over a topology with these rules; what passes these ends is captured.
-fn simulate(
-    directory: &Directory,
-    lab: &str,
-    rules: &[(String, Vec<u64>)],
-    options: &[&str],
-    ends: &[String],
-    seed: u64,
-) {
+/// Compiles rules for a topology, and makes a feed.
+fn compile(directory: &Directory, lab: &str, rules: &[(String, Vec<u64>)], options: &[&str], seed: u64) {
     let path = |name: &str| directory.path(name);
     let line = |(condition, to): &(String, Vec<u64>)| {
         let to: Vec<String> = to.iter().map(|host| format!("h{host}")).collect();
@@ -53,9 +43,14 @@ fn simulate(
     let publish = ["market", "publish", "--pcap", &path("out/feed.pcap"), "--datagrams", &DATAGRAMS.to_string()];
     let spec = ["--mix", "book", "--share", "0.2", "--others", "5", "--seed", &seed.to_string()];
     run(&mut triplane(&[&publish[..], &spec].concat())).ok();
-    let mut scenario =
-        "duration = \"1s\"\n[[traffic]]\nname = \"feed\"\nkind = \"replay\"\nfrom = \"h1\"\nfile = \"feed.pcap\"\n"
-            .to_owned();
+}
+
+/// Simulates the feed from a host over what was compiled; what passes these ends is captured.
+fn simulate(directory: &Directory, from: u64, ends: &[String]) {
+    let path = |name: &str| directory.path(name);
+    let mut scenario = format!(
+        "duration = \"1s\"\n[[traffic]]\nname = \"feed\"\nkind = \"replay\"\nfrom = \"h{from}\"\nfile = \"feed.pcap\"\n"
+    );
     for end in ends {
         scenario += &format!("[[captures]]\nat = \"{end}\"\nfile = \"{end}.pcap\"\n");
     }
@@ -64,46 +59,61 @@ fn simulate(
     run(&mut triplane(&["lab", "sim", &lab, "--scenario", &load, "--out", &results, "--interpret"])).ok();
 }
 
-/// How many messages each host but h1 asked for, of those that want any.
-fn asked(rules: &[(String, Vec<u64>)], hosts: u64, seed: u64) -> BTreeMap<u64, u64> {
+/// The datagrams in a capture of the feed, in order.
+fn captured(directory: &Directory, name: &str) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(directory.path(name)).unwrap();
+    let headers = wire::ethernet::HEADER_LEN + 20 + 8;
+    wire::pcap::Reader::new(bytes.as_slice()).unwrap().map(|frame| frame.unwrap().data[headers..].to_vec()).collect()
+}
+
+/// The messages that each host but `from` asked for, in order, of those that want any.
+fn asked(directory: &Directory, rules: &[(String, Vec<u64>)], hosts: u64, from: u64) -> BTreeMap<u64, Vec<Message>> {
     let filters: Vec<(Filter, &Vec<u64>)> =
         rules.iter().map(|(condition, to)| (Filter::parse(condition).expect("a condition"), to)).collect();
-    let mut asked = BTreeMap::new();
-    let mut feed = feed(seed);
-    for _ in 0..DATAGRAMS {
-        for message in market::messages(&feed.datagram(0)).unwrap() {
-            for host in 2..=hosts {
-                let wants = |(filter, to): &(Filter, &Vec<u64>)| to.contains(&host) && filter.wants(&message);
-                if filters.iter().any(wants) {
-                    *asked.entry(host).or_default() += 1;
-                }
+    let mut asked: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
+    let published = captured(directory, "out/feed.pcap");
+    assert_eq!(published.len(), DATAGRAMS);
+    for message in published.iter().flat_map(|datagram| messages(datagram).unwrap()) {
+        for host in (1..=hosts).filter(|host| *host != from) {
+            let wants = |(filter, to): &(Filter, &Vec<u64>)| to.contains(&host) && filter.wants(&message);
+            if filters.iter().any(wants) {
+                asked.entry(host).or_default().push(message.clone());
             }
         }
     }
     asked
 }
 
-/// The messages that a host got, and how many it found missing by their numbers.
-fn received(directory: &Directory, host: u64) -> (u64, u64) {
-    let capture = directory.path(&format!("results/h{host}.pcap"));
-    let got = run(&mut triplane(&["market", "receive", "--pcap", &capture, "--from-start", "--json"])).ok().json();
-    let number = |name: &str| got[name].as_u64().unwrap_or_else(|| panic!("no `{name}`: {got:#}"));
-    (number("messages"), number("missing"))
+/// The messages that a host got, in order, and how many it found missing by their numbers.
+fn received(directory: &Directory, host: u64) -> (Vec<Message>, u64) {
+    let mut receiver = Receiver::from_start();
+    let mut got = Vec::new();
+    for datagram in captured(directory, &format!("results/h{host}.pcap")) {
+        got.extend(receiver.receive(&datagram, 0).unwrap().into_iter().map(|arrival| arrival.message));
+    }
+    assert_eq!(receiver.totals().repeated, 0, "nothing comes twice");
+    (got, receiver.totals().missing)
 }
 
-/// Simulates the feed over a network without losses, and compares what each host got.
-fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, seed: u64) {
+/// Simulates the feed over a network without losses, from one host after the other, and compares what each other host got,
+/// message by message.
+fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, publishers: &[u64], seed: u64) {
     let directory = Directory::new();
     let lab = run(&mut triplane(&[&["lab", "new"], shape].concat())).ok().stdout;
     let rules = random_rules(&mut Dice::new(seed), hosts);
-    let ends: Vec<String> = (2..=hosts).map(|host| format!("h{host}")).collect();
-    simulate(&directory, &lab, &rules, options, &ends, seed);
-    let asked = asked(&rules, hosts, seed);
-    for host in 2..=hosts {
-        let wanted = asked.get(&host).copied().unwrap_or(0);
-        assert_eq!(received(&directory, host), (wanted, 0), "h{host}");
+    compile(&directory, &lab, &rules, options, seed);
+    for from in publishers {
+        let others = (1..=hosts).filter(|host| host != from);
+        simulate(&directory, *from, &others.clone().map(|host| format!("h{host}")).collect::<Vec<_>>());
+        let mut asked = asked(&directory, &rules, hosts, *from);
+        assert!(asked.len() > 1 && asked.values().any(|messages| messages.len() > 20), "someone asked for something");
+        for host in others {
+            let (got, missing) = received(&directory, host);
+            let wanted = asked.remove(&host).unwrap_or_default();
+            assert_eq!((got.len(), missing), (wanted.len(), 0), "from h{from} to h{host}");
+            assert!(got == wanted, "from h{from} to h{host}: other messages, or in another order");
+        }
     }
-    assert!(asked.len() > 1 && asked.values().any(|messages| *messages > 20), "someone asked for something");
 }
 
 /// A line of three switches. Frames are lost on the way from s1 over s2 and s3 to h3, on each link.
@@ -119,10 +129,8 @@ fn lossy_line() -> String {
 
 /// The number of the first message that was captured at an end.
 fn first_number(directory: &Directory, end: &str) -> u64 {
-    let bytes = std::fs::read(directory.path(&format!("results/{end}.pcap"))).unwrap();
-    let frame = wire::pcap::Reader::new(bytes.as_slice()).unwrap().next().expect("a frame").unwrap().data;
-    let headers = wire::ethernet::HEADER_LEN + 20 + 8;
-    wire::moldudp64::Packet::new_checked(&frame[headers..]).unwrap().sequence()
+    let datagrams = captured(directory, &format!("results/{end}.pcap"));
+    wire::moldudp64::Packet::new_checked(datagrams.first().expect("a datagram")).unwrap().sequence()
 }
 
 #[test]
@@ -132,35 +140,44 @@ fn a_subscriber_finds_losses_on_the_way_to_it_by_its_numbers() {
     let bought = ("side == \"B\"".to_owned(), vec![3]);
     // All that is lost behind s1 is what h3 wants. A switch counts from the first message that a link brings.
     let (directory, rules) = (Directory::new(), [bought.clone()]);
-    simulate(&directory, &lossy_line(), &rules, &[], &ends, seed);
+    compile(&directory, &lossy_line(), &rules, &[], seed);
+    simulate(&directory, 1, &ends);
     let (got, missing) = received(&directory, 3);
+    let got = got.len() as u64;
     assert!(got > 50 && missing > 20, "{got} messages, {missing} missing");
     let unseen: u64 = ["s2:2", "s3:2"].iter().map(|end| first_number(&directory, end) - 1).sum();
-    assert_eq!(got + missing + unseen, asked(&rules, hosts, seed)[&3]);
+    assert_eq!(got + missing + unseen, asked(&directory, &rules, hosts, 1)[&3].len() as u64);
     // Nobody knows whom lost messages were for: hosts also find those missing that were for others.
     let (directory, rules) = (Directory::new(), [bought, ("side == \"S\"".to_owned(), vec![2])]);
-    simulate(&directory, &lossy_line(), &rules, &[], &ends, seed);
-    let asked = asked(&rules, hosts, seed);
+    compile(&directory, &lossy_line(), &rules, &[], seed);
+    simulate(&directory, 1, &ends);
+    let asked = asked(&directory, &rules, hosts, 1);
     for host in [2, 3] {
         let (got, missing) = received(&directory, host);
-        assert!(got < asked[&host] && got + missing > asked[&host], "h{host}: {got}, {missing} missing, {asked:?}");
+        let (got, asked) = (got.len() as u64, asked[&host].len() as u64);
+        assert!(got < asked && got + missing > asked, "h{host}: {got}, {missing} missing, {asked} asked for");
     }
 }
 
 #[test]
 fn over_a_fat_tree() {
-    each_host_gets_its_messages(&["fat-tree", "--k", "4"], &[], 16, 1);
+    each_host_gets_its_messages(&["fat-tree", "--k", "4"], &[], 16, &[1, 11], 1);
+}
+
+#[test]
+fn over_a_fat_tree_that_passes_everything_up() {
+    each_host_gets_its_messages(&["fat-tree", "--k", "4"], &["--upward", "everything"], 16, &[6, 1], 5);
 }
 
 #[test]
 fn over_leaves_and_spines_that_pass_everything_up() {
     let shape = ["leaf-spine", "--leaves", "3", "--spines", "2", "--hosts", "2"];
-    each_host_gets_its_messages(&shape, &["--upward", "everything"], 6, 2);
+    each_host_gets_its_messages(&shape, &["--upward", "everything"], 6, &[1, 4], 2);
 }
 
 #[test]
 fn over_a_ring_as_a_tree() {
-    each_host_gets_its_messages(&["ring", "--switches", "4"], &["--root", "s2"], 4, 3);
+    each_host_gets_its_messages(&["ring", "--switches", "4"], &["--root", "s2"], 4, &[1, 3], 3);
 }
 
 #[test]

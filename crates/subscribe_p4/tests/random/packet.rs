@@ -1,0 +1,145 @@
+//! Packets of `testdata/kinds.p4`: made at random, as bytes, and as what rules may ask of them.
+
+use dice::Dice;
+
+/// How a field is written and what rules may ask of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Number,
+    Text,
+    Mac,
+    Ipv4,
+    Ipv6,
+}
+
+/// What may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Values,
+    Prefixes,
+    Ranges,
+}
+
+/// A field as the format declares it; said here once more, so that its reader is tested too.
+pub struct Field {
+    pub name: &'static str,
+    /// Headers that it may lie in.
+    pub headers: &'static [usize],
+    pub width: u32,
+    pub kind: Kind,
+    pub asked: Asked,
+}
+
+pub const HEADERS: [&str; 6] = ["ethernet", "ipv4", "ipv6", "kind", "order", "trade"];
+const ETHERNET: usize = 0;
+const IPV4: usize = 1;
+const IPV6: usize = 2;
+const KIND: usize = 3;
+const ORDER: usize = 4;
+const TRADE: usize = 5;
+
+const fn field(name: &'static str, headers: &'static [usize], width: u32, kind: Kind, asked: Asked) -> Field {
+    Field { name, headers, width, kind, asked }
+}
+
+/// In the order in which they stand in a packet, `shares` of the two headers once.
+pub const FIELDS: [Field; 17] = [
+    field("mac", &[ETHERNET], 48, Kind::Mac, Asked::Values),
+    field("maker", &[ETHERNET], 48, Kind::Mac, Asked::Ranges),
+    field("type", &[ETHERNET], 16, Kind::Number, Asked::Values),
+    field("src4", &[IPV4], 32, Kind::Ipv4, Asked::Prefixes),
+    field("dst4", &[IPV4], 32, Kind::Ipv4, Asked::Ranges),
+    field("src6", &[IPV6], 128, Kind::Ipv6, Asked::Prefixes),
+    field("dst6", &[IPV6], 128, Kind::Ipv6, Asked::Ranges),
+    field("kind", &[KIND], 8, Kind::Number, Asked::Values),
+    field("urgent", &[ORDER], 1, Kind::Number, Asked::Values),
+    field("level", &[ORDER], 3, Kind::Number, Asked::Ranges),
+    field("weight", &[ORDER], 12, Kind::Number, Asked::Ranges),
+    field("shares", &[ORDER, TRADE], 24, Kind::Number, Asked::Ranges),
+    field("name", &[ORDER], 64, Kind::Text, Asked::Values),
+    field("port", &[ORDER], 16, Kind::Number, Asked::Prefixes),
+    field("large", &[TRADE], 100, Kind::Number, Asked::Ranges),
+    field("bit", &[TRADE], 1, Kind::Number, Asked::Ranges),
+    field("odd", &[TRADE], 3, Kind::Number, Asked::Values),
+];
+
+/// Texts that rules name.
+pub const NAMES: [&str; 4] = ["A", "BB", "GOOGL", "X1234567"];
+
+pub fn text(of: &str) -> u128 {
+    of.bytes().chain(std::iter::repeat(b' ')).take(8).fold(0, |value, byte| value << 8 | u128::from(byte))
+}
+
+/// The largest value of a field.
+pub fn max(width: u32) -> u128 {
+    u128::MAX >> (128 - width)
+}
+
+/// A value that rules and packets may both have: so few that everything meets, the bounds of the domain among them.
+pub fn value(dice: &mut Dice, field: &Field) -> u128 {
+    let max = max(field.width);
+    match (field.name, field.kind) {
+        ("type", _) => dice.pick(&[(2, 0x800), (2, 0x86dd), (1, 5)]),
+        ("kind", _) => dice.pick(&[(2, 1), (2, 2), (1, 7)]),
+        (_, Kind::Text) => text(NAMES[dice.below(4) as usize]),
+        _ => {
+            let near = [0, 1, 2, 5, max / 2, max / 2 + 1, max - 1, max, max / 3, max / 3 + 1];
+            near[dice.below(near.len() as u64) as usize] & max
+        }
+    }
+}
+
+/// A packet as rules see it.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub valid: [bool; 6],
+    pub values: [u128; 17],
+    pub bytes: Vec<u8>,
+}
+
+impl Packet {
+    pub fn random(dice: &mut Dice) -> Packet {
+        let mut values = [0; 17];
+        for (value, field) in values.iter_mut().zip(&FIELDS) {
+            *value = self::value(dice, field);
+            // Beside what rules ask for, too.
+            if field.kind != Kind::Text
+                && field.width > 3
+                && dice.percent(20)
+                && !["type", "kind"].contains(&field.name)
+            {
+                *value ^= 1 << dice.below(field.width.into());
+            }
+        }
+        let of = |name: &str| values[FIELDS.iter().position(|field| field.name == name).expect("a field")];
+        let (etype, kind) = (of("type"), of("kind"));
+        let valid = [true, etype == 0x800, etype == 0x86dd, true, kind == 1, kind == 2];
+        let mut bits = Vec::new();
+        for header in (0..HEADERS.len()).filter(|header| valid[*header]) {
+            let mut shown: Vec<(u128, u32)> = FIELDS
+                .iter()
+                .zip(values)
+                .filter(|(field, _)| field.headers.contains(&header))
+                .map(|(field, value)| (value, field.width))
+                .collect();
+            // Room for the mark.
+            shown.extend((header == KIND).then_some((0, 8)));
+            let each =
+                shown.into_iter().flat_map(|(value, width)| (0..width).rev().map(move |at| value >> at & 1 == 1));
+            bits.extend(each);
+        }
+        assert_eq!(bits.len() % 8, 0, "headers are whole bytes");
+        let byte = |bits: &[bool]| bits.iter().fold(0u8, |byte, bit| byte << 1 | u8::from(*bit));
+        let mut bytes: Vec<u8> = bits.chunks(8).map(byte).collect();
+        bytes.extend(b"payload");
+        Packet { valid, values, bytes }
+    }
+
+    /// The bytes once `mark` has written.
+    pub fn marked(&self, mark: u8) -> Vec<u8> {
+        let at = 14 + 8 * usize::from(self.valid[IPV4]) + 32 * usize::from(self.valid[IPV6]) + 1;
+        let mut bytes = self.bytes.clone();
+        bytes[at] = mark;
+        bytes
+    }
+}
