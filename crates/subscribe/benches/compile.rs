@@ -1,16 +1,17 @@
 //! What compiling rules costs: time, entries, and the time of a change. `cargo bench -p subscribe`, with the names of
-//! parts to run only those: `paper`, `change`, `siena`, `ranges`. Times of compiling are times of a core.
+//! parts to run only those: `paper`, `targets`, `change`, `siena`, `ranges`. Times of compiling are times of a core.
 
 use std::time::{Duration, Instant};
 
 use dice::Dice;
 use source::{Diagnostics, SourceMap};
 use subscribe::workload::{self, Siena, Workload};
-use subscribe::{Format, Layout, Limits, NoIncludes, Options, Rule, Subscriptions, parse};
+use subscribe::{Format, Layout, Limits, NoIncludes, Options, Rule, Subscriptions, Target, Wide, parse};
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let parts: [(&str, fn()); 4] = [("paper", paper), ("change", change), ("siena", siena), ("ranges", ranges)];
+    let parts: [(&str, fn()); 5] =
+        [("paper", paper), ("targets", targets), ("change", change), ("siena", siena), ("ranges", ranges)];
     for (name, part) in parts {
         if wanted.is_empty() || wanted.iter().any(|other| other == name) {
             part();
@@ -72,6 +73,33 @@ fn paper() {
         );
         for stage in stats.stages.iter().filter(|stage| stage.all() > 0) {
             println!("{:>21}: {} exact, {} wide, {} rest", stage.name, stage.exact, stage.wide, stage.rest);
+        }
+    }
+}
+
+/// What the paper's rules take where tables match other things.
+fn targets() {
+    println!("entries for 100 K rules of the paper's workload, by what the target's tables take");
+    println!(
+        "{:>24} {:>14} {:>13} {:>12} {:>11} {:>8}",
+        "tables", "stock: exact", "price: exact", "price: wide", "state alone", "all"
+    );
+    let all = compile(&workload::paper(1, 100_000), Limits::default()).2.expect("it fits");
+    for (name, wide) in [("range", Wide::Range), ("ternary", Wide::Ternary), ("lpm", Wide::Lpm)] {
+        for exact_beside in [false, true] {
+            let has_ranges = wide == Wide::Range;
+            let sizes = all.sizes(&Target { wide, has_ranges, exact_beside, ..Target::default() });
+            let of = |field: &str| sizes.iter().find(|size| size.name.ends_with(field)).expect("a field");
+            let (stock, price) = (of("stock"), of("price"));
+            println!(
+                "{:>24} {:>14} {:>13} {:>12} {:>11} {:>8}",
+                format!("{name}{}", if exact_beside { ", exact beside" } else { "" }),
+                stock.exact,
+                price.exact,
+                price.wide,
+                sizes.iter().map(|size| size.rest).sum::<usize>(),
+                sizes.iter().map(|size| size.all()).sum::<usize>()
+            );
         }
     }
 }

@@ -24,8 +24,8 @@ const PIECE: usize = 10_000;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What helps where the switch has a program that is not for the rules.
-const REMADE: &str = "Make the program again with the `--order` that `serve` has, and load it; or, if the switch is \
-                      Triplane's, leave out --keep-program, and `serve` loads it";
+const REMADE: &str = "Make the program again with the `--order`, `--ranges` and `--exact-tables` that `serve` has, and load \
+                      it; or, if the switch is Triplane's, leave out --keep-program, and `serve` loads it";
 
 impl Switch<'_> {
     /// Loads the program if need be, looks at what the switch has, and writes what differs.

@@ -185,11 +185,6 @@ impl ShapeArgs {
     pub fn target(&self) -> Target {
         target(self.ranges, self.exact_tables)
     }
-
-    /// These choices, as they are given.
-    pub fn flags(&self) -> String {
-        flags(self.ranges, self.exact_tables)
-    }
 }
 
 /// What a program's tables take.

@@ -64,7 +64,7 @@ fn by_kind(sizes: &[StageSize], codes: Wide) -> [usize; 5] {
 /// What the rules take in tables of each kind there is.
 pub fn kinds(rules: &Subscriptions, chosen: &ShapeArgs) -> String {
     let line = |name: &str, numbers: [String; 6]| {
-        let numbers: String = numbers.iter().map(|number| format!("{number:>11}")).collect();
+        let numbers: String = numbers.iter().map(|number| format!("{number:>12}")).collect();
         format!("{name:33}{numbers}")
     };
     let head = ["exact", "range", "ternary", "lpm", "state alone", "all"].map(str::to_owned);
