@@ -201,7 +201,7 @@ const MISTAKES: [(&str, &str); 5] = [
     ("dst6_value = hdr.ipv6.dst;", "dst6_value = hdr.ipv6.src;"),
     ("shares_value = hdr.trade.shares;", ""),
     ("src4_value: lpm", "dst4_value: lpm"),
-    ("do_mark.apply();", ""),
+    ("hdr.kind.mark = value;", "hdr.kind.mark = value + 1;"),
 ];
 
 #[test]
