@@ -1,7 +1,11 @@
 //! Packet subscriptions as a user has them: a format and rules in, a program and entries out, and a market data feed
 //! through a switch that runs them. What each subscriber gets is held against the feed, message by message.
 
+#[path = "subscribe/random.rs"]
+mod random;
 mod support;
+#[path = "subscribe/tables.rs"]
+mod tables;
 
 use std::collections::BTreeMap;
 
