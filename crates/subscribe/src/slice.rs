@@ -89,12 +89,12 @@ fn beside_exact(stretches: &[Stretch], width: u32) -> Vec<(EntryKey, State)> {
     if stretches.iter().all(|of| of.is_single) {
         return ranges(stretches, true);
     }
-    let mut out: Vec<(EntryKey, State)> = Vec::new();
+    let mut singles: Vec<(u128, State)> = Vec::new();
     let mut wide: Vec<(u128, u128, State)> = Vec::new();
     let mut from = 0;
     for Stretch { first, last, state, is_single } in stretches {
         if *is_single {
-            out.push((EntryKey::Exact(*first), *state));
+            singles.push((*first, *state));
             // The stretch before goes on; at the beginning, the one behind starts earlier.
             if let Some((_, end, _)) = wide.last_mut() {
                 *end = *last;
@@ -108,6 +108,9 @@ fn beside_exact(stretches: &[Stretch], width: u32) -> Vec<(EntryKey, State)> {
         }
         from = last.wrapping_add(1);
     }
-    out.extend(prefixes(&wide, width));
-    out
+    // A value that goes where those around it go anyway needs no entry.
+    let around = |value: u128| wide.partition_point(|(_, end, _)| *end < value);
+    let apart = singles.into_iter().filter(|(value, state)| wide[around(*value)].2 != *state);
+    let apart: Vec<_> = apart.map(|(value, state)| (EntryKey::Exact(value), state)).collect();
+    apart.into_iter().chain(prefixes(&wide, width)).collect()
 }

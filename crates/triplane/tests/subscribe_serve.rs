@@ -90,7 +90,11 @@ fn programs_of_another_order_are_refused_with_the_cause() {
     let mut other = Service::start(&rules, address, &["--keep-program"]);
     other.running.wait_for("different orders of fields: the program has `Subscriptions.");
     let done = other.tell(&["add", "price > 5 : fwd(3)"]);
-    assert!(done.code == Some(3) && done.stderr.contains("with the `--order` that `serve` has"), "{done:?}");
+    assert!(
+        done.code == Some(3)
+            && done.stderr.contains("with the `--order`, `--ranges` and `--exact-tables` that `serve` has"),
+        "{done:?}"
+    );
     drop(other);
     let mut same = Service::start(&rules, address, &["--order", "price", "--keep-program"]);
     same.running.wait_for("delivers by 1 rule: 0 writes");

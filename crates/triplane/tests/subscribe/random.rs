@@ -23,7 +23,7 @@ fn test(dice: &mut Dice) -> String {
     let compare = |dice: &mut Dice| one(dice, &["<", "<=", ">", ">=", "==", "!="]);
     match dice.below(7) {
         0 => format!("stock {} \"{}\"", one(dice, &["==", "!="]), one(dice, &["GOOGL", "S0001", "S0002"])),
-        1 => format!("stock {} {{GOOGL, S0003}}", one(dice, &["in", "not in"])),
+        1 => format!("stock {} {{\"GOOGL\", \"S0003\"}}", one(dice, &["in", "not in"])),
         2 => format!("side == \"{}\"", one(dice, &["B", "S"])),
         3 => format!(
             "kind {} {{\"{}\", \"{}\"}}",
