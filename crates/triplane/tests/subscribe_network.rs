@@ -72,7 +72,7 @@ fn asked(directory: &Directory, rules: &[(String, Vec<u64>)], hosts: u64, from: 
         rules.iter().map(|(condition, to)| (Filter::parse(condition).expect("a condition"), to)).collect();
     let mut asked: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
     let published = captured(directory, "out/feed.pcap");
-    assert_eq!(published.len(), DATAGRAMS);
+    assert!(published.len() >= DATAGRAMS, "the feed, and what ends it");
     for message in published.iter().flat_map(|datagram| messages(datagram).unwrap()) {
         for host in (1..=hosts).filter(|host| *host != from) {
             let wants = |(filter, to): &(Filter, &Vec<u64>)| to.contains(&host) && filter.wants(&message);
