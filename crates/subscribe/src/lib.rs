@@ -24,6 +24,7 @@
 //!   the tables; [`Subscriptions::tables`] gives all of them.
 //! - [`Tables::run`] is what the tables mean (the page of [`tables`] says it in words), [`Subscriptions::evaluate`] what the rules mean. They agree on every
 //!   message.
+//! - [`Chain`] is tables as a switch has them, right or not; [`compare`] says whether two of them do the same with every message.
 //!
 //! **Headers that are not valid.** A test of a field is false where the field's header is not valid, whatever it asks, and
 //! `not` of it is therefore true: `stock != "A"` is for messages with a stock, `not (stock == "A")` for the others too. The
@@ -40,9 +41,11 @@
 #![forbid(unsafe_code)]
 
 mod acts;
+pub mod chain;
 mod check;
 mod codes;
 mod computed;
+mod covered;
 mod crossing;
 mod dot;
 mod emit;
@@ -55,6 +58,7 @@ mod lex;
 mod lower;
 mod memory;
 mod merge;
+mod never;
 pub mod parse;
 mod prefixes;
 mod ranges;
@@ -71,8 +75,10 @@ pub mod tables;
 mod value;
 pub mod workload;
 
-pub use check::{Difference, difference};
+pub use chain::Chain;
+pub use check::{Difference, compare, difference};
 pub use computed::{Computed, Place};
+pub use covered::Covered;
 pub use evaluate::Message;
 pub use explain::{Decided, Explanation, Verdict};
 pub use format::{

@@ -62,7 +62,7 @@ fn explanations_name_the_test_that_decided() {
 
 #[test]
 fn useless_rules_are_found_with_the_reason() {
-    let mut all = with(
+    let all = with(
         "rule never: shares == 3 and add_order.price > 1 and shares > 5 : fwd(1)\n\
          rule nots: not (shares < 4 or shares > 2) and valid(add_order) : fwd(1)\n\
          rule empty: shares < 0 : fwd(1)\n\
@@ -74,7 +74,7 @@ fn useless_rules_are_found_with_the_reason() {
     );
     let name = |id: subscribe::RuleId| all.rule(id).and_then(|rule| rule.name.clone()).unwrap_or_default().to_string();
     let never: Vec<(String, usize)> = all
-        .never()
+        .never(&Condition::Always)
         .into_iter()
         .map(|useless| match useless {
             Useless::Never { rule, because } => (name(rule), because.len()),
@@ -83,21 +83,121 @@ fn useless_rules_are_found_with_the_reason() {
         .collect();
     let expected = [("never", 2), ("nots", 2), ("empty", 1), ("long", 0)];
     assert_eq!(never, expected.map(|(name, spans)| (name.to_owned(), spans)));
-    let shown = all.never()[0].diagnostic(&all, &SourceMap::new()).expect("the rule is there");
+    let shown = all.never(&Condition::Always)[0].diagnostic(&all, &SourceMap::new()).expect("the rule is there");
     assert_eq!(shown.message, "rule `never` never matches");
-    let covered = all.covered(1000).expect("no limits");
-    let covered: Vec<(String, String)> = covered
+    let covered = all.covered(&Condition::Always);
+    assert!(covered.is_complete);
+    let covered: Vec<(String, Vec<String>)> = covered
+        .found
         .into_iter()
         .map(|useless| match useless {
             Useless::Covered { rule, by } => {
                 let name = |id| all.rule(id).and_then(|rule| rule.name.clone()).unwrap_or_default().to_string();
-                (name(rule), name(by))
+                (name(rule), by.into_iter().map(name).collect())
             }
             other => panic!("{other:?}"),
         })
         .filter(|(rule, _)| ["wide", "narrow", "other"].contains(&&**rule))
         .collect();
-    assert_eq!(covered, [("narrow".to_owned(), "wide".to_owned())]);
+    assert_eq!(covered, [("narrow".to_owned(), vec!["wide".to_owned()])]);
+}
+
+/// What is said of rules that add nothing: `narrow < wide` for a rule that one covers, `a < b + c` for several.
+fn covered(text: &str) -> Vec<String> {
+    let all = with(text, Options::default());
+    let covered = all.covered(&Condition::Always);
+    assert!(covered.is_complete);
+    let name = |id: subscribe::RuleId| all.rule(id).and_then(|rule| rule.name.clone()).unwrap_or_default().to_string();
+    let told = covered.found.iter().map(|useless| match useless {
+        Useless::Covered { rule, by } => {
+            format!("{} < {}", name(*rule), by.iter().map(|by| name(*by)).collect::<Vec<_>>().join(" + "))
+        }
+        other => panic!("{other:?}"),
+    });
+    told.collect()
+}
+
+#[test]
+fn rules_that_add_nothing_are_found_whatever_they_ask_first() {
+    let wide = "rule wide: add_order.price > 5 : fwd(2)\n";
+    assert_eq!(covered(&format!("{wide}rule value: add_order.price == 9 : fwd(2)")), ["value < wide"]);
+    assert_eq!(covered(&format!("{wide}rule both: stock == A and add_order.price > 10 : fwd(2)")), ["both < wide"]);
+    assert_eq!(covered(&format!("{wide}rule more: stock == A and add_order.price > 10 : fwd(2, 3)")), [""; 0]);
+    assert_eq!(covered("rule any: port == 2 || port == 1 : fwd(2)\nrule one: port == 2 : fwd(2)"), ["one < any"]);
+    assert_eq!(covered("rule two: port == 2 : fwd(4, 5)\nrule one: port == 2 : fwd(5)"), ["one < two"]);
+    let halves = "rule low: shares < 9 : fwd(2)\nrule high: shares > 5 : fwd(2)\nrule mid: shares in 4..12 : fwd(2)";
+    assert_eq!(covered(halves), ["mid < low + high"]);
+    let acts = "rule a: port == 2 : fwd(2)\nrule b: port == 2 : fwd(3)\nrule c: port == 2 and shares > 1 : fwd(2, 3)";
+    assert_eq!(covered(acts), ["c < a + b"]);
+    // Of two that are the same one stays.
+    assert_eq!(covered("rule a: port == 2 : fwd(2)\nrule b: port == 2 : fwd(2)"), ["b < a"]);
+    // General rules are covered by those of all values together, too.
+    let each: Vec<String> = (0..8).map(|port| format!("port == {port} : fwd(2)")).collect();
+    assert_eq!(covered(&format!("{}\nrule all: shares > 3 : fwd(2)", each.join("\n"))), ["all < "]);
+}
+
+#[test]
+fn headers_that_exclude_each_other_make_rules_that_never_match() {
+    let all = with(
+        "rule both: valid(add_order) and valid(trade) : fwd(2)\n\
+         rule fields: shares > 3 and trade.price > 2 : fwd(2)\n\
+         rule absent: not valid(add_order) and shares > 3 : fwd(2)\n\
+         rule one: shares > 3 : fwd(2)",
+        Options::default(),
+    );
+    let valid = |name: &str| {
+        let header = all.format().header_named(name).expect("a header");
+        Condition::Valid { header, span: source::Span::default() }
+    };
+    let both = Condition::All(vec![valid("add_order"), valid("trade")]);
+    let never: Vec<(String, usize)> = all
+        .never(&Condition::Not(Box::new(both)))
+        .into_iter()
+        .map(|useless| match useless {
+            Useless::Never { rule, because } => {
+                (all.rule(rule).and_then(|rule| rule.name.clone()).unwrap_or_default().to_string(), because.len())
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(never, [("both", 2), ("fields", 2), ("absent", 2)].map(|(name, spans)| (name.to_owned(), spans)));
+    // Those are not told as covered by `one`, too.
+    let covered = all.covered(&Condition::Not(Box::new(Condition::All(vec![valid("add_order"), valid("trade")]))));
+    assert_eq!(covered.found, []);
+}
+
+#[test]
+fn all_rules_that_are_found_can_go_at_once_and_no_other() {
+    let mut dice = Dice::new(47);
+    let mut found = 0;
+    for _ in 0..400 {
+        let text: Vec<String> = (0..1 + dice.below(9)).map(|_| support::plain_rule(&mut dice)).collect();
+        // Different arguments or updates of one message are refused.
+        let format = support::format();
+        let rules = support::rules(&text.join("\n"), &format);
+        let layout = Layout::sensible(&format, &[]);
+        let compile = |rules: Vec<subscribe::Rule>| {
+            let mut all = Subscriptions::new(format.clone(), layout.clone(), Options::default());
+            all.change(&[], rules).expect("it fits");
+            all
+        };
+        let all = compile(rules.clone());
+        let covered = all.covered(&Condition::Always);
+        let never: Vec<_> = all.never(&Condition::Always).iter().map(Useless::rule).collect();
+        let goes: Vec<_> = covered.found.iter().map(Useless::rule).collect();
+        assert!(never.iter().all(|id| !goes.contains(id)), "told once: {text:#?}");
+        found += goes.len();
+        let same = |without: &[subscribe::RuleId]| {
+            let kept = all.rules().filter(|(id, _)| !without.contains(id)).map(|(_, rule)| rule.clone()).collect();
+            let (one, other) = (all.tables(), compile(kept).tables());
+            difference(&one, &other, &format, &layout, &Condition::Always, Limits::default()).expect("small") == None
+        };
+        assert!(same(&goes), "{goes:?} of {text:#?}");
+        for (id, _) in all.rules().filter(|(id, _)| !goes.contains(id) && !never.contains(id)) {
+            assert!(!same(&[goes.as_slice(), &[id]].concat()), "{id:?} of {text:#?}");
+        }
+    }
+    assert!(found > 50, "{found}");
 }
 
 #[test]

@@ -19,6 +19,9 @@
 //! Aggregates (`@query_aggregate`) and counters (`@query_counter`) are registers: read before the tables that ask for them, written
 //! once a message's leaf is known. What they hold is what [`subscribe::Memory`] says.
 //!
+//! [`read_back`](read_back::read_back) goes the other way: entries of anybody, as a file or a switch has them, become a
+//! [`subscribe::Chain`], which says what they do with a message, and whether others do the same.
+//!
 //! The crate reads no files and prints nothing. It knows v1model's packages and metadata, and no switch.
 
 #![forbid(unsafe_code)]
@@ -28,6 +31,7 @@ mod fit;
 pub mod format;
 mod groups;
 mod read;
+pub mod read_back;
 mod rules;
 mod stateful;
 mod turn;
@@ -37,4 +41,4 @@ pub use fit::{Misfit, misfit};
 pub use format::Format;
 pub use read::read;
 pub use rules::{Rules, rules};
-pub use write::{EVERYONE, Options, REST_SESSION, program, stage_tables};
+pub use write::{EVERYONE, Options, REST_SESSION, bare, program, stage_tables};

@@ -91,6 +91,21 @@ impl Loader {
         }
     }
 
+    /// A program that was made of this one: it is read in the same way, from the same place.
+    pub fn made(&self, text: String) -> Loader {
+        let mut diagnostics = Diagnostics::new();
+        diagnostics.silence("unused");
+        Loader {
+            map: SourceMap::new(),
+            diagnostics,
+            options: self.options.clone(),
+            name: self.name.clone(),
+            bytes: text.as_bytes().to_vec(),
+            text,
+            compiled: None,
+        }
+    }
+
     /// The content of the program's file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -133,6 +133,25 @@ pub fn stage_tables(rules: &Rules, layout: &Layout, options: &Options) -> Vec<(S
     all.map(|(name, kind)| (format!("Subscriptions.{name}"), kind)).collect()
 }
 
+/// The program without tables of rules: its parser, and what it does before the rules. With it a packet can be read as the
+/// whole program reads it.
+pub fn bare(source: &str, format: &Format) -> String {
+    let parts = &format.parts;
+    let mut text = Text::default();
+    let two = format!("inout {} hdr, inout {} meta", parts.headers, parts.metadata);
+    let three = format!("{two}, inout standard_metadata_t standard_metadata");
+    let before = parts.before.as_ref().map(|before| format!("{before}.apply(hdr, meta, standard_metadata);"));
+    text.line(format!("control Subscriptions({three}) {{ apply {{ {} }} }}", before.unwrap_or_default()));
+    text.line(format!("control SubscriptionsEgress({three}) {{ apply {{}} }}"));
+    for name in ["SubscriptionsVerify", "SubscriptionsCompute"] {
+        text.line(format!("control {name}({two}) {{ apply {{}} }}"));
+    }
+    text.line(format!("control SubscriptionsDeparser(packet_out packet, in {} hdr) {{ apply {{}} }}", parts.headers));
+    let rest = "SubscriptionsVerify(), Subscriptions(), SubscriptionsEgress(), SubscriptionsCompute(), SubscriptionsDeparser()";
+    text.line(format!("V1Switch({}(), {rest}) main;", parts.parser));
+    format!("{source}\n{}", text.finish())
+}
+
 /// What the program is written from.
 struct Written<'a> {
     format: &'a Format,

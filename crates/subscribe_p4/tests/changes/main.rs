@@ -4,6 +4,7 @@
 #[path = "../support/checked.rs"]
 mod checked;
 mod program;
+mod read_back;
 mod target;
 
 use std::collections::BTreeMap;

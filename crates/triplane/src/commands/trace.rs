@@ -54,7 +54,7 @@ pub fn run(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
 }
 
 /// The packets asked for with their times.
-enum Packets<'a> {
+pub enum Packets<'a> {
     /// Those of a capture, in order.
     Capture { name: &'a str, reader: pcap::Reader<BufReader<File>> },
     /// One, given in hexadecimal digits, until it is taken.
@@ -62,7 +62,8 @@ enum Packets<'a> {
 }
 
 impl<'a> Packets<'a> {
-    fn open(text: &'a str) -> Result<Self, Failure> {
+    /// What `--packet` says.
+    pub fn open(text: &'a str) -> Result<Self, Failure> {
         if Path::new(text).is_file() {
             let file = File::open(text).with_context(|| format!("cannot read {text}"))?;
             let reader = pcap::Reader::new(BufReader::new(file)).map_err(|error| wrong(text, error))?;
@@ -82,7 +83,8 @@ impl<'a> Packets<'a> {
         Ok(Packets::Given(Some((0..digits.len()).step_by(2).map(byte).collect())))
     }
 
-    fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>, Failure> {
+    /// The next one, with its time in nanoseconds.
+    pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>, Failure> {
         match self {
             Packets::Given(packet) => Ok(packet.take().map(|data| (0, data))),
             Packets::Capture { name, reader } => {

@@ -6,11 +6,11 @@
 //! ```
 
 pub mod args;
-mod client;
+pub mod client;
 pub mod complete;
 mod entry;
 mod meters;
-mod names;
+pub mod names;
 mod objects;
 mod profiles;
 mod replication;

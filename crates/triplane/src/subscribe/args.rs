@@ -44,7 +44,7 @@ pub enum SubscribeCommand {
     Explain(ExplainArgs),
     /// Compile rules that deliver to hosts of a whole network into the entries of each of its switches.
     Network(NetworkArgs),
-    /// Say whether two sets of rules do the same with every message, and if not, show one that tells them apart.
+    /// Say whether two sets of rules, or of entries, do the same with every message, and if not, show one that tells them apart.
     Diff(DiffArgs),
     /// Keep a running switch by the rules of a file that is watched, and by those that are added and removed meanwhile.
     Serve(Box<ServeArgs>),
@@ -126,8 +126,15 @@ pub struct ExplainArgs {
     pub rules: RulesArgs,
     /// The message: fields with their values, and headers by their names; what is not named is not there. A field that
     /// may stand in several headers says nothing of which: name the header too where rules ask for it.
-    #[arg(long, value_name = "FIELD=VALUE,HEADER", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "FIELD=VALUE,HEADER", value_delimiter = ',', required_unless_present = "packet")]
     pub message: Vec<String>,
+    /// A packet: hexadecimal digits, or a capture file (every packet of it, in order). It is parsed as a switch does it, and
+    /// each of its messages is explained; what they change, the next ones see.
+    #[arg(long, value_name = "HEX|PCAP", value_hint = ValueHint::FilePath, conflicts_with = "message")]
+    pub packet: Option<String>,
+    /// Stop after so many packets of the capture.
+    #[arg(long, value_name = "N", requires = "packet")]
+    pub count: Option<u64>,
     /// What was before: an aggregate's value for this message's key (`avg(price) by stock=600000`), or a counter's. Without it
     /// there was no message before.
     #[arg(long, value_name = "AGGREGATE=VALUE")]
@@ -143,12 +150,19 @@ pub struct DiffArgs {
     /// The format.
     #[command(flatten)]
     pub format: FormatArgs,
-    /// One file of rules.
+    /// One side: a file of rules; or entries, as `subscribe compile` writes them; or `@ADDRESS:PORT`, the switch whose P4Runtime
+    /// server answers there.
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
     pub first: PathBuf,
     /// The other.
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     pub second: PathBuf,
+    /// The port at which the controller gets packets: where rules and entries are compared.
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into())]
+    pub cpu_port: u32,
+    /// The device of the switch to read.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub device_id: u64,
 }
 
 /// How the program is written.

@@ -1,19 +1,26 @@
-//! Why a message goes where it goes, and whether two sets of rules are the same.
+//! Why a message goes where it goes.
 
 use std::fmt::Write;
 
 use source::{Diagnostics, SourceMap};
-use subscribe::{Aggregate, Constant, FieldId, Format, Key, Memory, Message, SlotUse, Subject, Verdict, show_value};
+use subscribe::{
+    Aggregate, Constant, Delivery, FieldId, HeaderId, Key, Memory, Message, SlotUse, Subject, Verdict, show_value,
+};
 use subscribe_p4::Rules;
 
-use super::args::{DiffArgs, ExplainArgs};
+use super::args::ExplainArgs;
 use super::load::{Compiled, Loaded};
 use super::options;
+use super::packet::Reader;
+use crate::commands::trace::Packets;
 use crate::output::{Failure, Output};
 
-/// Says which rules a message matches, and why.
+/// Says which rules a message matches, or each message of a packet, and why.
 pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.rules.format, output)?;
+    if let Some(packet) = &args.packet {
+        return packets(args, packet, loaded, output);
+    }
     let mut message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
     let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
     // There was no message before this one, or what is said of them.
@@ -23,19 +30,68 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     for part in &args.state {
         state(&mut message, &compiled, part).map_err(Failure::Usage)?;
     }
-    let explanation = compiled.subscriptions.explain(&message, args.others);
+    output.print(&explained(&message, args, &compiled, &loaded).0)
+}
+
+/// Where a message goes and why.
+fn explained(message: &Message, args: &ExplainArgs, compiled: &Compiled, loaded: &Loaded) -> (String, Delivery) {
+    let explanation = compiled.subscriptions.explain(message, args.others);
     let mut text = format!("{}\n", explanation.delivery.shown(&loaded.rules.format));
     for verdict in &explanation.matching {
-        rule(&mut text, verdict, &compiled, &loaded, "matches");
+        rule(&mut text, verdict, compiled, loaded, "matches");
     }
     for verdict in &explanation.others {
-        rule(&mut text, verdict, &compiled, &loaded, "does not match");
+        rule(&mut text, verdict, compiled, loaded, "does not match");
     }
     let more = explanation.failed - explanation.others.len();
     if more > 0 {
         let _ = writeln!(text, "\n{more} more do not match (--others {} shows all)", explanation.failed);
     }
-    output.print(&text)
+    (text, explanation.delivery)
+}
+
+/// Explains each message of packets.
+fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output) -> Result<(), Failure> {
+    let mut packets = Packets::open(packet)?;
+    let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
+    let mut reader = Reader::new(&loaded, output)?;
+    let format = &loaded.rules.format;
+    let mut memory = Memory::new(format);
+    memory.assign(&compiled.subscriptions.slots());
+    let mut start_ns = None;
+    let mut number = 0;
+    while args.count.is_none_or(|count| number < count)
+        && let Some((time_ns, data)) = packets.next()?
+    {
+        number += 1;
+        let micros = time_ns.saturating_sub(*start_ns.get_or_insert(time_ns)) / 1000;
+        let read = reader.read(&data, &loaded);
+        let mut text = String::new();
+        if matches!(packets, Packets::Capture { .. }) {
+            let _ = writeln!(text, "{}", output.bold(&format!("packet {number}")));
+        }
+        let count = read.messages.len();
+        for (at, mut message) in (1..).zip(read.messages) {
+            memory.fill(format, &mut message, micros);
+            for part in &args.state {
+                state(&mut message, &compiled, part).map_err(Failure::Usage)?;
+            }
+            if loaded.format.messages.is_some() {
+                let _ = writeln!(text, "{}", output.bold(&format!("message {at} of {count}")));
+            }
+            let (why, delivery) = explained(&message, args, &compiled, &loaded);
+            let _ = writeln!(text, "{}\n{why}", show(&message, &loaded.rules, false));
+            memory.update(format, &message, &delivery, micros);
+        }
+        if let Some(end) = read.end {
+            let _ = writeln!(text, "{end}\n");
+        }
+        output.print(&text)?;
+    }
+    match number {
+        0 if args.count != Some(0) => Err(Failure::Input(format!("{packet} has no packets"))),
+        _ => Ok(()),
+    }
 }
 
 fn rule(text: &mut String, verdict: &Verdict, compiled: &Compiled, loaded: &Loaded, what: &str) {
@@ -46,33 +102,18 @@ fn rule(text: &mut String, verdict: &Verdict, compiled: &Compiled, loaded: &Load
     }
 }
 
-/// Whether two sets of rules are the same function.
-pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
-    let mut loaded = Loaded::format(&args.format, output)?;
-    let options = options(None);
-    let first = loaded.compile(std::slice::from_ref(&args.first), &options, output)?;
-    let second = loaded.compile(std::slice::from_ref(&args.second), &options, output)?;
-    let limits = subscribe::Limits::default();
-    let format = &loaded.rules.format;
-    let possible = loaded.rules.possible(&loaded.format);
-    let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
-    let Some(difference) = found.map_err(Failure::Input)? else {
-        return output.print("they do the same with every message\n");
-    };
-    let mut text = format!("they differ, for example in this message:\n  {}\n", show(&difference.message, format));
-    for (path, done) in [(&args.first, &difference.first), (&args.second, &difference.second)] {
-        let _ = writeln!(text, "{}: {}", path.display(), done.shown(format));
-    }
-    output.print(&text)?;
-    Err(Failure::Input("the rules differ".to_owned()))
-}
-
-/// The fields that a message has, and what it has of what was before.
-fn show(message: &Message, format: &Format) -> String {
+/// The fields that a message has, headers that no field tells of, if they are wanted, and what it has of what was before.
+pub fn show(message: &Message, rules: &Rules, with_headers: bool) -> String {
+    let format = &rules.format;
     let fields = format.fields().iter().zip(&message.fields);
     let there = fields.filter(|(field, _)| field.header.is_none_or(|header| message.is_valid(header)));
     let mut shown: Vec<String> =
         there.map(|(field, value)| format!("{}={}", field.name, show_value(*value, field.kind, field.width))).collect();
+    // What no field of its own says.
+    let own = |header: HeaderId| format.fields().iter().any(|field| field.header == Some(header));
+    let headers = (0..).map(HeaderId).zip(&rules.headers).filter(|(_, of)| with_headers && of.len() == 1);
+    let there = headers.map(|(id, _)| id).filter(|id| message.is_valid(*id) && !own(*id));
+    shown.extend(there.map(|id| format.get_header(id).name.clone()));
     let counters = format.counters().iter().zip(&message.counters).filter(|(_, value)| **value != 0);
     shown.extend(counters.map(|(counter, value)| format!("{}={value}", counter.name)));
     for (slot, value) in (0..).zip(&message.slots).filter(|(_, value)| **value != 0) {

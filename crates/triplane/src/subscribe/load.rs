@@ -50,7 +50,7 @@ impl Includes for Beside {
 /// # Errors
 /// If text cannot come from there: a named pipe that nobody writes to would be waited for without a word. What the shell opened
 /// (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
-fn is_text(path: &Path, what: &str) -> Result<(), Failure> {
+pub fn is_text(path: &Path, what: &str) -> Result<(), Failure> {
     let known = ["/dev/stdin", "/dev/null"].map(Path::new);
     let is_open = known.contains(&path) || path.parent().is_some_and(|of| of.ends_with("fd"));
     let other = std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir());
@@ -104,6 +104,17 @@ impl Loaded {
         subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, options)
     }
 
+    /// The same in another order, as a program to be compiled.
+    pub fn made(&self, layout: &Layout, options: &Options) -> Loader {
+        let text = subscribe_p4::program(&self.text, &self.format, &self.rules, layout, options);
+        self.loader.made(text)
+    }
+
+    /// The format alone as a program to be compiled.
+    pub fn bare(&self) -> Loader {
+        self.loader.made(subscribe_p4::bare(&self.text, &self.format))
+    }
+
     /// Reads rules and compiles them.
     pub fn compile(&mut self, files: &[PathBuf], options: &Options, output: &Output) -> Result<Compiled, Failure> {
         let rules = self.parse(files, output)?;
@@ -135,7 +146,7 @@ impl Loaded {
             diagnostics.push(refusal.diagnostic(&self.loader.map));
         }
         // Rules that do nothing are no mistakes, but seldom meant.
-        for useless in subscriptions.never() {
+        for useless in subscriptions.never(&self.rules.possible(&self.format)) {
             if let Some(finding) = useless.diagnostic(&subscriptions, &self.loader.map) {
                 diagnostics.push(finding);
             }

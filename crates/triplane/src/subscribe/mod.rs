@@ -1,12 +1,15 @@
 //! `triplane subscribe`: rules over the contents of messages, compiled into a program's tables.
 
 pub mod args;
+mod diff;
 mod document;
 mod explain;
 pub mod fit;
+mod held;
 mod live;
 mod load;
 mod network;
+mod packet;
 mod report;
 
 use std::path::Path;
@@ -26,7 +29,7 @@ pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
         SubscribeCommand::Compile(args) => compile(args, output),
         SubscribeCommand::Network(args) => network::network(args, output),
         SubscribeCommand::Explain(args) => explain::explain(args, output),
-        SubscribeCommand::Diff(args) => explain::diff(args, output),
+        SubscribeCommand::Diff(args) => diff::diff(args, output),
         SubscribeCommand::Serve(args) => live::serve(args, output),
         SubscribeCommand::Add(args) => live::add(args, output),
         SubscribeCommand::Remove(args) => live::remove(args, output),
@@ -37,23 +40,29 @@ pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
 
 fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
-    let mut compiled = loaded.compile(&args.rules, &options(None), output)?;
-    covered(&mut compiled, &loaded, output);
+    let compiled = loaded.compile(&args.rules, &options(None), output)?;
+    covered(&compiled, &loaded, MOST_CHECKED, output);
     output.note(&compiled.summary());
     Ok(())
 }
 
-/// Shows rules that others make superfluous, as far as that is found in bounded time.
-fn covered(compiled: &mut load::Compiled, loaded: &Loaded, output: &Output) {
-    /// Comparisons of two rules: a second or so of ordinary ones.
-    const STEPS: usize = 200_000;
-    // What is too large to be compared is let be.
-    let found = compiled.subscriptions.covered(STEPS).unwrap_or_default();
+/// Shows rules that add nothing to the others, as far as that is found in bounded time; `most` of them.
+fn covered(compiled: &load::Compiled, loaded: &Loaded, most: usize, output: &Output) {
+    let covered = compiled.subscriptions.covered(&loaded.rules.possible(&loaded.format));
     let mut findings = source::Diagnostics::new();
-    for finding in found.iter().filter_map(|useless| useless.diagnostic(&compiled.subscriptions, loaded.map())) {
+    let shown = covered.found.iter().take(most);
+    for finding in shown.filter_map(|useless| useless.diagnostic(&compiled.subscriptions, loaded.map())) {
         findings.push(finding);
     }
     output.diagnostics(loaded.map(), &findings);
+    let more = covered.found.len().saturating_sub(most);
+    if more > 0 {
+        let what = report::counted(more, "more rule does", "more rules do");
+        output.note(&format!("{what} nothing that others do not do"));
+    }
+    if !covered.is_complete {
+        output.note("there are too many rules, or they overlap too much, to look for all that add nothing to others");
+    }
 }
 
 fn program(args: &ProgramArgs, output: &Output) -> Result<(), Failure> {
@@ -66,6 +75,7 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     loaded.rules.format.controller_port = Some(args.cpu_port);
     let options = options(Some(&args.shape));
     let compiled = loaded.compile(&args.rules.rules, &options, output)?;
+    covered(&compiled, &loaded, MOST_COMPILED, output);
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
     let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
     deliver(&document::text(&updates), args.output.as_deref(), output)?;
@@ -87,6 +97,10 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// So many rules that add nothing to others are shown by `check`, and by `compile`, whose business it is not.
+const MOST_CHECKED: usize = 100;
+const MOST_COMPILED: usize = 5;
 
 /// Nodes of the largest diagram that is drawn.
 const MOST_DRAWN: usize = 2_000;

@@ -1,0 +1,185 @@
+//! Whether two sets of rules, or of entries, are the same.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use subscribe::{Chain, Delivery, Difference, Limits};
+use subscribe_p4::entries::{Installer, Update};
+use subscribe_p4::read_back::{Meaning, read_back};
+
+use super::args::DiffArgs;
+use super::explain::show;
+use super::load::Loaded;
+use super::{held, options};
+use crate::output::{Failure, Output};
+
+/// Where one side comes from.
+enum Given<'a> {
+    Rules(&'a PathBuf),
+    Entries(held::Held),
+    Switch(held::Held),
+}
+
+/// Says whether two sets are the same function, and if not, shows a message that tells them apart.
+pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
+    let mut loaded = Loaded::format(&args.format, output)?;
+    let first = given(&args.first, args, &loaded, output)?;
+    let second = given(&args.second, args, &loaded, output)?;
+    if let (Given::Rules(first), Given::Rules(second)) = (&first, &second) {
+        return of_rules(args, [first, second], &mut loaded, output);
+    }
+    // Rules are compiled in the order that the entries of the other side are in.
+    let layout = [&first, &second].into_iter().find_map(|given| match given {
+        Given::Rules(_) => None,
+        Given::Entries(held) | Given::Switch(held) => Some(held.layout.clone()),
+    });
+    if let Some(layout) = layout {
+        loaded.layout = layout;
+    }
+    let first = meaning(first, args, &mut loaded, output)?;
+    let second = meaning(second, args, &mut loaded, output)?;
+    of_entries(args, [first, second], &loaded, output)
+}
+
+fn given<'a>(path: &'a PathBuf, args: &DiffArgs, loaded: &Loaded, output: &Output) -> Result<Given<'a>, Failure> {
+    if let Some(address) = path.to_str().and_then(|path| path.strip_prefix('@')) {
+        return Ok(Given::Switch(held::in_switch(address, args.device_id, loaded)?));
+    }
+    match held::is_entries(path)? {
+        Some(text) => Ok(Given::Entries(held::in_file(path, text, loaded, output)?)),
+        None => Ok(Given::Rules(path)),
+    }
+}
+
+/// What a side does, once its mistakes have been told.
+fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Output) -> Result<Meaning, Failure> {
+    let held = match given {
+        Given::Entries(held) | Given::Switch(held) => held,
+        Given::Rules(path) => {
+            let options = options(None);
+            let compiled = loaded.compile(std::slice::from_ref(path), &options, output)?;
+            let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
+            let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
+            let entities = updates.into_iter().filter_map(|update| match update {
+                Update::Insert(entity) | Update::Modify(entity) => Some(entity),
+                Update::Delete(_) => None,
+            });
+            held::Held::compiled(path, entities.collect(), loaded.layout.clone())
+        }
+    };
+    let (meaning, findings) = read_back(&held.entities, &loaded.format, &loaded.rules, &held.layout);
+    held.tell(&findings, output)?;
+    Ok(meaning)
+}
+
+fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: &Output) -> Result<(), Failure> {
+    let options = options(None);
+    let [first, second] = files.map(|file| loaded.compile(std::slice::from_ref(file), &options, output));
+    let (first, second) = (first?, second?);
+    let format = &loaded.rules.format;
+    let possible = loaded.rules.possible(&loaded.format);
+    let limits = Limits::default();
+    let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
+    match found.map_err(Failure::Input)? {
+        None => output.print("they do the same with every message\n"),
+        Some(difference) => told(args, &difference, None, true, loaded, output),
+    }
+}
+
+fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Output) -> Result<(), Failure> {
+    let format = &loaded.rules.format;
+    let possible = loaded.rules.possible(&loaded.format);
+    let [one, other] = &sides;
+    let compare = |one: &Chain, other: &Chain| {
+        subscribe::compare(one, other, format, &possible, Limits::default()).map_err(Failure::Input)
+    };
+    if let Some(difference) = compare(&one.chain, &other.chain)? {
+        return told(args, &difference, None, false, loaded, output);
+    }
+    // What comes in at a port may be kept from some others.
+    let kept_from = |of: &Meaning, port: u32| -> BTreeSet<u32> {
+        of.split_horizon.iter().filter(|(from, _)| *from == port).map(|(_, to)| *to).collect()
+    };
+    let from: BTreeSet<u32> =
+        one.split_horizon.symmetric_difference(&other.split_horizon).map(|(from, _)| *from).collect();
+    for port in from {
+        let [one, other] = [one, other].map(|side| side.chain.without(&kept_from(side, port)));
+        if let Some(difference) = compare(&one, &other)? {
+            return told(args, &difference, Some(port), false, loaded, output);
+        }
+    }
+    beside(args, &sides, loaded, output)
+}
+
+/// What is not about single messages.
+fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output: &Output) -> Result<(), Failure> {
+    let mut text = String::new();
+    let mut line = |what: &str, [first, second]: [String; 2]| {
+        let _ = writeln!(text, "they do the same with every message, but {what}:");
+        let _ = writeln!(text, "{}: {first}\n{}: {second}", args.first.display(), args.second.display());
+    };
+    if one.everyone != other.everyone {
+        let ports = |of: &Meaning| shown(&Delivery { ports: of.everyone.clone(), ..Delivery::default() }, args, loaded);
+        line("not with packets without messages", [ports(one), ports(other)]);
+    }
+    if one.goes_round != other.goes_round {
+        let says = |of: &Meaning| if of.goes_round { "goes round" } else { "is lost" }.to_owned();
+        line("what is left of a packet after its first messages fares differently", [says(one), says(other)]);
+    }
+    if let Some((computed, key)) = one.places.symmetric_difference(&other.places).next() {
+        let format = &loaded.rules.format;
+        let by = &format.computed()[*computed].aggregate.by;
+        let value = |(id, value): (&subscribe::FieldId, &u128)| {
+            let field = format.get(*id);
+            format!("{}={}", field.name, subscribe::show_value(*value, field.kind, field.width))
+        };
+        let key_shown: Vec<String> = by.iter().zip(key).map(value).collect();
+        let has = |of: &Meaning| match of.places.contains(&(*computed, key.clone())) {
+            true => "has a cell of its own".to_owned(),
+            false => "shares one with other keys".to_owned(),
+        };
+        line(&format!("the key {} is counted elsewhere", key_shown.join(", ")), [has(one), has(other)]);
+    }
+    if text.is_empty() {
+        return output.print("they do the same with every message\n");
+    }
+    output.print(&text)?;
+    Err(Failure::Input("the entries differ".to_owned()))
+}
+
+/// Tells of a message that is treated differently.
+fn told(
+    args: &DiffArgs,
+    difference: &Difference,
+    port: Option<u32>,
+    of_rules: bool,
+    loaded: &Loaded,
+    output: &Output,
+) -> Result<(), Failure> {
+    let from = port.map_or(String::new(), |port| format!(" that comes in at port {port}"));
+    let message = show(&difference.message, &loaded.rules, true);
+    let mut text = format!("they differ, for example in this message{from}:\n  {message}\n");
+    for (path, done) in [(&args.first, &difference.first), (&args.second, &difference.second)] {
+        let done = match of_rules {
+            true => done.shown(&loaded.rules.format).to_string(),
+            false => shown(done, args, loaded),
+        };
+        let _ = writeln!(text, "{}: {done}", path.display());
+    }
+    output.print(&text)?;
+    Err(Failure::Input(if of_rules { "the rules differ" } else { "the entries differ" }.to_owned()))
+}
+
+/// Where messages go. To entries the controller is a port.
+fn shown(delivery: &Delivery, args: &DiffArgs, loaded: &Loaded) -> String {
+    let mut delivery = delivery.clone();
+    let ports = delivery.ports.len();
+    delivery.ports.retain(|port| *port != args.cpu_port);
+    delivery.to_controller |= delivery.ports.len() < ports;
+    match delivery == Delivery::default() {
+        // Entries do not say whether a rule matches.
+        true => "nowhere".to_owned(),
+        false => delivery.shown(&loaded.rules.format).to_string(),
+    }
+}

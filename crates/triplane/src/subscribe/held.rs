@@ -1,0 +1,308 @@
+//! Entries as somebody holds them: a file, or a switch.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use entries::Target;
+use ir::{KeyValue, Program};
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::field_match::FieldMatchType;
+use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
+use p4runtime_proto::v1::table_action::Type as ActionType;
+use source::{Diagnostic, Diagnostics, SourceMap, Span};
+use subscribe::Layout;
+use subscribe_p4::entries::{Entity, Matched, TableEntry};
+use subscribe_p4::read_back::{self, Finding};
+
+use super::load::Loaded;
+use super::{fit, options};
+use crate::ctl::args::ServerArgs;
+use crate::ctl::client::Client;
+use crate::ctl::names;
+use crate::output::{Failure, Output};
+
+/// Entries, and where they are from.
+pub struct Held {
+    name: String,
+    /// All there is, in terms of the program.
+    pub entities: Vec<Entity>,
+    /// The order of fields of the program that they are for.
+    pub layout: Layout,
+    /// Where each stands, if they are from a file.
+    places: Option<(SourceMap, Vec<Span>)>,
+}
+
+/// The text of a file of entries; `None` if it is one of rules. These do not begin with a brace.
+pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
+    /// What is written before all else is shorter.
+    const BEGINNING: u64 = 1 << 16;
+    super::load::is_text(path, "rules and entries")?;
+    // What comes from a pipe comes once, and is rules.
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut beginning = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning))
+        .with_context(|| format!("{} cannot be read", path.display()))?;
+    let beginning = String::from_utf8_lossy(&beginning);
+    let mut rest = beginning.trim_start_matches('\u{feff}').trim_start();
+    loop {
+        let behind = if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/")
+        } else if rest.starts_with("//") || rest.starts_with('#') {
+            rest.split_once('\n')
+        } else {
+            break;
+        };
+        rest = behind.map_or("", |(_, behind)| behind).trim_start();
+    }
+    match rest.starts_with('{') {
+        true => crate::load::read(path, entries::MAX_FILE_BYTES).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Entries of a file, as `--entries` reads it.
+pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> Result<Held, Failure> {
+    let name = path.display().to_string();
+    let unfit = |why: String| Failure::Input(format!("{name}: {why}"));
+    // Names of actions are among these, and are no tables of a stage.
+    let mentioned = text.split('"').filter(|word| word.starts_with("Subscriptions."));
+    let (layout, target) = read_back::shape(mentioned, &loaded.rules, options(None).target).map_err(unfit)?;
+    let has_pairs = text.contains("SubscriptionsEgress.split_horizon");
+    let options = subscribe_p4::Options { target, split_horizon: has_pairs, ..options(None) };
+    let mut made = loaded.made(&layout, &options);
+    let program = made.ir();
+    made.report(output)?;
+    let program = program.ok_or_else(|| Failure::Input(format!("{name}: there is no program for these entries")))?;
+    let file = made.map.add(&name, text);
+    let mut diagnostics = Diagnostics::new();
+    let parsed = fit::parse(&made.map, file, &program, &mut diagnostics);
+    output.diagnostics(&made.map, &diagnostics);
+    let Some(parsed) = parsed else { return Err(Failure::Input(format!("{name} cannot be compared"))) };
+    let mut wrong = Diagnostics::new();
+    let mut entities = Vec::new();
+    let mut spans = Vec::new();
+    let start = Span::new(file, 0, 0);
+    for group in &parsed.groups {
+        entities.push(Entity::Group(group.id, group.replicas.iter().map(|replica| replica.port).collect()));
+        spans.push(start);
+    }
+    for mirror in &parsed.mirrors {
+        entities.push(Entity::Session(mirror.id, mirror.replicas.first().map_or(0, |replica| replica.port)));
+        spans.push(start);
+    }
+    for entry in &parsed.tables {
+        match table_entry(entry, &program) {
+            Some(entity) => {
+                entities.push(Entity::Table(entity));
+                spans.push(entry.span);
+            }
+            None => {
+                wrong.push(Diagnostic::error("entry-action", entry.span, "tables of rules have no action profiles"))
+            }
+        }
+    }
+    for (table, call, span) in &parsed.defaults {
+        let action = &program.actions[call.action].name;
+        if program.tables[*table].name.starts_with("Subscriptions") && action != "NoAction" {
+            let what = format!("what misses does nothing in tables of rules, and `{action}` here");
+            wrong.push(Diagnostic::error("entry-default", *span, what));
+        }
+    }
+    output.diagnostics(&made.map, &wrong);
+    match wrong.has_errors() {
+        true => Err(Failure::Input(format!("{name} cannot be compared"))),
+        false => Ok(Held { name, entities, layout, places: Some((made.map, spans)) }),
+    }
+}
+
+/// An entry by names; `None` if it has no action of its own.
+fn table_entry(entry: &entries::TableEntry, program: &Program) -> Option<TableEntry> {
+    let table = &program.tables[entry.table];
+    let Target::Action(call) = &entry.target else { return None };
+    let action = &program.actions[call.action];
+    let keys = table.keys.iter().zip(&entry.keys).filter_map(|(key, value)| {
+        let matched = match value {
+            KeyValue::Exact(value) => Matched::Exact(value.low_u128()),
+            KeyValue::Lpm(value, length) => Matched::Lpm(value.low_u128(), *length),
+            KeyValue::Ternary(value, mask) => Matched::Ternary(value.low_u128(), mask.low_u128()),
+            KeyValue::Range(first, last) => Matched::Range(first.low_u128(), last.low_u128()),
+            KeyValue::Any => return None,
+        };
+        Some((key.name.clone(), key.width, matched))
+    });
+    let params = action.params.iter().zip(&call.args);
+    Some(TableEntry {
+        table: table.name.clone(),
+        keys: keys.collect(),
+        priority: (entry.priority > 0).then_some(entry.priority as u32),
+        action: action.name.clone(),
+        params: params.map(|(param, value)| (param.name.clone(), value.width(), value.low_u128())).collect(),
+    })
+}
+
+/// Entries of a switch, read over P4Runtime.
+pub fn in_switch(address: &str, device_id: u64, loaded: &Loaded) -> Result<Held, Failure> {
+    let server = ServerArgs {
+        addr: address.to_owned(),
+        device_id,
+        election_id: None,
+        tls_ca: None,
+        tls_cert: None,
+        tls_key: None,
+        tls_name: None,
+        json: false,
+    };
+    let client = Client::connect(&server)?;
+    let info = client.info()?;
+    let name = format!("@{address}");
+    let tables: Vec<&str> = info.tables.iter().map(|table| names::name(&table.preamble)).collect();
+    if !tables.contains(&"Subscriptions.validity") {
+        return Err(Failure::Input(format!("{name}: the program there matches no rules")));
+    }
+    let shape = read_back::shape(tables.into_iter(), &loaded.rules, options(None).target);
+    let (layout, _) = shape.map_err(|why| Failure::Input(format!("{name}: {why}")))?;
+    let mut entities = Vec::new();
+    let copies = |kind| Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(kind) });
+    let wanted = [
+        Kind::TableEntry(v1::TableEntry::default()),
+        copies(Replication::MulticastGroupEntry(v1::MulticastGroupEntry::default())),
+        copies(Replication::CloneSessionEntry(v1::CloneSessionEntry::default())),
+    ];
+    for kind in wanted {
+        client.read(vec![kind], |entity| {
+            match entity {
+                Kind::TableEntry(entry) if !entry.is_default_action => {
+                    entities.push(Entity::Table(from_wire(&entry, &info)?));
+                }
+                Kind::PacketReplicationEngineEntry(entry) => entities.extend(entry.r#type.map(replication)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+    }
+    Ok(Held { name, entities, layout, places: None })
+}
+
+fn replication(of: Replication) -> Entity {
+    #[allow(deprecated, reason = "controllers still write ports in the older form, and get them back so")]
+    let port = |replica: &v1::Replica| match &replica.port_kind {
+        Some(v1::replica::PortKind::EgressPort(port)) => *port,
+        Some(v1::replica::PortKind::Port(bytes)) => p4runtime::bytestring::parse_u32(bytes).unwrap_or(u32::MAX),
+        None => u32::MAX,
+    };
+    match of {
+        Replication::MulticastGroupEntry(group) => {
+            Entity::Group(group.multicast_group_id, group.replicas.iter().map(port).collect())
+        }
+        Replication::CloneSessionEntry(session) => {
+            Entity::Session(session.session_id, session.replicas.first().map_or(0, port))
+        }
+    }
+}
+
+/// An entry by names.
+fn from_wire(entry: &v1::TableEntry, info: &p4runtime_proto::config::P4Info) -> Result<TableEntry, Failure> {
+    let strange = || Failure::Input("the switch has an entry that its own program does not explain".to_owned());
+    let table = info.tables.iter().find(|table| names::id(&table.preamble) == entry.table_id).ok_or_else(strange)?;
+    let number = |bytes: &[u8], width: i32| {
+        let bits = p4runtime::bytestring::parse(bytes, u32::try_from(width).unwrap_or(0)).map_err(|_| strange())?;
+        Ok::<u128, Failure>(bits.low_u128())
+    };
+    let mut keys = Vec::new();
+    for given in &entry.r#match {
+        let field = table.match_fields.iter().find(|field| field.id == given.field_id).ok_or_else(strange)?;
+        let number = |bytes: &[u8]| number(bytes, field.bitwidth);
+        let matched = match given.field_match_type.as_ref().ok_or_else(strange)? {
+            FieldMatchType::Exact(exact) => Matched::Exact(number(&exact.value)?),
+            FieldMatchType::Optional(optional) => Matched::Exact(number(&optional.value)?),
+            FieldMatchType::Lpm(lpm) => Matched::Lpm(number(&lpm.value)?, lpm.prefix_len as u32),
+            FieldMatchType::Ternary(ternary) => Matched::Ternary(number(&ternary.value)?, number(&ternary.mask)?),
+            FieldMatchType::Range(range) => Matched::Range(number(&range.low)?, number(&range.high)?),
+            FieldMatchType::Other(_) => return Err(strange()),
+        };
+        keys.push((field.name.clone(), field.bitwidth as u32, matched));
+    }
+    let action = match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+        Some(ActionType::Action(action)) => action,
+        _ => return Err(strange()),
+    };
+    let known = names::action(info, action.action_id).ok_or_else(strange)?;
+    let mut params = Vec::new();
+    for given in &action.params {
+        let param = known.params.iter().find(|param| param.id == given.param_id).ok_or_else(strange)?;
+        params.push((param.name.clone(), param.bitwidth as u32, number(&given.value, param.bitwidth)?));
+    }
+    Ok(TableEntry {
+        table: names::name(&table.preamble).to_owned(),
+        keys,
+        priority: u32::try_from(entry.priority).ok().filter(|priority| *priority > 0),
+        action: names::name(&known.preamble).to_owned(),
+        params,
+    })
+}
+
+impl Held {
+    /// Those that rules were compiled to.
+    pub fn compiled(path: &Path, entities: Vec<Entity>, layout: Layout) -> Held {
+        Held { name: path.display().to_string(), entities, layout, places: None }
+    }
+
+    /// Tells what was found in them.
+    ///
+    /// # Errors
+    /// If nothing can be said of them because of that.
+    pub fn tell(&self, findings: &[Finding], output: &Output) -> Result<(), Failure> {
+        /// More than these are of one kind, mostly.
+        const MOST: usize = 10;
+        let mut wrong = Diagnostics::new();
+        for finding in findings.iter().take(MOST) {
+            let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
+            match &self.places {
+                Some((_, spans)) => {
+                    let diagnostic = make("entry-meaning", spans[finding.at], finding.message.clone());
+                    let other = finding.also.map(|other| (spans[other], "the other one".to_owned()));
+                    wrong.push(match other {
+                        Some((span, label)) => diagnostic.also(span, label),
+                        None => diagnostic,
+                    });
+                }
+                None => {
+                    let which = |at: usize| match &self.entities[at] {
+                        Entity::Table(entry) => format!("{} {}", entry.table, keys(entry)),
+                        _ => String::new(),
+                    };
+                    let other =
+                        finding.also.map_or(String::new(), |other| format!(" (the other one: {})", which(other)));
+                    output.note(&format!("{}: {}: {}{other}", self.name, which(finding.at), finding.message));
+                }
+            }
+        }
+        if let Some((map, _)) = &self.places {
+            output.diagnostics(map, &wrong);
+        }
+        if findings.len() > MOST {
+            output.note(&format!("{}: and {} more like these", self.name, findings.len() - MOST));
+        }
+        match findings.iter().any(|finding| finding.is_error) {
+            true => Err(Failure::Input(format!("{} cannot be compared", self.name))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What an entry matches, for people.
+fn keys(entry: &TableEntry) -> String {
+    let shown = entry.keys.iter().map(|(name, _, matched)| match matched {
+        Matched::Exact(value) => format!("{name}={value:#x}"),
+        Matched::Lpm(value, length) => format!("{name}={value:#x}/{length}"),
+        Matched::Range(first, last) => format!("{name}={first:#x}..{last:#x}"),
+        Matched::Ternary(value, mask) => format!("{name}={value:#x}&&&{mask:#x}"),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}

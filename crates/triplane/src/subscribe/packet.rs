@@ -1,0 +1,260 @@
+//! The messages of a packet, as a switch reads them: by the format's own parser, and what it does before the rules.
+
+use std::collections::HashMap;
+
+use engine::{Ending, Event, Interpreter, Now, Objects, PacketState, Watch};
+use ir::{BodyId, HeaderId, Program};
+use subscribe::Message;
+use subscribe_p4::format::{Messages, Path};
+
+use super::load::Loaded;
+use crate::output::{Failure, Output};
+
+/// The most often that what is left of a packet is read: its messages may be more than a stack has.
+const PASSES: usize = 64;
+
+/// What a packet has.
+pub struct Read {
+    /// Its messages, in order; the packet itself, if a packet is one message.
+    pub messages: Vec<Message>,
+    /// What becomes of the rest of it, where that is not for the rules to say.
+    pub end: Option<String>,
+}
+
+/// Reads packets of a format.
+pub struct Reader {
+    program: Program,
+    parser: BodyId,
+    before: BodyId,
+    objects: Objects,
+    /// By name: the header's, without the parser's name for all of them.
+    headers: HashMap<String, HeaderId>,
+}
+
+/// Where headers were found, in bits.
+#[derive(Default)]
+struct Found(HashMap<HeaderId, usize>);
+
+impl Watch for Found {
+    fn event(&mut self, _: &Program, event: Event<'_>) {
+        if let Event::Extracted { header, at_bit, .. } = event {
+            self.0.insert(header, at_bit);
+        }
+    }
+}
+
+/// A packet behind the parser.
+struct Parsed {
+    state: PacketState,
+    found: Found,
+    ending: Ending,
+}
+
+impl Reader {
+    /// For packets of this format.
+    pub fn new(loaded: &Loaded, output: &Output) -> Result<Reader, Failure> {
+        let mut loader = loaded.bare();
+        let program = loader.ir();
+        loader.report(output)?;
+        let program = program.ok_or_else(|| Failure::Input("the format makes no program".to_owned()))?;
+        let body = |role: &str| {
+            program.blocks.get(role).copied().ok_or_else(|| Failure::Input(format!("the format has no {role}")))
+        };
+        let (parser, before) = (body("parser")?, body("ingress")?);
+        let plain = |name: &str| name.split_once('.').map_or(name, |(_, name)| name).to_owned();
+        let headers = program.headers.iter().filter(|(_, header)| !header.local);
+        let headers = headers.map(|(id, header)| (plain(&header.name), id)).collect();
+        Ok(Reader { parser, before, objects: Objects::new(&program), headers, program })
+    }
+
+    /// The messages of a packet.
+    pub fn read(&mut self, data: &[u8], loaded: &Loaded) -> Read {
+        let mut read = Read { messages: Vec::new(), end: None };
+        let Some(messages) = &loaded.format.messages else {
+            let mut parsed = self.parse(data.to_vec());
+            read.end = self.refused(&parsed);
+            self.run(self.before, &mut parsed.state);
+            read.messages.push(self.message(&parsed.state, None, loaded));
+            // What the parser refuses goes on all the same, with the headers that were found.
+            read.end = read.end.map(|why| format!("{why}; the rules see the headers before that"));
+            return read;
+        };
+        let whole = data.len();
+        let mut data = data.to_vec();
+        for _ in 0..PASSES {
+            match self.pass(&data, whole - data.len(), messages, loaded, &mut read) {
+                Some(rest) => data = rest,
+                None => return read,
+            }
+        }
+        read.end = Some(format!("what is behind its message {} is not read", read.messages.len()));
+        read
+    }
+
+    /// Reads as many messages as a stack has; gives the packet that is left. `removed` bytes of it were dealt with before.
+    fn pass(
+        &mut self,
+        data: &[u8],
+        removed: usize,
+        messages: &Messages,
+        loaded: &Loaded,
+        read: &mut Read,
+    ) -> Option<Vec<u8>> {
+        let mut parsed = self.parse(data.to_vec());
+        let before = read.messages.len();
+        let lost = |why: String| match before {
+            0 => format!("{why}: the packet is dropped"),
+            _ => format!("{why}: the messages behind the {before} above are lost"),
+        };
+        if let Some(why) = self.refused(&parsed) {
+            read.end = Some(lost(why));
+            return None;
+        }
+        let Some(header) = self.valid(&parsed.state, &messages.count.header) else {
+            read.end = Some(format!("it has no `{}` and no messages: it is dropped", messages.count.header));
+            return None;
+        };
+        let field = |id: HeaderId, path: &Path| {
+            self.program.layout(id).fields.iter().position(|field| field.name == path.field)
+        };
+        let field_of_count = field(header, &messages.count)?;
+        let count = parsed.state.header(header).fields[field_of_count].low_u128();
+        // What the packet says that it has up to the end of its messages.
+        let length = messages.innermost_length();
+        let promised = self
+            .valid(&parsed.state, &length.header)
+            .and_then(|id| Some(parsed.state.header(id).fields[field(id, length)?].low_u128()));
+        let promised = promised.unwrap_or(0).saturating_sub(removed as u128);
+        if before == 0 && (count == 0 || count == messages.count.all_ones()) {
+            let goes = if messages.sequence.is_some() { "goes to everyone" } else { "is dropped" };
+            read.end =
+                Some(format!("it says that it has no messages (`{}` is {count}), and {goes}", messages.count.field));
+            return None;
+        }
+        let extent = self.extent(&parsed, messages);
+        let seen = extent.map_or(0, |(first, end)| (end - first) as u128);
+        if extent.is_some() && promised < seen + u128::from(messages.before) {
+            let path = format!("`{}.{}`", length.header, length.field);
+            read.end = Some(lost(format!("{path} says that the packet ends before its messages do")));
+            return None;
+        }
+        self.run(self.before, &mut parsed.state);
+        let mut done = 0;
+        for index in 0..messages.most {
+            let is_there = messages.kinds.iter().any(|kind| {
+                let name = element(messages, kind.member.as_deref(), index);
+                self.valid(&parsed.state, &name).is_some()
+            });
+            if !is_there {
+                break;
+            }
+            read.messages.push(self.message(&parsed.state, Some((messages, index)), loaded));
+            done += 1;
+        }
+        let left = count.saturating_sub(done);
+        if left == 0 {
+            return None;
+        }
+        if done == 0 {
+            let number = before + 1;
+            read.end = Some(match before {
+                0 => "its first message cannot be read: the packet is dropped".to_owned(),
+                _ => format!("message {number} cannot be read: it is lost, with {} behind it", left - 1),
+            });
+            return None;
+        }
+        self.rest(&parsed, extent?, header, (field_of_count, left))
+    }
+
+    /// Where the messages of the stack begin and end, in bytes: the parser stops behind them. `None` if there are none.
+    fn extent(&self, parsed: &Parsed, messages: &Messages) -> Option<(usize, usize)> {
+        let stack = format!("{}[", messages.stack);
+        let of_messages = self.headers.iter().filter(|(name, _)| name.starts_with(&stack));
+        let there = of_messages.map(|(_, id)| parsed.state.header(*id)).filter(|header| header.valid);
+        let bits: usize = there.map(engine::HeaderState::len_bits).sum();
+        let end = parsed.state.cursor_bits();
+        (bits > 0).then(|| (end.saturating_sub(bits) / 8, end.div_ceil(8)))
+    }
+
+    /// What goes round: the packet without the messages that were dealt with.
+    fn rest(
+        &self,
+        parsed: &Parsed,
+        (first, end): (usize, usize),
+        header: HeaderId,
+        (field, left): (usize, u128),
+    ) -> Option<Vec<u8>> {
+        let mut data = parsed.state.data().to_vec();
+        let at = *parsed.found.0.get(&header)?;
+        let fields = &self.program.layout(header).fields;
+        let offset: usize = fields[..field].iter().map(|field| field.width as usize).sum();
+        bits::Bits::new(left, fields[field].width).write(&mut data, at + offset);
+        data.drain(first..end);
+        Some(data)
+    }
+
+    fn parse(&mut self, data: Vec<u8>) -> Parsed {
+        let mut state = PacketState::new(&self.program, data);
+        let mut found = Found::default();
+        let now = Now::default();
+        let ending = Interpreter::run(&self.program, &mut self.objects, self.parser, &mut state, now, &mut found);
+        Parsed { state, found, ending }
+    }
+
+    fn run(&mut self, body: BodyId, state: &mut PacketState) {
+        Interpreter::run(&self.program, &mut self.objects, body, state, Now::default(), &mut ());
+    }
+
+    /// Why the parser refuses a packet.
+    fn refused(&self, parsed: &Parsed) -> Option<String> {
+        match parsed.ending {
+            Ending::Return | Ending::Exit => None,
+            Ending::Reject => {
+                let name = self.program.errors.get(parsed.state.parser_error() as usize);
+                Some(format!("the parser refuses it ({})", name.map_or("an error", String::as_str)))
+            }
+            _ => Some("the parser comes to no end".to_owned()),
+        }
+    }
+
+    /// A header that is there.
+    fn valid(&self, state: &PacketState, name: &str) -> Option<HeaderId> {
+        self.headers.get(name).copied().filter(|id| state.header(*id).valid)
+    }
+
+    /// What rules see of the packet, or of one of its messages.
+    fn message(&self, state: &PacketState, of: Option<(&Messages, u32)>, loaded: &Loaded) -> Message {
+        let format = &loaded.format;
+        let instance = |at: usize| {
+            let header = &format.headers[at];
+            match of.filter(|_| header.in_message) {
+                None => self.valid(state, &header.name),
+                Some((messages, index)) => {
+                    let kind = messages.kinds.iter().find(|kind| kind.header.0 == at)?;
+                    self.valid(state, &element(messages, kind.member.as_deref(), index))
+                }
+            }
+        };
+        let mut message = Message::empty(&loaded.rules.format);
+        for (valid, any) in message.valid.iter_mut().zip(&loaded.rules.headers) {
+            *valid = any.iter().any(|header| instance(header.0).is_some());
+        }
+        for (value, field) in message.fields.iter_mut().zip(&format.fields) {
+            for (header, member) in &field.sources {
+                let Some(id) = instance(header.0) else { continue };
+                if let Some(at) = self.program.layout(id).fields.iter().position(|field| field.name == *member) {
+                    *value = state.header(id).fields[at].low_u128();
+                }
+            }
+        }
+        message
+    }
+}
+
+/// The name of an element of the stack, or of its member.
+fn element(messages: &Messages, member: Option<&str>, index: u32) -> String {
+    match member {
+        Some(member) => format!("{}[{index}].{member}", messages.stack),
+        None => format!("{}[{index}]", messages.stack),
+    }
+}
