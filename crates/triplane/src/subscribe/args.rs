@@ -158,11 +158,23 @@ pub struct DiffArgs {
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     pub second: PathBuf,
     /// The port at which the controller gets packets: where rules and entries are compared.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into())]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = cpu_port)]
     pub cpu_port: u32,
     /// The device of the switch to read.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,
+    /// Speak TLS, to a switch in whose certificate this authority signed (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
+    pub tls_ca: Option<PathBuf>,
+    /// The certificate to show to a switch that asks for one (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key that belongs to it (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
+    pub tls_key: Option<PathBuf>,
+    /// The name in the switch's certificate, if it is not the one in its address.
+    #[arg(long, value_name = "NAME", help_heading = "Switch")]
+    pub tls_name: Option<String>,
 }
 
 /// How the program is written.

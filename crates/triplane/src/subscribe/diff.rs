@@ -44,7 +44,7 @@ pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
 
 fn given<'a>(path: &'a PathBuf, args: &DiffArgs, loaded: &Loaded, output: &Output) -> Result<Given<'a>, Failure> {
     if let Some(address) = path.to_str().and_then(|path| path.strip_prefix('@')) {
-        return Ok(Given::Switch(held::in_switch(address, args.device_id, loaded)?));
+        return Ok(Given::Switch(held::in_switch(address, args, loaded)?));
     }
     match held::is_entries(path)? {
         Some(text) => Ok(Given::Entries(held::in_file(path, text, loaded, output)?)),

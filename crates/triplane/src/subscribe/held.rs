@@ -17,6 +17,7 @@ use subscribe::Layout;
 use subscribe_p4::entries::{Entity, Matched, TableEntry};
 use subscribe_p4::read_back::{self, Finding};
 
+use super::args::DiffArgs;
 use super::load::Loaded;
 use super::{fit, options};
 use crate::ctl::args::ServerArgs;
@@ -147,15 +148,15 @@ fn table_entry(entry: &entries::TableEntry, program: &Program) -> Option<TableEn
 }
 
 /// Entries of a switch, read over P4Runtime.
-pub fn in_switch(address: &str, device_id: u64, loaded: &Loaded) -> Result<Held, Failure> {
+pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held, Failure> {
     let server = ServerArgs {
         addr: address.to_owned(),
-        device_id,
+        device_id: args.device_id,
         election_id: None,
-        tls_ca: None,
-        tls_cert: None,
-        tls_key: None,
-        tls_name: None,
+        tls_ca: args.tls_ca.clone(),
+        tls_cert: args.tls_cert.clone(),
+        tls_key: args.tls_key.clone(),
+        tls_name: args.tls_name.clone(),
         json: false,
     };
     let client = Client::connect(&server)?;

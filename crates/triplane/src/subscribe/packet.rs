@@ -240,9 +240,9 @@ impl Reader {
             *valid = any.iter().any(|header| instance(header.0).is_some());
         }
         for (value, field) in message.fields.iter_mut().zip(&format.fields) {
-            for (header, member) in &field.sources {
-                let Some(id) = instance(header.0) else { continue };
-                if let Some(at) = self.program.layout(id).fields.iter().position(|field| field.name == *member) {
+            for source in &field.sources {
+                let Some(id) = instance(source.header.0) else { continue };
+                if let Some(at) = self.program.layout(id).fields.iter().position(|field| field.name == source.member) {
                     *value = state.header(id).fields[at].low_u128();
                 }
             }
