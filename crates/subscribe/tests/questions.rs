@@ -190,7 +190,7 @@ fn all_rules_that_are_found_can_go_at_once_and_no_other() {
         let same = |without: &[subscribe::RuleId]| {
             let kept = all.rules().filter(|(id, _)| !without.contains(id)).map(|(_, rule)| rule.clone()).collect();
             let (one, other) = (all.tables(), compile(kept).tables());
-            difference(&one, &other, &format, &layout, &Condition::Always, Limits::default()).expect("small") == None
+            difference(&one, &other, &format, &layout, &Condition::Always, Limits::default()).expect("small").is_none()
         };
         assert!(same(&goes), "{goes:?} of {text:#?}");
         for (id, _) in all.rules().filter(|(id, _)| !goes.contains(id) && !never.contains(id)) {

@@ -68,7 +68,8 @@ pub fn shape<'a>(tables: impl Iterator<Item = &'a str>, rules: &Rules, of: Targe
     let mut at: BTreeMap<usize, Key> = BTreeMap::new();
     for name in tables {
         let Some((part, place)) = name.strip_prefix(CONTROL).and_then(|name| name.rsplit_once('_')) else { continue };
-        let (Some((key, part)), Ok(place)) = (parts.get(part), place.parse::<usize>()) else { continue };
+        let (Some((key, part)), Ok(place)) = (parts.get(part), place.parse::<u16>()) else { continue };
+        let place = usize::from(place);
         let other = at.insert(place, *key).filter(|other| other != key);
         let elsewhere = at.iter().find(|(other, its)| **other != place && *its == key);
         if other.is_some() || elsewhere.is_some() {
