@@ -61,6 +61,9 @@ impl<'a> Lowering<'a> {
     ///                            hdr.vlan.$next = hdr.vlan.$next + 1
     /// ```
     fn extract(&mut self, args: &[Arg], span: Span) {
+        if self.extract_next_member(args, span) {
+            return;
+        }
         let (lval, stack) = match args.first() {
             Some(Arg::Expr(e)) => {
                 let stack = match &e.kind {
@@ -86,15 +89,7 @@ impl<'a> Lowering<'a> {
             Some(Arg::Expr(size)) => Some(self.scalar(size)),
             _ => None,
         };
-        let varbit = self.ir.header_types[self.layout_of(&header)].varbit_field().is_some();
-        let size = match (varbit, size) {
-            (true, None) => {
-                self.unsupported(span, "a header with a varbit field needs a second argument: the field's size");
-                return;
-            }
-            (true, size) => size,
-            (false, _) => None,
-        };
+        let Some(size) = self.extract_size(&header, size, span) else { return };
         self.emit(Op::Extract(header, size));
         if let Store::Member(members, index) = &lval.store {
             self.invalidate_others(members, *index);
@@ -103,10 +98,65 @@ impl<'a> Lowering<'a> {
         if let Some(stack) = stack {
             let stack = self.place(stack, false);
             if let Some((next, _)) = self.next_of(&stack.store) {
-                let one = fold::constant(1, 32);
-                self.set(Place::Slot(next), fold::binary(ir::BinaryOp::Add, Expr::Slot(next), one));
+                self.step_next(next);
             }
         }
+    }
+
+    /// A member of the next element of a stack of header unions is read where it lies: the element as a whole would have to
+    /// be copied to where it can be named and back, all its members for each that is read. `false` if `args` say something else.
+    ///
+    /// ```text
+    /// extract(hdr.messages.next.trade)     verify hdr.messages.$next < 2, StackOutOfBounds
+    ///                                      switch hdr.messages.$next {
+    ///                                        0 -> extract hdr.messages[0].trade; set_invalid hdr.messages[0].order
+    ///                                        1 -> extract hdr.messages[1].trade; set_invalid hdr.messages[1].order
+    ///                                      }
+    ///                                      hdr.messages.$next = hdr.messages.$next + 1
+    /// ```
+    fn extract_next_member(&mut self, args: &[Arg], span: Span) -> bool {
+        let Some(Arg::Expr(typed::Expr { kind: ExprKind::Field(element, member), .. })) = args.first() else {
+            return false;
+        };
+        let ExprKind::Next(stack) = &element.kind else { return false };
+        let Some(store) = self.named_store(stack).cloned() else { return false };
+        let Store::Array(elements, Some(_)) = &store else { return false };
+        let member_of = |element: &Store| match element {
+            Store::Union(members) => members.get(*member).cloned(),
+            _ => None,
+        };
+        let Some(first) = elements.first().and_then(member_of) else { return false };
+        let Some((next, _)) = self.verify_next(&store) else { return false };
+        let size = match args.get(1) {
+            Some(Arg::Expr(size)) => Some(self.scalar(size)),
+            _ => None,
+        };
+        let Some(size) = self.extract_size(&first, size, span) else { return true };
+        let size = size.map(|size| self.keep(size));
+        self.each_element(&Expr::Slot(next), elements, |cx, element| {
+            let (Store::Union(members), Some(header)) = (element, member_of(element)) else { return };
+            cx.emit(Op::Extract(header, size.clone()));
+            cx.invalidate_others(members, *member);
+        });
+        self.step_next(next);
+        true
+    }
+
+    /// What a header's extraction is told of its `varbit` field: nothing where it has none. `None` if that is missing, which is
+    /// reported.
+    fn extract_size(&mut self, header: &HeaderRef, size: Option<Expr>, span: Span) -> Option<Option<Expr>> {
+        let varbit = self.ir.header_types[self.layout_of(header)].varbit_field().is_some();
+        if varbit && size.is_none() {
+            self.unsupported(span, "a header with a varbit field needs a second argument: the field's size");
+            return None;
+        }
+        Some(size.filter(|_| varbit))
+    }
+
+    /// A stack's next element is the one behind.
+    fn step_next(&mut self, next: ir::SlotId) {
+        let one = fold::constant(1, 32);
+        self.set(Place::Slot(next), fold::binary(ir::BinaryOp::Add, Expr::Slot(next), one));
     }
 
     fn lookahead(&mut self, ty: &Type, span: Span) -> Val {

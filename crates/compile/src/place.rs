@@ -187,7 +187,8 @@ impl<'a> Lowering<'a> {
                 let copy = self.store("$element", ty, Life::Scoped);
                 self.initialise(&copy, false);
                 let back = Back { copy: copy.clone(), ty: ty.clone(), elements, index };
-                self.each_element(&back, |cx, element| cx.assign(&back.copy, element.read(), &back.ty));
+                let Back { elements, index, .. } = &back;
+                self.each_element(index, elements, |cx, element| cx.assign(&back.copy, element.read(), &back.ty));
                 Lval { store: copy, slice: None, ty: ty.clone(), back: Some(Box::new(back)) }
             }
             _ => Lval::whole(Store::Fields(Vec::new()), ty.clone()),
@@ -195,15 +196,15 @@ impl<'a> Lowering<'a> {
     }
 
     /// Writes `lower` once for each element, so that only the indexed one's runs.
-    fn each_element(&mut self, back: &Back, mut lower: impl FnMut(&mut Self, &Store)) {
+    pub(crate) fn each_element(&mut self, index: &Expr, elements: &[Store], mut lower: impl FnMut(&mut Self, &Store)) {
         let join = self.block("join");
-        let width = self.width_of(&back.index);
-        let blocks: Vec<ir::BlockId> = back.elements.iter().map(|_| self.block("element")).collect();
+        let width = self.width_of(index);
+        let blocks: Vec<ir::BlockId> = elements.iter().map(|_| self.block("element")).collect();
         let fits = |i: usize| width >= 64 || (i as u64) < 1 << width;
         let cases = blocks.iter().enumerate().filter(|(i, _)| fits(*i));
         let cases = cases.map(|(i, block)| (bits::Bits::new(i as u128, width), *block)).collect();
-        self.terminate(Terminator::Switch { subject: back.index.clone(), cases, default: join });
-        for (block, element) in blocks.into_iter().zip(&back.elements) {
+        self.terminate(Terminator::Switch { subject: index.clone(), cases, default: join });
+        for (block, element) in blocks.into_iter().zip(elements) {
             self.body.start(block);
             lower(self, element);
             self.goto(join);
@@ -214,7 +215,8 @@ impl<'a> Lowering<'a> {
     /// Must be called when a left-value has been written to.
     pub(crate) fn finish(&mut self, lval: &Lval) {
         if let Some(back) = &lval.back {
-            self.each_element(back, |cx, element| cx.assign(element, back.copy.read(), &back.ty));
+            let Back { elements, index, .. } = &**back;
+            self.each_element(index, elements, |cx, element| cx.assign(element, back.copy.read(), &back.ty));
         }
     }
 
@@ -250,7 +252,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Raises `StackOutOfBounds` if a stack has no next element.
-    fn verify_next(&mut self, stack: &Store) -> Option<(SlotId, u32)> {
+    pub(crate) fn verify_next(&mut self, stack: &Store) -> Option<(SlotId, u32)> {
         let (next, size) = self.next_of(stack)?;
         let fits = fold::binary(ir::BinaryOp::Lt, Expr::Slot(next), fold::constant(u128::from(size), 32));
         self.verify(fits, "StackOutOfBounds");
