@@ -37,15 +37,19 @@ header mold_t {
     bit<16> count;
 }
 
-// The messages, each with the two bytes of MoldUDP64 before it. Prices are in ten-thousandths of a dollar.
+// The messages, each with the two bytes of MoldUDP64 before it. Prices are in ten-thousandths of a dollar. Every message has
+// `locate`, the stock's number of the day; its name stands only where an order comes up first, in trades and in notices.
 
+// A new order (`A`).
 header add_order_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
     bit<8>  kind;
+    @query_field_exact("locate")
     bit<16> locate;
     bit<16> tracking;
     bit<48> timestamp;
+    @query_field_exact("order")
     bit<64> order;
     @query_field_exact("side") @format(TEXT)
     bit<8>  side;
@@ -57,14 +61,16 @@ header add_order_t {
     bit<32> price;
 }
 
-// An order with the participant who made it (`F`).
+// A new order, and the participant who made it (`F`).
 header attributed_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
     bit<8>  kind;
+    @query_field_exact("locate")
     bit<16> locate;
     bit<16> tracking;
     bit<48> timestamp;
+    @query_field_exact("order")
     bit<64> order;
     @query_field_exact("side") @format(TEXT)
     bit<8>  side;
@@ -78,13 +84,99 @@ header attributed_t {
     bit<32> attribution;
 }
 
+// So many shares of an order found their match at its own price (`E`),
+header executed_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    @query_field_exact("order")
+    bit<64> order;
+    @query_field("shares")
+    bit<32> shares;
+    bit<64> matched;
+}
+
+// and at another (`C`); `printable` is `N` where they are counted elsewhere.
+header executed_with_price_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    @query_field_exact("order")
+    bit<64> order;
+    @query_field("shares")
+    bit<32> shares;
+    bit<64> matched;
+    @query_field_exact("printable") @format(TEXT)
+    bit<8>  printable;
+    @query_field("price")
+    bit<32> price;
+}
+
+// So many shares of an order are taken back (`X`),
+header cancel_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    @query_field_exact("order")
+    bit<64> order;
+    @query_field("shares")
+    bit<32> shares;
+}
+
+// and all that were left (`D`).
+header delete_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    @query_field_exact("order")
+    bit<64> order;
+}
+
+// An order is taken back for another of the same stock and side (`U`).
+header replace_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    @query_field_exact("order")
+    bit<64> order;
+    @query_field_exact("replacement")
+    bit<64> replacement;
+    @query_field("shares")
+    bit<32> shares;
+    @query_field("price")
+    bit<32> price;
+}
+
+// A match of an order that the book does not show (`P`).
 header trade_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
     bit<8>  kind;
+    @query_field_exact("locate")
     bit<16> locate;
     bit<16> tracking;
     bit<48> timestamp;
+    @query_field_exact("order")
     bit<64> order;
     @query_field_exact("side") @format(TEXT)
     bit<8>  side;
@@ -97,21 +189,62 @@ header trade_t {
     bit<64> matched;
 }
 
-// Any other: the type, and the stock by its number of the day.
+// All matches of an auction together (`Q`), whose shares have 64 bits.
+header cross_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    bit<64> all_shares;
+    @query_field_exact("stock") @format(TEXT)
+    bit<64> stock;
+    @query_field("price")
+    bit<32> price;
+    bit<64> matched;
+    bit<8>  cross;
+}
+
+// What is said of a stock: its place in the directory (`R`), that it is halted (`H`, `h`), and so on.
+@query_size("2 + length")
+header notice_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    @query_field_exact("stock") @format(TEXT)
+    bit<64> stock;
+    varbit<240> rest;
+}
+
+// Any other.
 @query_size("2 + length")
 header other_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
     bit<8>  kind;
+    @query_field_exact("locate")
     bit<16> locate;
-    varbit<2040> body;
+    varbit<2040> rest;
 }
 
 header_union message_t {
-    add_order_t  add_order;
-    attributed_t attributed;
-    trade_t      trade;
-    other_t      other;
+    add_order_t            add_order;
+    attributed_t           attributed;
+    executed_t             executed;
+    executed_with_price_t  executed_with_price;
+    cancel_t               cancel;
+    delete_t               delete;
+    replace_t              replace;
+    trade_t                trade;
+    cross_t                cross;
+    notice_t               notice;
+    other_t                other;
 }
 
 struct headers_t {
@@ -175,7 +308,20 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         transition select(next.length, next.kind) {
             (36, 0x41): add_order;
             (40, 0x46): attributed;
+            (31, 0x45): executed;
+            (36, 0x43): executed_with_price;
+            (23, 0x58): cancel;
+            (19, 0x44): delete;
+            (35, 0x55): replace;
             (44, 0x50): trade;
+            (40, 0x51): cross;
+            (39, 0x52): notice;
+            (25, 0x48): notice;
+            (20, 0x59): notice;
+            (28, 0x4b): notice;
+            (35, 0x4a): notice;
+            (21, 0x68): notice;
+            (20, 0x4e): notice;
             (3 .. 255, _): other;
             default: accept;
         }
@@ -188,8 +334,36 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
         packet.extract(hdr.messages.next.attributed);
         transition behind;
     }
+    state executed {
+        packet.extract(hdr.messages.next.executed);
+        transition behind;
+    }
+    state executed_with_price {
+        packet.extract(hdr.messages.next.executed_with_price);
+        transition behind;
+    }
+    state cancel {
+        packet.extract(hdr.messages.next.cancel);
+        transition behind;
+    }
+    state delete {
+        packet.extract(hdr.messages.next.delete);
+        transition behind;
+    }
+    state replace {
+        packet.extract(hdr.messages.next.replace);
+        transition behind;
+    }
     state trade {
         packet.extract(hdr.messages.next.trade);
+        transition behind;
+    }
+    state cross {
+        packet.extract(hdr.messages.next.cross);
+        transition behind;
+    }
+    state notice {
+        packet.extract(hdr.messages.next.notice, (bit<32>)(packet.lookahead<bit<16>>() - 19) << 3);
         transition behind;
     }
     state other {

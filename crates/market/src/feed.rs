@@ -3,12 +3,16 @@
 use dice::Dice;
 use traffic::Zipf;
 use wire::itch::{
-    AddOrder, Body, Header, Message, OrderCancel, OrderDelete, OrderExecuted, OrderReplace, Price, Side, Symbol, Trade,
+    AddOrder, AddOrderAttributed, Body, Header, Message, OrderCancel, OrderDelete, OrderExecuted,
+    OrderExecutedWithPrice, OrderReplace, Price, Side, Symbol, Trade,
 };
 use wire::moldudp64;
 
 use crate::book::{Book, Order};
 use crate::{Counts, Spec};
+
+/// Who orders with their names: made up.
+const PARTICIPANTS: [&[u8; 4]; 4] = [b"MM01", b"MM02", b"MM03", b"MM04"];
 
 /// Makes the datagrams of one feed.
 #[derive(Clone, Debug)]
@@ -26,7 +30,9 @@ pub struct Feed {
 #[derive(Clone, Copy)]
 enum Kind {
     Add,
+    Attribute,
     Execute,
+    ExecuteAt,
     Cancel,
     Delete,
     Replace,
@@ -51,7 +57,7 @@ impl Feed {
         };
         assert!((0.0..=1.0).contains(&spec.share), "a share is from 0 to 1");
         let mix = &spec.mix;
-        assert!(mix.add + mix.trade > 0, "there are orders or trades");
+        assert!(mix.add + mix.attribute + mix.trade > 0, "there are orders or trades");
         let dice = Dice::new(spec.seed);
         Feed { spec, dice, counts, book: Book::default(), sequence: 1, order: 1, matched: 1 }
     }
@@ -99,7 +105,9 @@ impl Feed {
         let mix = self.spec.mix;
         let kind = self.dice.pick(&[
             (mix.add, Kind::Add),
+            (mix.attribute, Kind::Attribute),
             (mix.execute, Kind::Execute),
+            (mix.execute_at, Kind::ExecuteAt),
             (mix.cancel, Kind::Cancel),
             (mix.delete, Kind::Delete),
             (mix.replace, Kind::Replace),
@@ -108,7 +116,9 @@ impl Feed {
         let (stock_locate, body) = match kind {
             Kind::Add => None,
             Kind::Trade => Some(self.trade()),
+            Kind::Attribute => Some(self.attribute()),
             Kind::Execute => self.execute(),
+            Kind::ExecuteAt => self.execute_at(),
             Kind::Cancel => self.cancel(),
             Kind::Delete => self.delete(),
             Kind::Replace => self.replace(),
@@ -125,6 +135,15 @@ impl Feed {
         (stock_locate, AddOrder { order, side, shares, stock, price }.into())
     }
 
+    fn attribute(&mut self) -> (u16, Body) {
+        let attribution = *PARTICIPANTS[self.dice.below(PARTICIPANTS.len() as u64) as usize];
+        let (stock_locate, body) = self.add();
+        let Body::AddOrder(AddOrder { order, side, shares, stock, price }) = body else {
+            unreachable!("an order was added")
+        };
+        (stock_locate, AddOrderAttributed { order, side, shares, stock, price, attribution }.into())
+    }
+
     fn trade(&mut self) -> (u16, Body) {
         let (stock_locate, stock) = self.stock();
         let (side, shares, price) = (self.side(), self.shares(), self.price());
@@ -136,6 +155,16 @@ impl Feed {
         let (order, executed) = self.book.reduce(true, &mut self.dice)?;
         let matched = self.next_match();
         Some((order.stock_locate, OrderExecuted { order: order.number, executed, matched }.into()))
+    }
+
+    /// Nine in ten count for displays of trades; the others are told again in bulk.
+    fn execute_at(&mut self) -> Option<(u16, Body)> {
+        let (order, executed) = self.book.reduce(true, &mut self.dice)?;
+        let matched = self.next_match();
+        let printable = if self.dice.percent(90) { b'Y' } else { b'N' };
+        let price = self.price();
+        let body = OrderExecutedWithPrice { order: order.number, executed, matched, printable, price };
+        Some((order.stock_locate, body.into()))
     }
 
     fn cancel(&mut self) -> Option<(u16, Body)> {
@@ -232,7 +261,9 @@ mod tests {
             let locate = header.stock_locate;
             match body {
                 Body::AddOrder(add) => assert!(open.insert(add.order, (locate, add.shares)).is_none()),
+                Body::AddOrderAttributed(add) => assert!(open.insert(add.order, (locate, add.shares)).is_none()),
                 Body::OrderExecuted(part) => reduce(&mut open, part.order, locate, part.executed),
+                Body::OrderExecutedWithPrice(part) => reduce(&mut open, part.order, locate, part.executed),
                 Body::OrderCancel(part) => {
                     reduce(&mut open, part.order, locate, part.cancelled);
                     assert!(open.contains_key(&part.order), "a cancel leaves something");
@@ -245,7 +276,7 @@ mod tests {
                 _ => {}
             }
         }
-        assert!("AEXDUP".bytes().all(|letter| kinds[&letter] > 100), "{kinds:?}");
+        assert!("AFECXDUP".bytes().all(|letter| kinds[&letter] > 100), "{kinds:?}");
     }
 
     fn reduce(open: &mut HashMap<u64, (u16, u32)>, order: u64, locate: u16, by: u32) {

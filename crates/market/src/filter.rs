@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use source::{Diagnostics, SourceMap};
-use subscribe::{Condition, Field, FieldId, Format, HeaderId, Kind, Match, NoIncludes, Padding, Rule, Subject};
-use wire::itch::{Body, Message, Price, Side, Symbol};
+use subscribe::{Condition, Field, FieldId, Format, HeaderId, NoIncludes, Rule, Subject};
+use wire::itch::Message;
 
-/// A condition of the rule language over the fields of `examples/market-data/feed.p4`: `kind`, `side`, `stock`, `shares`,
-/// `price`, `attribution`, and whether `add_order`, `attributed`, `trade` or `other` is valid.
+use crate::view::{FIELDS, KINDS, View};
+
+/// A condition of the rule language over the fields of `examples/market-data/feed.p4`: `kind`, `locate`, `stock`, `price` and
+/// so on, and which kind of message is valid (`add_order`, `executed`, ...).
 #[derive(Clone, Debug)]
 pub struct Filter {
     fields: Arc<Fields>,
@@ -46,103 +48,38 @@ impl std::fmt::Display for NoFilter {
 #[derive(Debug)]
 struct Fields {
     format: Format,
-    headers: [HeaderId; 5],
-    fields: [FieldId; 6],
+    /// By place in [`view::KINDS`].
+    kinds: Vec<HeaderId>,
+    /// By place in [`view::FIELDS`], with what is valid where the field is.
+    fields: Vec<(FieldId, Option<HeaderId>)>,
 }
-
-/// The places in [`Fields::headers`].
-const ADD_ORDER: usize = 0;
-const ATTRIBUTED: usize = 1;
-const TRADE: usize = 2;
-const OTHER: usize = 3;
-const ORDER: usize = 4;
-/// The places in [`Fields::fields`].
-const KIND: usize = 0;
-const SIDE: usize = 1;
-const STOCK: usize = 2;
-const SHARES: usize = 3;
-const PRICE: usize = 4;
-const ATTRIBUTION: usize = 5;
 
 impl Fields {
     fn new() -> Fields {
         let mut format = Format::new();
-        // Nobody can write the last: it is valid where the fields of an order are.
-        let headers = ["add_order", "attributed", "trade", "other", "add_order, attributed or trade"]
-            .map(|name| format.header(name).expect("each name is there once"));
-        let text = Kind::Text(Padding::SPACES);
-        let fields = [
-            ("kind", 8, text, Match::Exact),
-            ("side", 8, text, Match::Exact),
-            ("stock", 64, text, Match::Exact),
-            ("shares", 32, Kind::Unsigned, Match::Any),
-            ("price", 32, Kind::Unsigned, Match::Any),
-            ("attribution", 32, text, Match::Exact),
-        ]
-        .map(|(name, width, kind, matching)| {
-            let header = match name {
-                "kind" => None,
-                "attribution" => Some(headers[ATTRIBUTED]),
-                _ => Some(headers[ORDER]),
-            };
-            let field = Field { name: name.to_owned(), width, kind, matching, header };
-            format.field(field).expect("each name is there once, with a width that its kind has")
+        let mut header = |name: &str| format.header(name).expect("each name is there once");
+        let kinds = KINDS.iter().map(|(name, _)| header(name)).collect();
+        // Nobody can write the names of these: one is valid where its field is.
+        let owners = FIELDS.map(|field| field.is_in_some.then(|| header(&format!("messages with {}", field.name))));
+        let fields = FIELDS.iter().zip(owners).map(|(known, header)| {
+            let name = known.name.to_owned();
+            let field = Field { name, width: known.width, kind: known.kind, matching: known.matching, header };
+            (format.field(field).expect("each name is there once, with a width that its kind has"), header)
         });
+        let fields = fields.collect();
         format.slots = 0;
-        Fields { format, headers, fields }
-    }
-}
-
-/// What rules see of a message.
-struct View {
-    /// By place in [`Fields::headers`].
-    valid: [bool; 5],
-    /// By place in [`Fields::fields`].
-    values: [u128; 6],
-}
-
-impl View {
-    fn new(message: &Message) -> View {
-        let order = |at, side: Side, stock: Symbol, shares: u32, price: Price| {
-            let mut valid = [false; 5];
-            (valid[at], valid[ORDER]) = (true, true);
-            let side = if side == Side::Buy { b'B' } else { b'S' };
-            let mut values = [0; 6];
-            values[SIDE] = side.into();
-            values[STOCK] = u64::from_be_bytes(stock.0).into();
-            (values[SHARES], values[PRICE]) = (shares.into(), price.0.into());
-            View { valid, values }
-        };
-        let mut view = match &message.body {
-            Body::AddOrder(body) => order(ADD_ORDER, body.side, body.stock, body.shares, body.price),
-            Body::AddOrderAttributed(body) => {
-                let mut view = order(ATTRIBUTED, body.side, body.stock, body.shares, body.price);
-                view.values[ATTRIBUTION] = u32::from_be_bytes(body.attribution).into();
-                view
-            }
-            Body::Trade(body) => order(TRADE, body.side, body.stock, body.shares, body.price),
-            _ => {
-                let mut valid = [false; 5];
-                valid[OTHER] = true;
-                View { valid, values: [0; 6] }
-            }
-        };
-        view.values[KIND] = message.body.letter().into();
-        view
+        Fields { format, kinds, fields }
     }
 
-    fn is_valid(&self, fields: &Fields, header: HeaderId) -> bool {
-        fields.headers.iter().zip(self.valid).any(|(known, valid)| *known == header && valid)
+    fn is_valid(&self, view: &View, header: HeaderId) -> bool {
+        match self.kinds.iter().position(|known| *known == header) {
+            Some(kind) => view.kind == kind,
+            None => self.fields.iter().zip(view.values).any(|((_, of), value)| *of == Some(header) && value.is_some()),
+        }
     }
 
-    fn value(&self, fields: &Fields, field: FieldId) -> Option<u128> {
-        let at = fields.fields.iter().position(|known| *known == field)?;
-        let is_there = match at {
-            KIND => true,
-            ATTRIBUTION => self.valid[ATTRIBUTED],
-            _ => self.valid[ORDER],
-        };
-        is_there.then(|| self.values[at])
+    fn value(&self, view: &View, field: FieldId) -> Option<u128> {
+        self.fields.iter().position(|(known, _)| *known == field).and_then(|at| view.values[at])
     }
 }
 
@@ -204,16 +141,18 @@ impl Filter {
     pub fn wants(&self, message: &Message) -> bool {
         let view = View::new(message);
         let value = |subject| match subject {
-            Subject::Field(field) => view.value(&self.fields, field),
+            Subject::Field(field) => self.fields.value(&view, field),
             // The format has none of these, so no text speaks of them.
             Subject::Counter(_) | Subject::Aggregate(_) => None,
         };
-        self.condition.holds(&|header| view.is_valid(&self.fields, header), &value)
+        self.condition.holds(&|header| self.fields.is_valid(&view, header), &value)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wire::itch::{Body, Price, Side, Symbol};
+
     use super::*;
     use crate::{Feed, Mix, Spec, Workload};
 
@@ -238,18 +177,50 @@ mod tests {
         let google = |message: &Message| message.stock() == Some(Symbol(*b"GOOGL   "));
         let order = |message: &Message| match &message.body {
             Body::AddOrder(body) => Some((body.side, body.shares, body.price)),
+            Body::AddOrderAttributed(body) => Some((body.side, body.shares, body.price)),
             Body::Trade(body) => Some((body.side, body.shares, body.price)),
             _ => None,
         };
+        let letter = |message: &Message| message.body.letter();
         check("stock == \"GOOGL\"", google);
         check("stock != \"GOOGL\"", |message| message.stock().is_some() && !google(message));
         check("not stock == \"GOOGL\"", |message| !google(message));
-        check("valid(trade) or kind == \"D\"", |message| matches!(message.body.letter(), b'P' | b'D'));
-        check("not valid(other)", |message| order(message).is_some());
-        check("stock == \"GOOGL\" and price > 5000000 and side == \"B\" or shares in 100..200", |message| {
-            order(message).is_some_and(|(side, shares, price)| {
-                google(message) && price > Price(5_000_000) && side == Side::Buy || (100..=200).contains(&shares)
-            })
+        check("valid(trade) or kind == \"D\"", |message| matches!(letter(message), b'P' | b'D'));
+        check("not valid(delete)", |message| letter(message) != b'D');
+        check("locate == 1", |message| message.header.stock_locate == 1);
+        check("side in {\"B\", \"S\"}", |message| order(message).is_some());
+        check(
+            "stock == \"GOOGL\" and price > 5000000 and side == \"B\" or side == \"S\" and shares in 100..200",
+            |message| {
+                order(message).is_some_and(|(side, shares, price)| {
+                    google(message) && price > Price(5_000_000) && side == Side::Buy
+                        || side == Side::Sell && (100..=200).contains(&shares)
+                })
+            },
+        );
+        check(
+            "kind == \"U\" and price > 5000000",
+            |message| matches!(&message.body, Body::OrderReplace(body) if body.price > Price(5_000_000)),
+        );
+        check("kind in {\"E\", \"X\"} and shares < 50", |message| match &message.body {
+            Body::OrderExecuted(body) => body.executed < 50,
+            Body::OrderCancel(body) => body.cancelled < 50,
+            _ => false,
+        });
+        check(
+            "printable == \"Y\"",
+            |message| matches!(&message.body, Body::OrderExecutedWithPrice(body) if body.printable == b'Y'),
+        );
+        let mine = |order| [2, 3, 5, 9, 17].contains(&order);
+        check("order in {2, 3, 5, 9, 17} and not valid(add_order)", |message| match &message.body {
+            Body::AddOrderAttributed(body) => mine(body.order),
+            Body::OrderExecuted(body) => mine(body.order),
+            Body::OrderExecutedWithPrice(body) => mine(body.order),
+            Body::OrderCancel(body) => mine(body.order),
+            Body::OrderDelete(body) => mine(body.order),
+            Body::OrderReplace(body) => mine(body.order),
+            Body::Trade(body) => mine(body.order),
+            _ => false,
         });
     }
 

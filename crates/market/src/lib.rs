@@ -22,6 +22,7 @@ mod pace;
 mod receiver;
 mod spec;
 mod subscriber;
+mod view;
 
 pub use feed::Feed;
 pub use filter::{Filter, NoFilter, Subscription};

@@ -19,10 +19,14 @@ pub enum Counts {
 /// How often each type of message comes, as weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// Orders added.
+    /// Orders added, nobody's name with them.
     pub add: u64,
-    /// Orders executed, in whole or in part.
+    /// Orders added with the participant who made them.
+    pub attribute: u64,
+    /// Orders executed, in whole or in part, at their price.
     pub execute: u64,
+    /// Orders executed at another price.
+    pub execute_at: u64,
     /// Orders cancelled in part.
     pub cancel: u64,
     /// Orders deleted.
@@ -35,9 +39,11 @@ pub struct Mix {
 
 impl Mix {
     /// Nothing but new orders, as in the talk.
-    pub const ADD_ONLY: Mix = Mix { add: 1, execute: 0, cancel: 0, delete: 0, replace: 0, trade: 0 };
-    /// About as on an exchange: most orders are deleted, few executed.
-    pub const BOOK: Mix = Mix { add: 45, execute: 5, cancel: 2, delete: 39, replace: 7, trade: 2 };
+    pub const ADD_ONLY: Mix =
+        Mix { add: 1, attribute: 0, execute: 0, execute_at: 0, cancel: 0, delete: 0, replace: 0, trade: 0 };
+    /// About as on an exchange, in thousandths: most orders are deleted, few executed, and hardly any at another price.
+    pub const BOOK: Mix =
+        Mix { add: 435, attribute: 15, execute: 47, execute_at: 3, cancel: 20, delete: 390, replace: 70, trade: 20 };
 }
 
 /// What a feed is like.

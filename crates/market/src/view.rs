@@ -1,0 +1,149 @@
+//! What rules see of a message: the fields that `examples/market-data/feed.p4` gives its headers.
+
+use subscribe::{Kind, Match, Padding};
+use wire::itch::{Body, HEADER_LEN, Message, Price, Side, Symbol};
+
+/// Kinds of messages, as headers are called, and the letters of their types. What no other has is the last.
+pub(crate) const KINDS: [(&str, &[u8]); 11] = [
+    ("add_order", b"A"),
+    ("attributed", b"F"),
+    ("executed", b"E"),
+    ("executed_with_price", b"C"),
+    ("cancel", b"X"),
+    ("delete", b"D"),
+    ("replace", b"U"),
+    ("trade", b"P"),
+    ("cross", b"Q"),
+    ("notice", b"RHYKJhN"),
+    ("other", b""),
+];
+
+/// Notices whose messages are kept as bytes: their letters and lengths. All have the stock behind the header.
+const NOTICES: [(u8, usize); 6] = [(b'R', 39), (b'Y', 20), (b'K', 28), (b'J', 35), (b'h', 21), (b'N', 20)];
+
+/// A field.
+pub(crate) struct Known {
+    pub name: &'static str,
+    pub width: u32,
+    pub kind: Kind,
+    pub matching: Match,
+    /// Whether there are messages without it.
+    pub is_in_some: bool,
+}
+
+const fn known(name: &'static str, width: u32, kind: Kind, matching: Match) -> Known {
+    Known { name, width, kind, matching, is_in_some: true }
+}
+
+const TEXT: Kind = Kind::Text(Padding::SPACES);
+
+/// The fields.
+pub(crate) const FIELDS: [Known; 10] = [
+    Known { is_in_some: false, ..known("kind", 8, TEXT, Match::Exact) },
+    Known { is_in_some: false, ..known("locate", 16, Kind::Unsigned, Match::Exact) },
+    known("order", 64, Kind::Unsigned, Match::Exact),
+    known("side", 8, TEXT, Match::Exact),
+    known("shares", 32, Kind::Unsigned, Match::Any),
+    known("stock", 64, TEXT, Match::Exact),
+    known("price", 32, Kind::Unsigned, Match::Any),
+    known("attribution", 32, TEXT, Match::Exact),
+    known("printable", 8, TEXT, Match::Exact),
+    known("replacement", 64, Kind::Unsigned, Match::Exact),
+];
+
+/// What rules see of a message.
+pub(crate) struct View {
+    /// By place in [`KINDS`].
+    pub kind: usize,
+    /// By place in [`FIELDS`]; `None` where the message has no such field.
+    pub values: [Option<u128>; FIELDS.len()],
+}
+
+/// The fields behind `locate`, for those that a message has.
+#[derive(Default)]
+struct Parts {
+    order: Option<u64>,
+    side: Option<Side>,
+    shares: Option<u32>,
+    stock: Option<Symbol>,
+    price: Option<Price>,
+    attribution: Option<[u8; 4]>,
+    printable: Option<u8>,
+    replacement: Option<u64>,
+}
+
+impl Parts {
+    fn of(body: &Body) -> Parts {
+        let none = Parts::default();
+        match body {
+            Body::AddOrder(body) => Parts::full(body.order, body.side, body.shares, body.stock, body.price),
+            Body::AddOrderAttributed(body) => Parts {
+                attribution: Some(body.attribution),
+                ..Parts::full(body.order, body.side, body.shares, body.stock, body.price)
+            },
+            Body::Trade(body) => Parts::full(body.order, body.side, body.shares, body.stock, body.price),
+            Body::OrderExecuted(body) => Parts { order: Some(body.order), shares: Some(body.executed), ..none },
+            Body::OrderExecutedWithPrice(body) => Parts {
+                order: Some(body.order),
+                shares: Some(body.executed),
+                price: Some(body.price),
+                printable: Some(body.printable),
+                ..none
+            },
+            Body::OrderCancel(body) => Parts { order: Some(body.order), shares: Some(body.cancelled), ..none },
+            Body::OrderDelete(body) => Parts { order: Some(body.order), ..none },
+            Body::OrderReplace(body) => Parts {
+                order: Some(body.order),
+                shares: Some(body.shares),
+                price: Some(body.price),
+                replacement: Some(body.replacement),
+                ..none
+            },
+            Body::CrossTrade(body) => Parts { stock: Some(body.stock), price: Some(body.price), ..none },
+            Body::TradingAction(body) => Parts { stock: Some(body.stock), ..none },
+            Body::Other(letter, rest) if is_notice(*letter, rest) => {
+                Parts { stock: rest.first_chunk().map(|bytes| Symbol(*bytes)), ..none }
+            }
+            Body::SystemEvent(_) | Body::BrokenTrade(_) | Body::Other(..) => none,
+        }
+    }
+
+    /// An order as it comes up, or a trade.
+    fn full(order: u64, side: Side, shares: u32, stock: Symbol, price: Price) -> Parts {
+        Parts {
+            order: Some(order),
+            side: Some(side),
+            shares: Some(shares),
+            stock: Some(stock),
+            price: Some(price),
+            ..Parts::default()
+        }
+    }
+}
+
+fn is_notice(letter: u8, rest: &[u8]) -> bool {
+    NOTICES.contains(&(letter, HEADER_LEN + rest.len()))
+}
+
+impl View {
+    pub(crate) fn new(message: &Message) -> View {
+        let letter = message.body.letter();
+        let is_known = !matches!(&message.body, Body::Other(letter, rest) if !is_notice(*letter, rest));
+        let kind = KINDS.iter().position(|(_, letters)| is_known && letters.contains(&letter));
+        let parts = Parts::of(&message.body);
+        let side = |side| if side == Side::Buy { b'B' } else { b'S' };
+        let values = [
+            Some(letter.into()),
+            Some(message.header.stock_locate.into()),
+            parts.order.map(u128::from),
+            parts.side.map(|given| side(given).into()),
+            parts.shares.map(u128::from),
+            parts.stock.map(|stock| u64::from_be_bytes(stock.0).into()),
+            parts.price.map(|price| price.0.into()),
+            parts.attribution.map(|text| u32::from_be_bytes(text).into()),
+            parts.printable.map(u128::from),
+            parts.replacement.map(u128::from),
+        ];
+        View { kind: kind.unwrap_or(KINDS.len() - 1), values }
+    }
+}
