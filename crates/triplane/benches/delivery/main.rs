@@ -2,12 +2,12 @@
 //! "High-Throughput Publish/Subscribe in the Forwarding Plane".
 //!
 //! ```text
-//! cargo bench -p triplane --bench delivery [-- [rounds=3] [seconds=1] [rates=2000,5000,...] [at=20000] [ports=xdp|packet]
+//! cargo bench -p triplane --bench delivery [-- [rounds=3] [seconds=1] [rates=20000,50000,...] [at=200000] [ports=xdp|packet]
 //!     [realtime=yes] [svg=DIR]]
 //! ```
 //!
 //! The exchange, the switch (`triplane run`) and the subscriber are processes in network namespaces made for it, on veth
-//! pairs; it needs root. Rates are datagrams a second. Where the subscriber filters the switch runs a program that
+//! pairs; it needs root. Rates are datagrams a second that the exchange is asked for; what it sent is what counts. Where the subscriber filters the switch runs a program that
 //! forwards everything; where the switch filters, what `triplane subscribe` makes of the same condition. Both take turns in
 //! every round, so that a busy machine is busy for both. With `realtime=yes` the three go before all others of the machine
 //! (`chrt`). Ages are from the exchange's time stamp to the subscriber's program, after its filter; all on one machine, so that
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use market::Workload;
 use network::Network;
-use picture::Shares;
+use picture::{Line, Panel};
 use support::Directory;
 use trial::{Programs, Setting, Trial, Where, trial};
 
@@ -32,7 +32,7 @@ struct Settings {
     rounds: usize,
     seconds: f64,
     rates: Vec<f64>,
-    /// The rate whose ages are drawn.
+    /// The rate asked for whose ages are drawn.
     at: f64,
     ports: String,
     realtime: bool,
@@ -41,9 +41,16 @@ struct Settings {
 
 impl Settings {
     fn read() -> Result<Settings, Box<dyn Error>> {
-        let rates = vec![2e3, 5e3, 10e3, 20e3, 50e3, 100e3, 200e3];
-        let mut this =
-            Settings { rounds: 3, seconds: 1.0, rates, at: 20e3, ports: "xdp:".to_owned(), realtime: false, svg: None };
+        let rates = vec![20e3, 50e3, 100e3, 200e3, 300e3, 400e3];
+        let mut this = Settings {
+            rounds: 3,
+            seconds: 1.0,
+            rates,
+            at: 200e3,
+            ports: "xdp:".to_owned(),
+            realtime: false,
+            svg: None,
+        };
         for argument in std::env::args().skip(1) {
             match argument.split_once('=') {
                 Some(("rounds", value)) => this.rounds = value.parse::<usize>()?.max(1),
@@ -78,6 +85,20 @@ impl Point {
         self.trials.iter().map(|trial| trial.got).sum()
     }
 
+    fn seconds(&self) -> f64 {
+        self.trials.iter().map(|trial| trial.seconds).sum()
+    }
+
+    /// Datagrams a second that were sent.
+    fn sent(&self) -> f64 {
+        self.trials.iter().map(|trial| trial.datagrams).sum::<u64>() as f64 / self.seconds()
+    }
+
+    /// Wanted messages a second that were sent, and that arrived.
+    fn wanted(&self) -> (f64, f64) {
+        (self.asked() as f64 / self.seconds(), self.got() as f64 / self.seconds())
+    }
+
     fn share(&self) -> f64 {
         self.got() as f64 / self.asked().max(1) as f64
     }
@@ -102,6 +123,7 @@ impl Point {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let begun = std::time::Instant::now();
     let settings = Settings::read()?;
     let network = match Network::new() {
         Ok(network) => network,
@@ -121,6 +143,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(folder) = &settings.svg {
         draw(folder, &points, &settings)?;
     }
+    println!("\nall of it took {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -151,16 +174,16 @@ fn report(workload: Workload, points: &[Point], settings: &Settings) {
         settings.rounds,
         settings.seconds
     );
-    println!("\n| datagrams/s asked for | sent | filter in | wanted | delivered | p50 | p99 | p99.9 |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("\n| datagrams/s asked for | sent | filter in | wanted/s | delivered/s | lost | p50 | p99 | p99.9 |");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for point in points.iter().filter(|point| point.workload == workload) {
-        let sent = median(point.trials.iter().map(|trial| trial.sent));
+        let (wanted, delivered) = point.wanted();
         println!(
-            "| {:.0} | {sent:.0} | {} | {} | {:.2} % | {:.0} | {:.0} | {:.0} |",
+            "| {:.0} | {:.0} | {} | {wanted:.0} | {delivered:.0} | {:.2} % | {:.0} | {:.0} | {:.0} |",
             point.rate,
+            point.sent(),
             point.filters.name(),
-            point.asked(),
-            100.0 * point.share(),
+            100.0 * (1.0 - point.share()),
             point.quantile(0),
             point.quantile(1),
             point.quantile(2)
@@ -172,24 +195,26 @@ fn draw(folder: &Path, points: &[Point], settings: &Settings) -> Result<(), Box<
     let of = |workload: Workload, filters: Where| {
         points.iter().filter(move |point| point.workload == workload && point.filters == filters)
     };
-    let name = |filters: Where| match filters {
-        Where::Subscriber => "filter in the subscriber",
-        Where::Switch => "filter in the switch",
+    let panels = |line: &dyn Fn(Workload, Where) -> Line| -> Vec<Panel> {
+        let lines = |workload| Where::BOTH.map(|filters| line(workload, filters)).to_vec();
+        Workload::ALL.map(|workload| Panel { title: workload.name(), lines: lines(workload) }).to_vec()
     };
-    let fields = |line: &dyn Fn(Workload, Where) -> Vec<(f64, f64)>| -> Vec<(&'static str, Vec<picture::Line>)> {
-        let lines = |workload| Where::BOTH.map(|filters| (name(filters), line(workload, filters))).to_vec();
-        Workload::ALL.map(|workload| (workload.name(), lines(workload))).to_vec()
-    };
-    let ages = fields(&|workload, filters| {
-        of(workload, filters).filter(|point| point.rate == settings.at).flat_map(Point::distribution).collect()
+    let ages = panels(&|workload, filters| {
+        let point = of(workload, filters).find(|point| point.rate == settings.at);
+        let sent = point.map_or(String::new(), |point| format!(", {} sent", picture::short(point.sent())));
+        let name = format!("filter in the {}{sent}", filters.name());
+        Line { name, points: point.map(Point::distribution).unwrap_or_default(), bound: Vec::new() }
     });
-    let x = format!("age at {:.0} datagrams a second, us", settings.at);
-    picture::draw(&folder.join("delivery-latency.svg"), &x, ("share no older", Shares::Tail), 5.0..100_000.0, &ages)?;
-    let shares = fields(&|workload, filters| of(workload, filters).map(|point| (point.rate, point.share())).collect());
-    let (least, most) =
-        (settings.rates.iter().copied().fold(f64::MAX, f64::min), settings.rates.iter().copied().fold(0.0, f64::max));
-    let delivered = ("delivered", Shares::Linear);
-    picture::draw(&folder.join("delivery-rates.svg"), "datagrams a second", delivered, least..most, &shares)
+    let x = format!("age in us, {} datagrams a second asked for", picture::short(settings.at));
+    picture::ages(&folder.join("delivery-latency.svg"), &x, 5.0..100_000.0, &ages)?;
+    let rates = panels(&|workload, filters| {
+        let pick = |of_point: fn((f64, f64)) -> f64| {
+            of(workload, filters).map(|point| (point.sent(), of_point(point.wanted()))).collect()
+        };
+        let name = format!("filter in the {}", filters.name());
+        Line { name, points: pick(|(_, delivered)| delivered), bound: pick(|(wanted, _)| wanted) }
+    });
+    picture::rates(&folder.join("delivery-rates.svg"), &rates)
 }
 
 /// The middle one; 0 of nothing.

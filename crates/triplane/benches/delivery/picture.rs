@@ -1,58 +1,45 @@
-//! Pictures: how old messages were, and how many arrived, a field for each workload.
+//! Pictures, a panel for each workload: how old messages were, and how many arrived.
 
 use std::error::Error;
 use std::ops::Range;
 use std::path::Path;
 
+use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 
-/// A line and its name.
-pub type Line = (&'static str, Vec<(f64, f64)>);
+/// A line, and what it could be at best, which is drawn thin and dashed.
+#[derive(Clone)]
+pub struct Line {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+    pub bound: Vec<(f64, f64)>,
+}
 
-/// An axis of shares.
+#[derive(Clone)]
+pub struct Panel {
+    pub title: &'static str,
+    pub lines: Vec<Line>,
+}
+
+/// An axis of shares: the less is missing to all, the further apart, so that the 90th, 99th and 99.9th of a hundred are steps of
+/// the same height.
 #[derive(Clone, Copy)]
-pub enum Shares {
-    /// As they are, from none to all.
-    Linear,
-    /// The less is missing to all, the further apart: the 90th, 99th and 99.9th of a hundred are steps of the same height.
-    Tail,
-}
+struct Tail;
 
-impl Shares {
-    /// Where a share stands, from 0 to 1.
-    fn place(self, share: f64) -> f64 {
-        match self {
-            Shares::Linear => share / 1.02,
-            Shares::Tail => f64::min(-(1.0 - share).max(0.0).log10() / 3.5, 1.0),
-        }
-    }
+const NAMED: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
 
-    /// The shares that have a line and a name.
-    fn named(self) -> &'static [(f64, &'static str)] {
-        match self {
-            Shares::Linear => &[(0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %")],
-            Shares::Tail => &[(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")],
-        }
-    }
-
-    fn name(self, share: f64) -> String {
-        let named = self.named().iter().find(|(named, _)| *named == share);
-        named.map_or(String::new(), |(_, name)| (*name).to_owned())
-    }
-}
-
-impl Ranged for Shares {
+impl Ranged for Tail {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
     fn map(&self, share: &f64, (from, to): (i32, i32)) -> i32 {
-        from + (f64::from(to - from) * self.place(*share)).round() as i32
+        let place = f64::min(-(1.0 - share).max(0.0).log10() / 3.5, 1.0);
+        from + (f64::from(to - from) * place).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let all = self.named().iter().map(|(share, _)| *share);
-        if hint.weight().allow_light_points() { Vec::new() } else { all.collect() }
+        if hint.weight().allow_light_points() { Vec::new() } else { NAMED.map(|(share, _)| share).to_vec() }
     }
 
     fn range(&self) -> Range<f64> {
@@ -62,50 +49,96 @@ impl Ranged for Shares {
 
 const SIZE: (u32, u32) = (1200, 380);
 
-/// Lines over a logarithmic axis, side by side; shares are the other axis.
-pub fn draw(
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Which share of the messages was no older than what stands at the axis below, which is logarithmic.
+pub fn ages(path: &Path, x: &str, range: Range<f64>, panels: &[Panel]) -> Result<(), Box<dyn Error>> {
+    each(path, panels, |area, panel| {
+        let mut chart = frame(area, panel).build_cartesian_2d(range.clone().log_scale(), Tail)?;
+        let name = |share: &f64| {
+            NAMED.iter().find(|(named, _)| named == share).map_or(String::new(), |(_, name)| (*name).to_owned())
+        };
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(x).y_desc("share no older").x_label_formatter(&|value| short(*value)).y_label_formatter(&name);
+        mesh.light_line_style(WHITE.mix(0.0)).draw()?;
+        lines(&mut chart, panel)
+    })
+}
+
+/// How many wanted messages arrived a second, at the datagrams that were sent; the bound is how many were sent.
+pub fn rates(path: &Path, panels: &[Panel]) -> Result<(), Box<dyn Error>> {
+    each(path, panels, |area, panel| {
+        let all = || panel.lines.iter().flat_map(|line| line.points.iter().chain(&line.bound));
+        let most = |of: fn(&(f64, f64)) -> f64| 1.05 * all().map(of).fold(1.0, f64::max);
+        let mut chart =
+            frame(area, panel).build_cartesian_2d(0.0..most(|point| point.0), 0.0..most(|point| point.1))?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc("datagrams sent a second").y_desc("wanted messages a second").x_labels(6).y_labels(6);
+        mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value));
+        mesh.light_line_style(WHITE.mix(0.0)).draw()?;
+        lines(&mut chart, panel)
+    })
+}
+
+/// Panels side by side.
+fn each(
     path: &Path,
-    x: &str,
-    (y, shares): (&str, Shares),
-    range: Range<f64>,
-    fields: &[(&str, Vec<Line>)],
+    panels: &[Panel],
+    draw: impl Fn(&Area<'_>, &Panel) -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     let root = SVGBackend::new(path, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
-    for (area, (title, lines)) in root.split_evenly((1, fields.len().max(1))).iter().zip(fields) {
-        let mut chart = ChartBuilder::on(area)
-            .caption(title, ("sans-serif", 17))
-            .margin(10)
-            .x_label_area_size(42)
-            .y_label_area_size(50)
-            .build_cartesian_2d(range.clone().log_scale(), shares)?;
-        chart
-            .configure_mesh()
-            .x_desc(x)
-            .y_desc(y)
-            .x_label_formatter(&|value| short(*value))
-            .y_label_formatter(&|share| shares.name(*share))
-            .light_line_style(WHITE.mix(0.0))
-            .draw()?;
-        for (number, (name, points)) in lines.iter().enumerate() {
-            let colour = Palette99::pick(number).to_rgba();
-            let series = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
-            chart
-                .draw_series(series)?
-                .label(*name)
-                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
+    for (area, panel) in root.split_evenly((1, panels.len().max(1))).iter().zip(panels) {
+        draw(area, panel)?;
     }
     Ok(root.present()?)
 }
 
-/// A number at an axis: `50`, `20k`.
-fn short(value: f64) -> String {
-    if value < 1e4 { format!("{value:.0}") } else { format!("{:.0}k", value / 1e3) }
+fn frame<'a, 'b>(area: &'a Area<'b>, panel: &Panel) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+    let mut chart = ChartBuilder::on(area);
+    chart.caption(panel.title, ("sans-serif", 17)).margin(10).x_label_area_size(42).y_label_area_size(54);
+    chart
+}
+
+fn lines<'b, X, Y>(
+    chart: &mut ChartContext<'_, SVGBackend<'b>, Cartesian2d<X, Y>>,
+    panel: &Panel,
+) -> Result<(), Box<dyn Error>>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    let has_bounds = panel.lines.iter().any(|line| !line.bound.is_empty());
+    for (number, line) in panel.lines.iter().enumerate() {
+        let colour = Palette99::pick(number).to_rgba();
+        chart.draw_series(DashedLineSeries::new(line.bound.iter().copied(), 5, 4, colour.stroke_width(1)))?;
+        let series = LineSeries::new(line.points.iter().copied(), colour.stroke_width(2));
+        let series = if has_bounds { series.point_size(3) } else { series };
+        let name = if has_bounds { format!("{}, delivered", line.name) } else { line.name.clone() };
+        chart
+            .draw_series(series)?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
+    }
+    if has_bounds {
+        let dashes =
+            |(x, y): (i32, i32)| DashedPathElement::new(vec![(x, y), (x + 18, y)], 5, 4, BLACK.stroke_width(1));
+        chart
+            .draw_series(std::iter::empty::<PathElement<(f64, f64)>>())?
+            .label("dashed: wanted and sent")
+            .legend(dashes);
+    }
+    let position = if has_bounds { SeriesLabelPosition::UpperLeft } else { SeriesLabelPosition::LowerRight };
+    let mut labels = chart.configure_series_labels();
+    labels.position(position).background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
+    Ok(())
+}
+
+/// A number at an axis: `50`, `20k`, `1.5M`.
+pub fn short(value: f64) -> String {
+    match value {
+        value if value < 1e4 => format!("{value:.0}"),
+        value if value < 1e6 => format!("{:.0}k", value / 1e3),
+        value => format!("{:.1}M", value / 1e6),
+    }
 }
