@@ -147,6 +147,9 @@ fn token(text: &str) -> (Token<'_>, usize) {
     {
         return (Token::Constant(constant), length);
     }
+    if let Some((why, length)) = no_address(text) {
+        return (Token::Bad(why), length);
+    }
     if first.is_ascii_digit() {
         return number(text);
     }
@@ -219,6 +222,39 @@ fn address(text: &str) -> Option<(Constant, usize)> {
         }
         _ => None,
     }
+}
+
+/// What looks like an address, or a number with a fraction, and is none: why, and its length.
+fn no_address(text: &str) -> Option<(&'static str, usize)> {
+    let run = |is_part: fn(&u8) -> bool| {
+        let run = &text[..text.bytes().take(MAX_TOKEN).take_while(is_part).count()];
+        let whole = !text[run.len()..].starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+        whole.then_some(run)
+    };
+    if let Some(run) = run(|byte| byte.is_ascii_digit() || *byte == b'.') {
+        let part = run.split("..").next().unwrap_or(run).trim_end_matches('.');
+        let is_numbers = part.starts_with(|first: char| first.is_ascii_digit());
+        match part.matches('.').count() {
+            1 if is_numbers => return Some(("numbers have no fraction here", part.len())),
+            2.. if is_numbers => {
+                return Some(("an IPv4 address is four numbers from 0 to 255: `10.0.0.1`", part.len()));
+            }
+            _ => {}
+        }
+    }
+    if let Some(run) = run(|byte| byte.is_ascii_hexdigit() || *byte == b':') {
+        let part = run.trim_end_matches(':');
+        if part.matches(':').count() > 1 && part.starts_with(|first: char| first.is_ascii_hexdigit()) {
+            return match part.contains("::") || part.split(':').any(|group| group.len() > 2) {
+                true => Some(("an IPv6 address is eight groups, or fewer with one `::`: `fe80::1`", part.len())),
+                false => Some(("an Ethernet address is six pairs of digits: `00:11:22:33:44:55`", part.len())),
+            };
+        }
+    }
+    let run = run(|byte| byte.is_ascii_hexdigit() || *byte == b'-')?;
+    let groups: Vec<&str> = run.split('-').collect();
+    let is_address = groups.len() == 6 && groups.iter().all(|group| group.len() == 2);
+    is_address.then_some(("an Ethernet address has colons: `00:11:22:33:44:55`", run.len()))
 }
 
 fn mac(text: &str) -> Option<u64> {
@@ -313,5 +349,31 @@ mod tests {
         assert_eq!(signs(r#""a\"b" 100ms 3x"#), r#"Text("a\"b") odd:100ms odd:3x"#);
         assert!(signs("x /* y").contains("bad:this comment has no end"));
         assert!(signs("\"x\ny\"").contains("bad:this quote is not closed in its line y"));
+    }
+
+    #[test]
+    fn what_looks_like_an_address_and_is_none_is_one_token() {
+        for (text, why) in [
+            ("10.0.0.256", "an IPv4 address is four numbers"),
+            ("10.0.0", "an IPv4 address is four numbers"),
+            ("10.0.0.0.1", "an IPv4 address is four numbers"),
+            ("99.5", "numbers have no fraction"),
+            ("00:11:22:33:44", "an Ethernet address is six pairs"),
+            ("0:1:2:3:4:5", "an Ethernet address is six pairs"),
+            ("00-11-22-33-44-55", "an Ethernet address has colons"),
+            ("fe80:1:2", "an IPv6 address is eight groups"),
+        ] {
+            for behind in ["", " : fwd", ": fwd", "/8", "..", ")"] {
+                let line = format!("{text}{behind}");
+                let mut lexer = Lexer::new(&line, FileId(0));
+                let first = lexer.next();
+                assert!(matches!(first.token, Token::Bad(found) if found.starts_with(why)), "{line}: {first:?}");
+                assert_eq!(lexer.text_at(first.span), Some(text), "{line}");
+            }
+        }
+        // These are other things.
+        assert_eq!(signs("5:fwd"), "Number(5) : fwd");
+        assert_eq!(signs("1..9 a-b ab:cd 12-11"), "Number(1) .. Number(9) a - b ab : cd Number(12) - Number(11)");
+        assert_eq!(signs("abc.def[0].a"), "abc.def[0].a");
     }
 }

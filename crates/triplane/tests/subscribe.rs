@@ -371,6 +371,16 @@ fn two_rules_of_one_name_are_told_with_both_places() {
 }
 
 #[test]
+fn a_file_that_is_not_there_is_named_once() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "include \"more.sub\"\n");
+    let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
+    assert_eq!(done.code, Some(1));
+    assert!(done.stderr.contains("`more.sub` is not there: included files are looked for in "), "{}", done.stderr);
+    assert!(done.stderr.contains("rules.sub:1:9"), "{}", done.stderr);
+}
+
+#[test]
 fn what_is_no_regular_file_is_not_waited_for() {
     let directory = Directory::new();
     let pipe = directory.path("pipe");

@@ -42,6 +42,12 @@ impl Includes for Beside {
         if std::fs::metadata(&path).is_ok_and(|of| !of.is_file()) {
             return Err("is no file of text: rules are included from regular files".to_owned());
         }
+        // The file's name stands before this already.
+        if matches!(path.try_exists(), Ok(false)) {
+            let beside = path.parent().filter(|of| !of.as_os_str().is_empty());
+            let place = beside.map_or("where this file is".to_owned(), |of| format!("in {}", of.display()));
+            return Err(format!("is not there: included files are looked for {place}"));
+        }
         let text = crate::load::read(&path, MAX_RULES_BYTES);
         Ok((path.display().to_string(), text.map_err(|failure| failure.sentence().unwrap_or_default())?))
     }
