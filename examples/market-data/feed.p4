@@ -1,5 +1,7 @@
 // A stock exchange's feed: ITCH 5.0 in MoldUDP64, and what subscribers may ask of it.
 //
+// Every kind of message costs time and room in the program; orders.p4 is a leaner format of the same feed.
+//
 // This is the message format only: headers, and the parser that finds them. `triplane subscribe` adds the tables.
 #include <v1model.p4>
 
@@ -38,7 +40,7 @@ header mold_t {
 }
 
 // The messages, each with the two bytes of MoldUDP64 before it. Prices are in ten-thousandths of a dollar. Every message has
-// `locate`, the stock's number of the day; its name stands only where an order comes up first, in trades and in notices.
+// `locate`, the stock's number of the day; its name stands only where an order comes up first, and in trades.
 
 // A new order (`A`).
 header add_order_t {
@@ -159,7 +161,6 @@ header replace_t {
     bit<48> timestamp;
     @query_field_exact("order")
     bit<64> order;
-    @query_field_exact("replacement")
     bit<64> replacement;
     @query_field("shares")
     bit<32> shares;
@@ -189,40 +190,7 @@ header trade_t {
     bit<64> matched;
 }
 
-// All matches of an auction together (`Q`), whose shares have 64 bits.
-header cross_t {
-    bit<16> length;
-    @query_field_exact("kind") @format(TEXT)
-    bit<8>  kind;
-    @query_field_exact("locate")
-    bit<16> locate;
-    bit<16> tracking;
-    bit<48> timestamp;
-    bit<64> all_shares;
-    @query_field_exact("stock") @format(TEXT)
-    bit<64> stock;
-    @query_field("price")
-    bit<32> price;
-    bit<64> matched;
-    bit<8>  cross;
-}
-
-// What is said of a stock: its place in the directory (`R`), that it is halted (`H`, `h`), and so on.
-@query_size("2 + length")
-header notice_t {
-    bit<16> length;
-    @query_field_exact("kind") @format(TEXT)
-    bit<8>  kind;
-    @query_field_exact("locate")
-    bit<16> locate;
-    bit<16> tracking;
-    bit<48> timestamp;
-    @query_field_exact("stock") @format(TEXT)
-    bit<64> stock;
-    varbit<240> rest;
-}
-
-// Any other.
+// Any other: auctions (`Q`), halts (`H`), the day's directory of stocks (`R`), ...
 @query_size("2 + length")
 header other_t {
     bit<16> length;
@@ -242,8 +210,6 @@ header_union message_t {
     delete_t               delete;
     replace_t              replace;
     trade_t                trade;
-    cross_t                cross;
-    notice_t               notice;
     other_t                other;
 }
 
@@ -314,14 +280,6 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
             (19, 0x44): delete;
             (35, 0x55): replace;
             (44, 0x50): trade;
-            (40, 0x51): cross;
-            (39, 0x52): notice;
-            (25, 0x48): notice;
-            (20, 0x59): notice;
-            (28, 0x4b): notice;
-            (35, 0x4a): notice;
-            (21, 0x68): notice;
-            (20, 0x4e): notice;
             (3 .. 255, _): other;
             default: accept;
         }
@@ -356,14 +314,6 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
     }
     state trade {
         packet.extract(hdr.messages.next.trade);
-        transition behind;
-    }
-    state cross {
-        packet.extract(hdr.messages.next.cross);
-        transition behind;
-    }
-    state notice {
-        packet.extract(hdr.messages.next.notice, (bit<32>)(packet.lookahead<bit<16>>() - 19) << 3);
         transition behind;
     }
     state other {

@@ -1,10 +1,10 @@
 //! What rules see of a message: the fields that `examples/market-data/feed.p4` gives its headers.
 
 use subscribe::{Kind, Match, Padding};
-use wire::itch::{Body, HEADER_LEN, Message, Price, Side, Symbol};
+use wire::itch::{Body, Message, Price, Side, Symbol};
 
 /// Kinds of messages, as headers are called, and the letters of their types. What no other has is the last.
-pub(crate) const KINDS: [(&str, &[u8]); 11] = [
+pub(crate) const KINDS: [(&str, &[u8]); 9] = [
     ("add_order", b"A"),
     ("attributed", b"F"),
     ("executed", b"E"),
@@ -13,13 +13,8 @@ pub(crate) const KINDS: [(&str, &[u8]); 11] = [
     ("delete", b"D"),
     ("replace", b"U"),
     ("trade", b"P"),
-    ("cross", b"Q"),
-    ("notice", b"RHYKJhN"),
     ("other", b""),
 ];
-
-/// Notices whose messages are kept as bytes: their letters and lengths. All have the stock behind the header.
-const NOTICES: [(u8, usize); 6] = [(b'R', 39), (b'Y', 20), (b'K', 28), (b'J', 35), (b'h', 21), (b'N', 20)];
 
 /// A field.
 pub(crate) struct Known {
@@ -38,7 +33,7 @@ const fn known(name: &'static str, width: u32, kind: Kind, matching: Match) -> K
 const TEXT: Kind = Kind::Text(Padding::SPACES);
 
 /// The fields.
-pub(crate) const FIELDS: [Known; 10] = [
+pub(crate) const FIELDS: [Known; 9] = [
     Known { is_in_some: false, ..known("kind", 8, TEXT, Match::Exact) },
     Known { is_in_some: false, ..known("locate", 16, Kind::Unsigned, Match::Exact) },
     known("order", 64, Kind::Unsigned, Match::Exact),
@@ -48,7 +43,6 @@ pub(crate) const FIELDS: [Known; 10] = [
     known("price", 32, Kind::Unsigned, Match::Any),
     known("attribution", 32, TEXT, Match::Exact),
     known("printable", 8, TEXT, Match::Exact),
-    known("replacement", 64, Kind::Unsigned, Match::Exact),
 ];
 
 /// What rules see of a message.
@@ -69,7 +63,6 @@ struct Parts {
     price: Option<Price>,
     attribution: Option<[u8; 4]>,
     printable: Option<u8>,
-    replacement: Option<u64>,
 }
 
 impl Parts {
@@ -92,19 +85,14 @@ impl Parts {
             },
             Body::OrderCancel(body) => Parts { order: Some(body.order), shares: Some(body.cancelled), ..none },
             Body::OrderDelete(body) => Parts { order: Some(body.order), ..none },
-            Body::OrderReplace(body) => Parts {
-                order: Some(body.order),
-                shares: Some(body.shares),
-                price: Some(body.price),
-                replacement: Some(body.replacement),
-                ..none
-            },
-            Body::CrossTrade(body) => Parts { stock: Some(body.stock), price: Some(body.price), ..none },
-            Body::TradingAction(body) => Parts { stock: Some(body.stock), ..none },
-            Body::Other(letter, rest) if is_notice(*letter, rest) => {
-                Parts { stock: rest.first_chunk().map(|bytes| Symbol(*bytes)), ..none }
+            Body::OrderReplace(body) => {
+                Parts { order: Some(body.order), shares: Some(body.shares), price: Some(body.price), ..none }
             }
-            Body::SystemEvent(_) | Body::BrokenTrade(_) | Body::Other(..) => none,
+            Body::SystemEvent(_)
+            | Body::TradingAction(_)
+            | Body::CrossTrade(_)
+            | Body::BrokenTrade(_)
+            | Body::Other(..) => none,
         }
     }
 
@@ -121,15 +109,10 @@ impl Parts {
     }
 }
 
-fn is_notice(letter: u8, rest: &[u8]) -> bool {
-    NOTICES.contains(&(letter, HEADER_LEN + rest.len()))
-}
-
 impl View {
     pub(crate) fn new(message: &Message) -> View {
         let letter = message.body.letter();
-        let is_known = !matches!(&message.body, Body::Other(letter, rest) if !is_notice(*letter, rest));
-        let kind = KINDS.iter().position(|(_, letters)| is_known && letters.contains(&letter));
+        let kind = KINDS.iter().position(|(_, letters)| letters.contains(&letter));
         let parts = Parts::of(&message.body);
         let side = |side| if side == Side::Buy { b'B' } else { b'S' };
         let values = [
@@ -142,7 +125,6 @@ impl View {
             parts.price.map(|price| price.0.into()),
             parts.attribution.map(|text| u32::from_be_bytes(text).into()),
             parts.printable.map(u128::from),
-            parts.replacement.map(u128::from),
         ];
         View { kind: kind.unwrap_or(KINDS.len() - 1), values }
     }

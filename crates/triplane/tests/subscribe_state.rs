@@ -3,10 +3,10 @@
 
 mod support;
 
-use market::{Feed, Receiver, Spec, Workload, messages};
+use market::{Feed, Mix, Receiver, Spec, Workload, messages};
 use support::feed::frame;
 use support::{Directory, run, triplane};
-use wire::itch::{Body, Message, Symbol};
+use wire::itch::{Body, Message, Side, Symbol};
 use wire::pcap::{Reader, Writer};
 use wire::{ethernet, ipv4, udp};
 
@@ -132,6 +132,73 @@ fn averages_and_counters_decide_over_a_capture_of_a_feed() {
                 assert!(got == *expected, "{path}, {shape:?} {executor:?}: other messages");
             }
         }
+    }
+}
+
+/// Microseconds between datagrams for the example, and of its windows.
+const EXAMPLE_STEP: u64 = 3_000;
+const SECOND: u64 = 1_000_000;
+
+/// What the rules of `examples/market-data/momentum.sub` mean, said in Rust: the messages for ports 2, 3 and 4.
+fn momentum(datagrams: &[Vec<u8>]) -> [Vec<Message>; 3] {
+    let mut google = Window::default();
+    let mut stocks = std::collections::BTreeMap::<Symbol, Window>::new();
+    let mut traded = Window::default();
+    let mut out = [Vec::new(), Vec::new(), Vec::new()];
+    for (number, payload) in (0u64..).zip(datagrams) {
+        let micros = number * EXAMPLE_STEP;
+        for message in messages(payload).unwrap() {
+            let (stock, price, shares, side) = match &message.body {
+                Body::AddOrder(add) => (add.stock, add.price, add.shares, add.side),
+                Body::AddOrderAttributed(add) => (add.stock, add.price, add.shares, add.side),
+                Body::Trade(trade) => (trade.stock, trade.price, trade.shares, trade.side),
+                _ => continue,
+            };
+            let above = |window: &mut Window, least: u64| {
+                let window = window.at(micros, SECOND);
+                let is_above = window.sum.checked_div(window.count).unwrap_or(0) > least;
+                (window.count, window.sum) = (window.count + 1, window.sum + u64::from(price.0));
+                is_above
+            };
+            let dear = stock == Symbol(*b"GOOGL   ") && above(&mut google, 5_000_000);
+            let rising = message.body.letter() == b'A' && above(stocks.entry(stock).or_default(), 9_000_000);
+            let pressure = micros < traded.end && traded.sum > 8_000 && side == Side::Sell && shares == 1_000;
+            if message.body.letter() == b'P' {
+                traded.at(micros, SECOND).sum += u64::from(shares);
+            }
+            for (wanted, out) in [dear, rising, pressure].into_iter().zip(&mut out) {
+                out.extend(wanted.then(|| message.clone()));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn the_examples_rules_about_messages_before_deliver_what_they_say() {
+    let mut feed = Feed::new(Spec { share: 0.3, others: 60, mix: Mix::BOOK, ..Workload::Synthetic.spec(11) });
+    let datagrams: Vec<Vec<u8>> = (0..2_000).map(|number| feed.datagram(number)).collect();
+    let expected = momentum(&datagrams);
+    assert!(expected.iter().all(|of| of.len() > 20), "{:?} messages are wanted", expected.each_ref().map(Vec::len));
+    let directory = Directory::new();
+    let mut capture = Writer::new(Vec::new()).unwrap();
+    for (number, datagram) in (0u64..).zip(&datagrams) {
+        capture.write(number * EXAMPLE_STEP * 1_000, &frame(datagram)).unwrap();
+    }
+    let input = directory.write("in.pcap", capture.into_inner());
+    let (program, entries) = (directory.path("program.p4"), directory.path("entries.json"));
+    let (format, rules) = ("examples/market-data/momentum.p4", "examples/market-data/momentum.sub");
+    run(&mut triplane(&["subscribe", "compile", format, rules, "-o", &entries, "--program", &program])).ok();
+    let outputs = [2, 3, 4].map(|port| (port, directory.path(&format!("{port}.pcap"))));
+    let ports: Vec<String> = outputs.iter().map(|(port, path)| format!("{port}=:{path}")).collect();
+    let input = format!("1={input}:");
+    let of_ports = std::iter::once(&input).chain(&ports).flat_map(|port| ["--port", port]);
+    let arguments: Vec<&str> = ["run", &program, "--entries", &entries].into_iter().chain(of_ports).collect();
+    run(&mut triplane(&arguments)).ok();
+    for ((port, path), expected) in outputs.iter().zip(&expected) {
+        let got = delivered(path);
+        assert_eq!(got.len(), expected.len(), "port {port}");
+        assert!(got == *expected, "port {port}: other messages");
     }
 }
 

@@ -101,7 +101,7 @@ fn frame<'a, 'b>(area: &'a Area<'b>, panel: &Panel) -> ChartBuilder<'a, 'b, SVGB
 }
 
 fn lines<'b, X, Y>(
-    chart: &mut ChartContext<'_, SVGBackend<'b>, Cartesian2d<X, Y>>,
+    chart: &mut ChartContext<'b, SVGBackend<'b>, Cartesian2d<X, Y>>,
     panel: &Panel,
 ) -> Result<(), Box<dyn Error>>
 where
@@ -121,12 +121,11 @@ where
             .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
     if has_bounds {
-        let dashes =
-            |(x, y): (i32, i32)| DashedPathElement::new(vec![(x, y), (x + 18, y)], 5, 4, BLACK.stroke_width(1));
+        // Its line is there to have a name, and has no points.
         chart
             .draw_series(std::iter::empty::<PathElement<(f64, f64)>>())?
-            .label("dashed: wanted and sent")
-            .legend(dashes);
+            .label("dashed: wanted, of what was sent")
+            .legend(|(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], BLACK.mix(0.5)));
     }
     let position = if has_bounds { SeriesLabelPosition::UpperLeft } else { SeriesLabelPosition::LowerRight };
     let mut labels = chart.configure_series_labels();

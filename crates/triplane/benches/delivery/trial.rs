@@ -75,7 +75,7 @@ impl Programs {
         directory.write("forward.p4", include_str!("forward.p4"));
         let rules = directory.write("rules.sub", format!("{WANTED} : fwd(2)\n"));
         let (entries, program) = (directory.path("filter.json"), directory.path("filter.p4"));
-        let format = "examples/market-data/feed.p4";
+        let format = "examples/market-data/orders.p4";
         let compile = ["subscribe", "compile", format, &rules, "-o", &entries, "--program", &program];
         support::run(&mut support::triplane(&compile)).ok();
         Programs { directory, ports: ports.to_owned(), realtime }
