@@ -1,0 +1,209 @@
+// A stock exchange's feed, leaner than feed.p4: only new orders and trades are looked into, where a stock's name and a price stand. Of
+// all other messages rules see the type and the stock's number of the day.
+#include <v1model.p4>
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> type;
+}
+
+header ipv4_t {
+    bit<4>  version;
+    bit<4>  ihl;
+    bit<8>  tos;
+    bit<16> total_len;
+    bit<16> id;
+    bit<3>  flags;
+    bit<13> offset;
+    bit<8>  ttl;
+    bit<8>  protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+header udp_t {
+    bit<16> src;
+    bit<16> dst;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+header mold_t {
+    bit<80> session;
+    bit<64> sequence;
+    bit<16> count;
+}
+
+// The messages, each with the two bytes of MoldUDP64 before it. Prices are in ten-thousandths of a dollar.
+
+header add_order_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    bit<64> order;
+    @query_field_exact("side") @format(TEXT)
+    bit<8>  side;
+    @query_field("shares")
+    bit<32> shares;
+    @query_field_exact("stock") @format(TEXT)
+    bit<64> stock;
+    @query_field("price")
+    bit<32> price;
+}
+
+// An order with the participant who made it (`F`).
+header attributed_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    bit<64> order;
+    @query_field_exact("side") @format(TEXT)
+    bit<8>  side;
+    @query_field("shares")
+    bit<32> shares;
+    @query_field_exact("stock") @format(TEXT)
+    bit<64> stock;
+    @query_field("price")
+    bit<32> price;
+    @query_field_exact("attribution") @format(TEXT)
+    bit<32> attribution;
+}
+
+header trade_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    bit<16> tracking;
+    bit<48> timestamp;
+    bit<64> order;
+    @query_field_exact("side") @format(TEXT)
+    bit<8>  side;
+    @query_field("shares")
+    bit<32> shares;
+    @query_field_exact("stock") @format(TEXT)
+    bit<64> stock;
+    @query_field("price")
+    bit<32> price;
+    bit<64> matched;
+}
+
+// Any other: the type, and the stock by its number of the day.
+@query_size("2 + length")
+header other_t {
+    bit<16> length;
+    @query_field_exact("kind") @format(TEXT)
+    bit<8>  kind;
+    @query_field_exact("locate")
+    bit<16> locate;
+    varbit<2040> body;
+}
+
+header_union message_t {
+    add_order_t  add_order;
+    attributed_t attributed;
+    trade_t      trade;
+    other_t      other;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    ipv4_t     ipv4;
+    udp_t      udp;
+    mold_t     mold;
+    @query_messages[count = "mold.count", sequence = "mold.sequence", lengths = "ipv4.total_len, udp.length",
+                    checksum = "ipv4.checksum", clear = "udp.checksum"]
+    message_t[12] messages;
+}
+
+struct metadata_t {
+    bit<16> left;
+}
+
+struct start_t {
+    bit<16> length;
+    bit<8>  kind;
+}
+
+parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            0x800: ipv4;
+            default: accept;
+        }
+    }
+    state ipv4 {
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.ihl, hdr.ipv4.protocol, hdr.ipv4.offset) {
+            (5, 17, 0): udp;
+            default: accept;
+        }
+    }
+    state udp {
+        packet.extract(hdr.udp);
+        transition select(hdr.udp.dst) {
+            26400: mold;
+            default: accept;
+        }
+    }
+    state mold {
+        packet.extract(hdr.mold);
+        meta.left = hdr.mold.count;
+        transition select(hdr.mold.count) {
+            0: accept;
+            0xffff: accept;
+            1 .. 12: message;
+            default: more;
+        }
+    }
+    // The stack takes 12; the others come here when they go round.
+    state more {
+        meta.left = 12;
+        transition message;
+    }
+    state message {
+        start_t next = packet.lookahead<start_t>();
+        transition select(next.length, next.kind) {
+            (36, 0x41): add_order;
+            (40, 0x46): attributed;
+            (44, 0x50): trade;
+            (3 .. 255, _): other;
+            default: accept;
+        }
+    }
+    state add_order {
+        packet.extract(hdr.messages.next.add_order);
+        transition behind;
+    }
+    state attributed {
+        packet.extract(hdr.messages.next.attributed);
+        transition behind;
+    }
+    state trade {
+        packet.extract(hdr.messages.next.trade);
+        transition behind;
+    }
+    state other {
+        packet.extract(hdr.messages.next.other, (bit<32>)(packet.lookahead<bit<16>>() - 3) << 3);
+        transition behind;
+    }
+    state behind {
+        meta.left = meta.left - 1;
+        transition select(meta.left) {
+            0: accept;
+            default: message;
+        }
+    }
+}
