@@ -19,7 +19,7 @@ const WINDOWS: (u64, u64) = (300, 450);
 
 /// A format's declarations, and rules over them.
 fn declared() -> (String, String) {
-    let format = std::fs::read_to_string(support::root().join("examples/market-data/feed.p4")).unwrap();
+    let format = std::fs::read_to_string(support::root().join("examples/market-data/orders.p4")).unwrap();
     let declarations = format!(
         "@query_aggregate(\"avg(price) by stock over {}us\", 16)\n@query_counter(sold, {})\nstruct headers_t {{",
         WINDOWS.0, WINDOWS.1
