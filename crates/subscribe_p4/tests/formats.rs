@@ -72,7 +72,8 @@ fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
 /// Formats of all kinds.
 fn formats() -> Vec<String> {
     let market = ["market-data/feed", "market-data/orders", "market-data/momentum"];
-    let examples = market.into_iter().chain(["int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"]);
+    let examples =
+        market.into_iter().chain(["int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"]);
     let own = ["batch", "coded", "meter", "reports", "types"].map(|name| format!("testdata/{name}.p4"));
     own.into_iter().chain(examples.map(|name| format!("../../examples/{name}.p4"))).collect()
 }
