@@ -31,6 +31,7 @@ fn wanted(message: &Message) -> Vec<u32> {
     let [google, second, third] = ["GOOGL", "S0002", "S0003"].map(|name| name.parse::<Symbol>().unwrap());
     let order = match &message.body {
         Body::AddOrder(add) => Some((add.stock, add.price, add.shares, add.side)),
+        Body::AddOrderAttributed(add) => Some((add.stock, add.price, add.shares, add.side)),
         Body::Trade(trade) => Some((trade.stock, trade.price, trade.shares, trade.side)),
         _ => None,
     };

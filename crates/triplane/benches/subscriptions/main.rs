@@ -35,7 +35,7 @@ fn main() {
     let mut serve = Running::start(&mut triplane(&[
         "subscribe",
         "serve",
-        "examples/market-data/feed.p4",
+        "examples/market-data/orders.p4",
         &file,
         "--addr",
         &switch.to_string(),
