@@ -1,3 +1,6 @@
+// Made by `triplane subscribe`. Entries for it are compiled with `--order-of` this file, or with
+// --order kind,side,stock,attribution,shares,price
+
 // Added: what the rules' tables leave for egress.
 struct subscription_t {
     bit<32> state;                      // of the diagram, after the last table

@@ -136,6 +136,11 @@ impl Store {
         self.limits = limits;
     }
 
+    /// What is left of the steps that were allowed.
+    pub fn steps_left(&self) -> u64 {
+        self.limits.steps
+    }
+
     /// Nodes and sets there are, also those that nothing needs any more.
     pub fn len(&self) -> usize {
         self.nodes.len() - self.free.len() + self.sets.len()

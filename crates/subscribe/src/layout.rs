@@ -1,8 +1,9 @@
 //! The columns of a diagram: what is tested, in which order.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use crate::format::{CounterId, FieldId, Format, HeaderId, Match, Subject};
+use crate::format::{CounterId, FieldId, Format, HeaderId, Subject};
+use crate::order;
 use crate::rule::{Condition, Rule};
 
 /// What a column holds.
@@ -20,7 +21,7 @@ pub enum Key {
 
 /// The order of the columns: the validity of every header, then fields, counters and slots. Tables follow it, so it
 /// belongs to the generated program and does not change with the rules.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     keys: Vec<Key>,
     columns: HashMap<Key, u32>,
@@ -48,12 +49,12 @@ impl std::fmt::Display for OrderError {
 impl std::error::Error for OrderError {}
 
 impl Layout {
-    /// These fields and counters first, in this order (names as rules write them); then the others by
-    /// [`Layout::sensible`].
+    /// These fields and counters first, in this order (names as rules write them); then the others as their annotations
+    /// suggest. No rules are asked, so that a program and entries made apart agree.
     ///
     /// # Errors
     /// [`OrderError`], if a name is none or comes twice.
-    pub fn forced(format: &Format, names: &[&str], rules: &[Rule]) -> Result<Layout, OrderError> {
+    pub fn forced(format: &Format, names: &[&str]) -> Result<Layout, OrderError> {
         let mut keys = Vec::new();
         for name in names {
             let key = match format.subject(name) {
@@ -66,49 +67,47 @@ impl Layout {
             }
             keys.push(key);
         }
-        Ok(Self::with(format, keys, rules))
+        Ok(Self::completed(format, keys))
     }
 
-    /// An order that suits most rules like these, which may be none: fields that are only asked for values before those
-    /// that are asked for ranges (values part the rules into groups that do not meet any more), among them those with
-    /// fewer different bounds first, then as declared. Counters and aggregates come last.
-    pub fn sensible(format: &Format, rules: &[Rule]) -> Layout {
-        Self::with(format, Vec::new(), rules)
+    /// The order in which rules like these make few entries, found on a sample of them in bounded time (a tenth of a second
+    /// or so); the same for the same rules. Without rules it is what the annotations suggest: fields that are asked for values,
+    /// then prefixes, then ranges, and as declared. Counters and aggregates come last.
+    pub fn sensible<'a>(format: &Format, rules: impl IntoIterator<Item = &'a Rule>) -> Layout {
+        Self::of_fields(format, order::fields(format, rules.into_iter().collect()))
     }
 
-    fn with(format: &Format, forced: Vec<Key>, rules: &[Rule]) -> Layout {
-        // Bounds and whether there are ranges, by field.
-        let mut bounds: Vec<(bool, BTreeSet<u128>)> = vec![Default::default(); format.fields().len()];
-        for rule in rules {
-            visit(&rule.condition, &mut |test| {
-                if let Subject::Field(id) = test.subject {
-                    let (ranges, bounds) = &mut bounds[usize::from(id.0)];
-                    // `!=` has two long ranges, and asks for a value all the same.
-                    let max = format.get(id).max();
-                    let of_values = |list: &[(u128, u128)]| list.iter().all(|(first, last)| first == last);
-                    *ranges |= !of_values(test.values.list()) && !of_values(test.values.complement(max).list());
-                    bounds.extend(test.values.list().iter().flat_map(|(first, last)| [*first, *last]));
-                }
-            });
-        }
-        let fields = (0..format.fields().len() as u16).map(FieldId);
-        let mut rest: Vec<Key> = fields.map(Key::Field).filter(|key| !forced.contains(key)).collect();
-        rest.sort_by_key(|key| {
-            let Key::Field(id) = *key else { return (0, false, 0) };
-            let (ranges, bounds) = &bounds[usize::from(id.0)];
-            let kind = match format.get(id).matching {
-                Match::Exact => 0,
-                Match::Lpm => 1,
-                Match::Any | Match::Range => 2,
-            };
-            // Without rules, the annotation says what is to be expected.
-            if rules.is_empty() { (kind, false, 0) } else { (u8::from(*ranges), kind > 0, bounds.len()) }
-        });
-        let counters = (0..format.counters().len() as u16).map(|id| Key::Counter(CounterId(id)));
-        rest.extend(counters.filter(|key| !forced.contains(key)));
-        rest.extend(slots(format).into_iter().map(Key::Slot));
+    /// The names by which [`Layout::forced`] gives this order, as few and as short as do, and one at least.
+    pub fn names(&self, format: &Format) -> Vec<String> {
+        let keys: Vec<Key> = self.named().collect();
+        let least = (1..keys.len()).find(|count| Self::completed(format, keys[..*count].to_vec()).keys == self.keys);
+        keys[..least.unwrap_or(keys.len())].iter().map(|key| key.short_name(format)).collect()
+    }
+
+    /// What rules call the fields and counters, in order.
+    pub fn shown(&self, format: &Format) -> Vec<String> {
+        self.named().map(|key| key.short_name(format)).collect()
+    }
+
+    /// Fields and counters in order.
+    fn named(&self) -> impl Iterator<Item = Key> + '_ {
+        self.keys.iter().copied().filter(|key| matches!(key, Key::Field(_) | Key::Counter(_)))
+    }
+
+    /// These columns, and all other fields behind them as annotated.
+    fn completed(format: &Format, mut keys: Vec<Key>) -> Layout {
+        let rest = order::annotated(format).into_iter().filter(|key| !keys.contains(key));
+        keys.extend(rest.collect::<Vec<Key>>());
+        Self::of_fields(format, keys)
+    }
+
+    /// These columns, and what else there is before and behind them.
+    pub(crate) fn of_fields(format: &Format, fields: Vec<Key>) -> Layout {
         let headers = (0..format.headers().len() as u16).map(|id| Key::Valid(HeaderId(id)));
-        let keys: Vec<Key> = headers.chain(forced).chain(rest).collect();
+        let mut keys: Vec<Key> = headers.chain(fields).collect();
+        let counters = (0..format.counters().len() as u16).map(|id| Key::Counter(CounterId(id)));
+        keys.extend(counters.filter(|key| !keys.contains(key)).collect::<Vec<Key>>());
+        keys.extend(slots(format).into_iter().map(Key::Slot));
         let columns = keys.iter().enumerate().map(|(at, key)| (*key, at as u32)).collect();
         Layout { keys, columns, validities: format.headers().len() }
     }
@@ -153,6 +152,18 @@ impl Key {
             Key::Counter(id) => format.get_counter(id).name.clone(),
             Key::Slot(slot) => format!("slot {slot}"),
         }
+    }
+
+    /// The shortest ending of the name of a field or counter that means it.
+    fn short_name(self, format: &Format) -> String {
+        let name = self.name(format);
+        let is_it = |ending: &&str| match (format.subject(ending), self) {
+            (Ok(Subject::Field(id)), Key::Field(own)) => id == own,
+            (Ok(Subject::Counter(id)), Key::Counter(own)) => id == own,
+            _ => false,
+        };
+        let endings = name.rmatch_indices('.').map(|(dot, _)| &name[dot + 1..]);
+        endings.clone().find(is_it).unwrap_or(&name).to_owned()
     }
 
     /// What people are told of the column: as [`Key::name`], with what a slot computes.

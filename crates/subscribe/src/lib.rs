@@ -18,8 +18,8 @@
 //!
 //! - [`Format`] is what rules may speak of. Whoever knows the program fills it in; this crate knows no P4.
 //! - [`parse`](parse::parse) reads rule files; the grammar is on the page of [its module](mod@parse). [`Rule`] is what it gives, and what programs can make.
-//! - [`Layout`] is the order of the fields, and [`stages`] what tables there are: both follow from the format, the
-//!   [`Target`] and the order, not from the rules, so that a program made once serves any rules.
+//! - [`Layout`] is the order of the fields, [chosen](Layout::sensible) for rules such as there will be, and [`stages`] what tables
+//!   there are. They follow from the format, the [`Target`] and the order, so that a program made once serves any rules.
 //! - [`Subscriptions`] holds rules that come and go. A change costs what it changes, and comes back as a [`Change`] of
 //!   the tables; [`Subscriptions::tables`] gives all of them.
 //! - [`Tables::run`] is what the tables mean (the page of [`tables`] says it in words), [`Subscriptions::evaluate`] what the rules mean. They agree on every
@@ -59,6 +59,7 @@ mod lower;
 mod memory;
 mod merge;
 mod never;
+mod order;
 pub mod parse;
 mod prefixes;
 mod ranges;

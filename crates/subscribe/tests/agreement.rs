@@ -18,7 +18,7 @@ fn tables_and_diagram_say_what_the_rules_say() {
             let layout = match seed % 3 {
                 0 => Layout::sensible(&format, &rules),
                 1 => Layout::sensible(&format, &[]),
-                _ => Layout::forced(&format, &["seen", "trade.price", "stock"], &[]).expect("fields"),
+                _ => Layout::forced(&format, &["seen", "trade.price", "stock"]).expect("fields"),
             };
             let mut all = Subscriptions::new(format.clone(), layout, options);
             let change = match all.change(&[], rules.clone()) {

@@ -1,5 +1,9 @@
 //! Why entries are not for a program: it was made with another order of fields, for other tables, or from another format.
 
+use subscribe::{Format, Key, Layout};
+
+use crate::write::part_name;
+
 /// The controls whose tables rules fill.
 const CONTROLS: [&str; 2] = ["Subscriptions.", "SubscriptionsEgress."];
 
@@ -72,6 +76,25 @@ fn column(table: &str) -> Option<(&str, bool)> {
     }
     let of = PARTS.iter().find_map(|part| table.strip_suffix(part)?.strip_suffix('_')).unwrap_or(table);
     of.strip_suffix("_codes").map(|column| (column, true))
+}
+
+/// The order that a program with these tables was made with, if it was made for rules over this format.
+pub fn order<'a>(format: &Format, tables: impl Iterator<Item = &'a str> + Clone) -> Option<Layout> {
+    let any = Layout::sensible(format, &[]);
+    let mut found: Vec<(usize, Key)> = Vec::new();
+    for key in any.keys().iter().filter(|key| matches!(key, Key::Field(_) | Key::Counter(_))) {
+        // Every stage has this table.
+        let rest = format!("{}{}", CONTROLS[0], part_name(&key.name(format), "rest", 0));
+        let own = tables.clone().find(|name| placeless(name).is_some() && placeless(name) == placeless(&rest))?;
+        found.push((own.rsplit_once('_')?.1.parse().ok()?, *key));
+    }
+    found.sort_unstable();
+    // A format that got or lost a field since is another one.
+    let first = usize::from(any.validities() > 0);
+    let is_whole = found.iter().enumerate().all(|(at, (place, _))| at + first == *place);
+    let names: Vec<String> = found.iter().map(|(_, key)| key.name(format)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Layout::forced(format, &names).ok().filter(|_| is_whole)
 }
 
 /// A table's name without its place in the order, if it has one (`price_range` of `price_range_5`).

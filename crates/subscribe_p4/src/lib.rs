@@ -37,7 +37,7 @@ mod stateful;
 mod turn;
 mod write;
 
-pub use fit::{Misfit, misfit};
+pub use fit::{Misfit, misfit, order};
 pub use format::Format;
 pub use read::read;
 pub use rules::{Rules, rules};

@@ -10,22 +10,34 @@ use subscribe_p4::entries::{Installer, Steps};
 use crate::blame::Refused;
 
 /// A format, the program that matches rules over it, and how they were made.
-#[derive(Debug)]
 pub struct Program {
     /// The format.
     pub format: subscribe_p4::Format,
     /// What rules may speak of.
     pub rules: subscribe_p4::Rules,
+    /// How the program is written.
+    pub options: subscribe_p4::Options,
+    /// The program in one order.
+    pub written: Written,
+    /// Whether that order is what the user wants. Without that it is chosen for the rules, or that of the switch's program.
+    pub is_forced: bool,
+    /// How large the rules may become.
+    pub limits: Limits,
+    /// Writes the program in another order.
+    pub write: Box<dyn Fn(&Program, &Layout) -> Written + Send>,
+    /// The port at which the controller gets packets.
+    pub cpu_port: u32,
+}
+
+/// A program in one order of the fields.
+#[derive(Clone, Debug)]
+pub struct Written {
     /// The order of the tables.
     pub layout: Layout,
-    /// How the program was written.
-    pub options: subscribe_p4::Options,
     /// Its text.
     pub text: String,
     /// What it is to controllers.
     pub info: p4runtime_proto::config::P4Info,
-    /// The port at which the controller gets packets.
-    pub cpu_port: u32,
 }
 
 /// Where a rule comes from.
@@ -78,6 +90,7 @@ struct Undo {
 /// The rules that are there.
 pub(crate) struct Book<'a> {
     program: &'a Program,
+    written: Written,
     subscriptions: Subscriptions,
     installer: Installer<'a>,
     held: BTreeMap<u64, Held>,
@@ -90,13 +103,13 @@ pub(crate) struct Book<'a> {
     in_file: usize,
 }
 
-fn subscriptions(program: &Program, writes: Writes) -> Subscriptions {
-    let options = subscribe::Options { target: program.options.target, limits: Limits::default(), writes };
-    Subscriptions::new(program.rules.format.clone(), program.layout.clone(), options)
+fn subscriptions(program: &Program, layout: &Layout, writes: Writes) -> Subscriptions {
+    let options = subscribe::Options { target: program.options.target, limits: program.limits, writes };
+    Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
 
-fn installer(program: &Program, writes: Writes) -> Installer<'_> {
-    let Program { format, rules, layout, options, cpu_port, .. } = program;
+fn installer<'a>(program: &'a Program, layout: &Layout, writes: Writes) -> Installer<'a> {
+    let Program { format, rules, options, cpu_port, .. } = program;
     let installer = Installer::new(format, rules, layout, options, *cpu_port);
     if writes == Writes::InTurn { installer.in_turn() } else { installer }
 }
@@ -107,8 +120,9 @@ impl<'a> Book<'a> {
         let writes = Writes::Together;
         Book {
             program,
-            subscriptions: subscriptions(program, writes),
-            installer: installer(program, writes),
+            written: program.written.clone(),
+            subscriptions: subscriptions(program, &program.written.layout, writes),
+            installer: installer(program, &program.written.layout, writes),
             held: BTreeMap::new(),
             names: HashMap::new(),
             next_id: 1,
@@ -117,6 +131,34 @@ impl<'a> Book<'a> {
             max_rules,
             in_file: 0,
         }
+    }
+
+    /// The program in the order that the tables are compiled in.
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Takes the order that suits these rules, before there are any, unless the user says which.
+    pub fn suit<'r>(&mut self, rules: impl Iterator<Item = &'r New>) {
+        if !self.program.is_forced {
+            let layout = Layout::sensible(&self.program.rules.format, rules.map(|new| &new.rule));
+            self.turn_to(&layout).expect("there are no rules to be refused");
+        }
+    }
+
+    /// Compiles in another order. The error is for people; then everything is as before.
+    pub fn turn_to(&mut self, layout: &Layout) -> Result<(), String> {
+        if *layout != self.written.layout {
+            self.compile_anew(layout, self.writes).map_err(|refusal| told_anywhere(&refusal))?;
+            self.written = (self.program.write)(self.program, layout);
+            self.everything();
+        }
+        Ok(())
+    }
+
+    /// Entries of the tables of fields.
+    pub fn entries(&self) -> usize {
+        self.subscriptions.tables().entries.len()
     }
 
     pub fn rules(&self) -> impl Iterator<Item = (u64, &Held)> {
@@ -314,7 +356,7 @@ impl<'a> Book<'a> {
 
     /// All that the switch is to have, in the order in which an empty one is told. Later changes are from there.
     pub fn everything(&mut self) -> Steps {
-        self.installer = installer(self.program, self.writes);
+        self.installer = installer(self.program, &self.written.layout, self.writes);
         let steps = self.installer.install_steps(&self.subscriptions.tables());
         steps.expect("the rules could be installed before")
     }
@@ -324,18 +366,26 @@ impl<'a> Book<'a> {
         if writes == self.writes {
             return;
         }
+        let layout = self.written.layout.clone();
+        self.compile_anew(&layout, writes).expect("they were compiled before");
         self.writes = writes;
+        self.everything();
+    }
+
+    /// Compiles all rules in this way. If they are refused, everything is as before.
+    fn compile_anew(&mut self, layout: &Layout, writes: Writes) -> Result<(), Refusal> {
         let ids: HashMap<RuleId, u64> = self.held.iter().map(|(id, held)| (held.rule, *id)).collect();
         let (known, rules): (Vec<u64>, Vec<Rule>) =
             self.subscriptions.rules().map(|(rule, what)| (ids[&rule], what.clone())).unzip();
-        self.subscriptions = subscriptions(self.program, writes);
-        let applied = self.subscriptions.change(&[], rules).expect("they were compiled before");
+        let mut subscriptions = subscriptions(self.program, layout, writes);
+        let applied = subscriptions.change(&[], rules)?;
+        self.subscriptions = subscriptions;
         for (id, rule) in known.iter().zip(applied.added) {
             if let Some(held) = self.held.get_mut(id) {
                 held.rule = rule;
             }
         }
-        self.everything();
+        Ok(())
     }
 
     /// What takes the file's rules to others: ids that go, and rules that come. A rule whose text is the same stays.
@@ -352,6 +402,12 @@ impl<'a> Book<'a> {
         go.sort_unstable();
         (go, come)
     }
+}
+
+/// Why rules that were read some time ago cannot become tables, for people.
+fn told_anywhere(refusal: &Refusal) -> String {
+    let nowhere = SourceMap::new();
+    refusal.diagnostic(&nowhere).render(&nowhere, false)
 }
 
 /// Why rules cannot become tables, for people; places are those of the rules that were just read.

@@ -109,12 +109,18 @@ impl<'a> Desk<'a> {
             mail,
             tell,
         };
-        if let Some(path) = &settings.kept {
-            desk.take_up(path)?;
-        }
+        let mut added = match &settings.kept {
+            Some(path) => Some(desk.take_up(path)?),
+            None => None,
+        };
         let (read, watched) = desk.read_file();
         desk.watched = watched;
         let mut read = read?;
+        desk.book.suit(added.iter().flat_map(|added| &added.rules).chain(&read.rules));
+        if let Some(added) = &mut added {
+            let rules = std::mem::take(&mut added.rules);
+            desk.book.change(&[], rules, Origin::Added, added)?;
+        }
         let rules = std::mem::take(&mut read.rules);
         desk.book.change(&[], rules, Origin::File, &read)?;
         if let (Some(kept), Some(path)) = (&mut desk.kept, &settings.kept) {
@@ -127,8 +133,8 @@ impl<'a> Desk<'a> {
         Ok(desk)
     }
 
-    /// Goes on with the rules that were added before.
-    fn take_up(&mut self, path: &Path) -> Result<(), String> {
+    /// Reads the rules that were added before.
+    fn take_up(&mut self, path: &Path) -> Result<Read, String> {
         let (kept, notes) = Kept::open(path).map_err(|why| format!("{} {why}", path.display()))?;
         let text: Vec<&str> = notes.rules.values().map(String::as_str).collect();
         let mut read = self.book.read(&path.display().to_string(), text.join("\n"), &mut NoIncludes);
@@ -141,9 +147,9 @@ impl<'a> Desk<'a> {
         }
         rules.iter_mut().zip(notes.rules.keys()).for_each(|(rule, id)| rule.id = Some(*id));
         self.book.number_from(notes.next);
-        self.book.change(&[], rules, Origin::Added, &read)?;
         self.kept = Some(kept);
-        Ok(())
+        read.rules = rules;
+        Ok(read)
     }
 
     /// Works until it is told to stop.

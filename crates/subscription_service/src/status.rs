@@ -31,6 +31,14 @@ pub enum Event {
         /// Whether it takes changes as a whole.
         atomic: bool,
     },
+    /// The switch runs a program of the format with another order of fields than suits the rules; it stays, and the rules are
+    /// compiled in its order.
+    OtherOrder {
+        /// Entries in its order.
+        entries: usize,
+        /// The order that suits the rules, by names that say it, and entries in that.
+        better: (Vec<String>, usize),
+    },
     /// The switch cannot be used now; why.
     Away(String),
     /// The file was read: rules that came, rules that went, writes.

@@ -245,7 +245,7 @@ impl<'a> Switch<'a> {
     /// Brings the switch to what the book says.
     pub fn settle(&mut self, book: &mut Book<'_>, tell: &dyn Fn(Event)) {
         (self.ready, self.clean, self.refuses) = (None, None, false);
-        match self.try_settle(book) {
+        match self.try_settle(book, tell) {
             Ok(event) => {
                 self.detail = "delivers by the rules".to_owned();
                 self.said.clear();

@@ -87,7 +87,7 @@ fn programs_of_another_order_are_refused_with_the_cause() {
     let mut first = Service::start(&rules, address, &["--order", "price"]);
     first.running.wait_for("program loaded");
     drop(first);
-    let mut other = Service::start(&rules, address, &["--keep-program"]);
+    let mut other = Service::start(&rules, address, &["--keep-program", "--order", "stock"]);
     other.running.wait_for("different orders of fields: the program has `Subscriptions.");
     let done = other.tell(&["add", "price > 5 : fwd(3)"]);
     assert!(
@@ -98,6 +98,31 @@ fn programs_of_another_order_are_refused_with_the_cause() {
     drop(other);
     let mut same = Service::start(&rules, address, &["--order", "price", "--keep-program"]);
     same.running.wait_for("delivers by 1 rule: 0 writes");
+}
+
+/// A program that is loaded anew forgets what the one before counted.
+#[test]
+fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise() {
+    let directory = Directory::new();
+    let crowd = |first: &str, second: &str| -> String {
+        (0..300).map(|at| format!("{first} == {} and {second} > {} : fwd(2)\n", at % 60, at * 7 % 1000)).collect()
+    };
+    let rules = directory.write("rules.sub", &crowd("shares", "price"));
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut first = Service::start(&rules, address, &[]);
+    first.running.wait_for("delivers by 300 rules: program loaded");
+    drop(first);
+    directory.write("rules.sub", &crowd("price", "shares"));
+    for keep in [&[][..], &["--keep-program"]] {
+        let mut second = Service::start(&rules, address, keep);
+        second.running.wait_for("the switch's program stays, with its order of fields");
+        let line = second.running.wait_for("delivers by 300 rules: ");
+        assert!(!line.contains("program loaded"), "{line}");
+        second.add("shares > 5 : fwd(3)");
+    }
+    let mut third = Service::start(&rules, address, &["--order", "price"]);
+    third.running.wait_for("delivers by 300 rules: program loaded");
 }
 
 /// Rules come and go while a feed runs; each message goes to the ports of the rules from before or from behind a change.

@@ -122,7 +122,16 @@ pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, op
         parts.parser
     ));
     let addition = "\n    // Added: what the rules' tables leave for egress.\n    subscription_t subscription;\n";
-    format!("{}{before}{addition}{behind}\n{}", message::declaration(format, options), text.finish())
+    let heading = heading(rules, layout);
+    format!("{heading}{}{before}{addition}{behind}\n{}", message::declaration(format, options), text.finish())
+}
+
+/// What entries have to agree with.
+fn heading(rules: &Rules, layout: &Layout) -> String {
+    let order = layout.shown(&rules.format).join(",");
+    format!(
+        "// Made by `triplane subscribe`. Entries for it are compiled with `--order-of` this file, or with\n// --order {order}\n\n"
+    )
 }
 
 /// The program's tables for validity and fields in the order in which they are asked, by their full names: the match kind of what

@@ -24,7 +24,18 @@ fn program() -> Program {
     let rules = subscribe_p4::rules(&format).expect("names differ");
     let layout = Layout::sensible(&rules.format, &[]);
     let (options, info) = (subscribe_p4::Options::default(), p4runtime_proto::config::P4Info::default());
-    Program { format, rules, layout, options, text: String::new(), info, cpu_port: 510 }
+    let written = Written { layout, text: String::new(), info };
+    let write = |program: &Program, layout: &Layout| Written { layout: layout.clone(), ..program.written.clone() };
+    Program {
+        format,
+        rules,
+        options,
+        written,
+        is_forced: false,
+        limits: Limits::default(),
+        write: Box::new(write),
+        cpu_port: 510,
+    }
 }
 
 fn read(book: &mut Book<'_>, text: &str) -> Read {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::update::Type;
 use p4runtime_proto::v1::write_request::Atomicity;
@@ -10,7 +11,7 @@ use subscribe_p4::entries::{Steps, Update};
 
 use super::{Failed, Ready, Switch};
 use crate::blame::Refused;
-use crate::book::Book;
+use crate::book::{Book, Written};
 use crate::content::{self, Content};
 use crate::fit;
 use crate::link::Link;
@@ -29,9 +30,9 @@ const REMADE: &str = "Make the program again with the `--order`, `--ranges` and 
 
 impl Switch<'_> {
     /// Loads the program if need be, looks at what the switch has, and writes what differs.
-    pub(super) fn try_settle(&mut self, book: &mut Book<'_>) -> Result<Event, Failed> {
+    pub(super) fn try_settle(&mut self, book: &mut Book<'_>, tell: &dyn Fn(Event)) -> Result<Event, Failed> {
         let link = self.link.as_ref().ok_or(Trouble::NotPrimary)?;
-        let (names, loaded) = self.load(link)?;
+        let (names, loaded) = self.load(link, book, tell)?;
         let atomic = link.is_atomic()?;
         if !atomic && let Some(field) = self.program.format.fields.iter().find(|field| field.codes.is_some()) {
             let why =
@@ -73,17 +74,20 @@ impl Switch<'_> {
     }
 
     /// Loads the program, unless the switch has it.
-    fn load(&self, link: &Link) -> Result<(Names, bool), Trouble> {
-        let cookie = cookie(&self.program.text);
-        let ours = &self.program.info;
+    fn load(&self, link: &Link, book: &mut Book<'_>, tell: &dyn Fn(Event)) -> Result<(Names, bool), Trouble> {
         let there = link.config()?;
         if let Some(config) = &there {
             let info = config.p4info.clone().unwrap_or_default();
             let known = config.cookie.as_ref().map_or(0, |cookie| cookie.cookie);
-            let same = |one: &p4runtime_proto::config::P4Info| (one.tables.clone(), one.actions.clone());
-            let is_ours = known == cookie || known == 0 && same(&info) == same(ours);
-            if is_ours || self.keep_program {
-                return match fit::misfit(&info, ours) {
+            let is_one = |program: &Written| {
+                let same = |one: &P4Info| (one.tables.clone(), one.actions.clone());
+                known == cookie(&program.text) || known == 0 && same(&info) == same(&program.info)
+            };
+            if !is_one(book.written()) {
+                self.take_order(&info, is_one, book, tell)?;
+            }
+            if is_one(book.written()) || self.keep_program {
+                return match fit::misfit(&info, &book.written().info) {
                     None => Ok((Names::new(&info), false)),
                     Some(why) => Err(Trouble::Unfit(format!("the switch's program and these rules {why}. {REMADE}"))),
                 };
@@ -94,12 +98,45 @@ impl Switch<'_> {
                        `triplane subscribe program` makes of the format";
             return Err(Trouble::Unfit(why.to_owned()));
         }
+        let Written { text, info, .. } = book.written();
         link.install(v1::ForwardingPipelineConfig {
-            p4info: Some(ours.clone()),
-            p4_device_config: self.program.text.clone().into_bytes(),
-            cookie: Some(v1::forwarding_pipeline_config::Cookie { cookie }),
+            p4info: Some(info.clone()),
+            p4_device_config: text.clone().into_bytes(),
+            cookie: Some(v1::forwarding_pipeline_config::Cookie { cookie: cookie(text) }),
         })?;
-        Ok((Names::new(ours), true))
+        Ok((Names::new(info), true))
+    }
+
+    /// Has the rules compiled in the order of the switch's program, if that is one for them in all else: another program would
+    /// forget what this one counted.
+    fn take_order(
+        &self,
+        info: &P4Info,
+        is_one: impl Fn(&Written) -> bool,
+        book: &mut Book<'_>,
+        tell: &dyn Fn(Event),
+    ) -> Result<(), Trouble> {
+        if self.program.is_forced {
+            return Ok(());
+        }
+        let tables = info.tables.iter().filter_map(|table| table.preamble.as_ref()).map(|of| of.name.as_str());
+        let order = subscribe_p4::order(&self.program.rules.format, tables);
+        let Some(order) = order.filter(|order| *order != book.written().layout) else { return Ok(()) };
+        if !self.keep_program && !is_one(&(self.program.write)(self.program, &order)) {
+            return Ok(());
+        }
+        let better = (book.written().layout.names(&self.program.rules.format), book.entries());
+        match book.turn_to(&order) {
+            Ok(()) => tell(Event::OtherOrder { entries: book.entries(), better }),
+            Err(why) if self.keep_program => {
+                let why = why.trim_end();
+                let told = format!("the rules cannot be compiled in the order of the switch's program: {why}");
+                return Err(Trouble::Unfit(told));
+            }
+            // Then the switch is given another program.
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// Makes a change.

@@ -36,7 +36,8 @@ pub struct SubscribeArgs {
 pub enum SubscribeCommand {
     /// Report every mistake in rules, and rules that can never match.
     Check(RulesArgs),
-    /// Write the program that matches rules: the format's parser, tables for each field, actions.
+    /// Write the program that matches rules: the format's parser, tables for each field, actions. Rules may come and go later;
+    /// those that are named here say in which order its tables ask for the fields.
     Program(ProgramArgs),
     /// Compile rules into the entries of that program's tables.
     Compile(CompileArgs),
@@ -71,8 +72,16 @@ pub struct FormatArgs {
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
     pub define: Vec<String>,
     /// Fields whose tables come first, in this order; program and entries have to agree on it.
+    /// Without it the order suits the rules where the program is made for them, and follows the annotations where it is not.
     #[arg(long, value_name = "FIELD,FIELD", value_delimiter = ',')]
     pub order: Vec<String>,
+    /// Take the order of this program, which was made of the same format before.
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath, conflicts_with = "order")]
+    pub order_of: Option<PathBuf>,
+    /// Memory that diagrams may take: 512M, 2G. Without it 4G, or half of what there is (memory, its limit for the control group,
+    /// `ulimit -v`) if that is less.
+    #[arg(long, value_name = "SIZE", value_parser = super::memory::size)]
+    pub memory: Option<u64>,
 }
 
 /// A format and rules.
@@ -236,6 +245,9 @@ pub struct ProgramArgs {
     /// The format.
     #[command(flatten)]
     pub format: FormatArgs,
+    /// Files of rules such as will be asked: the order of the fields is to suit them.
+    #[arg(value_name = "RULES", value_hint = ValueHint::FilePath)]
+    pub rules: Vec<PathBuf>,
     /// The shape.
     #[command(flatten)]
     pub shape: ShapeArgs,
@@ -256,7 +268,8 @@ pub struct CompileArgs {
     /// Where to write the entries; by default they are printed.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Write the program too.
+    /// Write the program too, with the order of fields that suits the rules. Without this the entries are for a program that was
+    /// made without rules, unless --order or --order-of says otherwise.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
     /// Say how many entries each table has, what these rules take in tables of other kinds, and how large the diagram is.

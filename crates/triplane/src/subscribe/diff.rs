@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use subscribe::{Chain, Delivery, Difference, Limits};
+use subscribe::{Chain, Delivery, Difference};
 use subscribe_p4::entries::{Installer, Update};
 use subscribe_p4::read_back::{Meaning, read_back};
 
@@ -35,7 +35,7 @@ pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
         Given::Entries(held) | Given::Switch(held) => Some(held.layout.clone()),
     });
     if let Some(layout) = layout {
-        loaded.layout = layout;
+        loaded.force(layout);
     }
     let first = meaning(first, args, &mut loaded, output)?;
     let second = meaning(second, args, &mut loaded, output)?;
@@ -75,11 +75,15 @@ fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Outp
 
 fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: &Output) -> Result<(), Failure> {
     let options = options(None);
-    let [first, second] = files.map(|file| loaded.compile(std::slice::from_ref(file), &options, output));
+    let [first, second] = files.map(|file| loaded.parse(std::slice::from_ref(file), output));
     let (first, second) = (first?, second?);
+    // Tables of one order can be compared.
+    loaded.suit(first.iter().chain(&second));
+    let first = loaded.merge(first, &options, output)?;
+    let second = loaded.merge(second, &options, output)?;
     let format = &loaded.rules.format;
     let possible = loaded.rules.possible(&loaded.format);
-    let limits = Limits::default();
+    let limits = loaded.room.limits();
     let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
     match found.map_err(Failure::Input)? {
         None => output.print("they do the same with every message\n"),
@@ -92,7 +96,7 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
     let possible = loaded.rules.possible(&loaded.format);
     let [one, other] = &sides;
     let compare = |one: &Chain, other: &Chain| {
-        subscribe::compare(one, other, format, &possible, Limits::default()).map_err(Failure::Input)
+        subscribe::compare(one, other, format, &possible, loaded.room.limits()).map_err(Failure::Input)
     };
     if let Some(difference) = compare(&one.chain, &other.chain)? {
         return told(args, &difference, None, false, loaded, output);

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use source::{Diagnostic, Diagnostics, Span};
-use subscribe::{Layout, Loader as Includes, Rule, Subscriptions, Tables};
+use subscribe::{Layout, Loader as Includes, Refusal, Rule, Subscriptions, Tables, TooMuch};
 use subscribe_p4::{Format, Options, Rules};
 
 use super::args::FormatArgs;
+use super::memory::Room;
 use super::report::counted;
 use crate::cli::ProgramArgs;
 use crate::load::Loader;
@@ -15,13 +16,18 @@ use crate::output::{Failure, Output};
 /// A format that was read, and what it was read from.
 pub struct Loaded {
     loader: Loader,
-    text: String,
+    /// The text of the format.
+    pub text: String,
     /// The format.
     pub format: Format,
     /// What rules may speak of.
     pub rules: Rules,
     /// The order of the tables.
     pub layout: Layout,
+    /// Whether the user says which.
+    pub is_forced: bool,
+    /// The memory that diagrams may take.
+    pub room: Room,
 }
 
 /// Rules that were compiled.
@@ -101,8 +107,25 @@ impl Loaded {
             return Err(Failure::Input(format!("{} is no message format", args.format.display())));
         };
         let order: Vec<&str> = args.order.iter().map(String::as_str).collect();
-        let layout = Layout::forced(&rules.format, &order, &[]).map_err(|wrong| Failure::Usage(wrong.to_string()))?;
-        Ok(Loaded { loader, text, format, rules, layout })
+        let layout = match &args.order_of {
+            Some(path) => order_of(path, args, &rules, output)?,
+            None => Layout::forced(&rules.format, &order).map_err(|wrong| Failure::Usage(wrong.to_string()))?,
+        };
+        let is_forced = !order.is_empty() || args.order_of.is_some();
+        let room = Room::now(args.memory);
+        Ok(Loaded { loader, text, format, rules, layout, is_forced, room })
+    }
+
+    /// Takes the order that suits these rules, unless the user says which.
+    pub fn suit<'a>(&mut self, rules: impl IntoIterator<Item = &'a Rule>) {
+        if !self.is_forced {
+            self.layout = Layout::sensible(&self.rules.format, rules);
+        }
+    }
+
+    /// Keeps to an order whatever the rules.
+    pub fn force(&mut self, layout: Layout) {
+        (self.layout, self.is_forced) = (layout, true);
     }
 
     /// The text of the program that matches rules.
@@ -121,9 +144,10 @@ impl Loaded {
         self.loader.made(subscribe_p4::bare(&self.text, &self.format))
     }
 
-    /// Reads rules and compiles them.
+    /// Reads rules and compiles them in the order that suits them.
     pub fn compile(&mut self, files: &[PathBuf], options: &Options, output: &Output) -> Result<Compiled, Failure> {
         let rules = self.parse(files, output)?;
+        self.suit(&rules);
         self.merge(rules, options, output)
     }
 
@@ -146,10 +170,15 @@ impl Loaded {
     /// Compiles rules.
     pub fn merge(&self, rules: Vec<Rule>, options: &Options, output: &Output) -> Result<Compiled, Failure> {
         let mut diagnostics = Diagnostics::new();
-        let settings = subscribe::Options { target: options.target, ..subscribe::Options::default() };
+        let settings =
+            subscribe::Options { target: options.target, limits: self.room.limits(), ..subscribe::Options::default() };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
         if let Err(refusal) = subscriptions.change(&[], rules) {
-            diagnostics.push(refusal.diagnostic(&self.loader.map));
+            let mut finding = refusal.diagnostic(&self.loader.map);
+            if let Refusal::TooLarge { full: TooMuch::Bytes(_), .. } = refusal {
+                finding.message += &format!(" ({})", self.room.told());
+            }
+            diagnostics.push(finding);
         }
         // Rules that do nothing are no mistakes, but seldom meant.
         for useless in subscriptions.never(&self.rules.possible(&self.format)) {
@@ -178,6 +207,24 @@ impl Loaded {
     pub fn map(&self) -> &source::SourceMap {
         &self.loader.map
     }
+}
+
+/// The order that a program was made with.
+fn order_of(path: &Path, args: &FormatArgs, rules: &Rules, output: &Output) -> Result<Layout, Failure> {
+    let mut loader = Loader::open(&ProgramArgs {
+        program: path.to_owned(),
+        include: args.include.clone(),
+        define: args.define.clone(),
+        allow: vec!["unused".to_owned()],
+    })?;
+    let info = loader.info();
+    loader.report(output)?;
+    let tables = info.iter().flat_map(|info| &info.tables).filter_map(|table| table.preamble.as_ref());
+    let order = subscribe_p4::order(&rules.format, tables.map(|preamble| preamble.name.as_str()));
+    order.ok_or_else(|| {
+        let (path, format) = (path.display(), args.format.display());
+        Failure::Input(format!("{path} was not made of {format} as it is now"))
+    })
 }
 
 impl Compiled {

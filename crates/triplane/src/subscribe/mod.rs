@@ -8,7 +8,9 @@ pub mod fit;
 mod held;
 mod live;
 mod load;
+mod memory;
 mod network;
+mod order;
 mod packet;
 mod report;
 
@@ -66,7 +68,9 @@ fn covered(compiled: &load::Compiled, loaded: &Loaded, most: usize, output: &Out
 }
 
 fn program(args: &ProgramArgs, output: &Output) -> Result<(), Failure> {
-    let loaded = Loaded::format(&args.format, output)?;
+    let mut loaded = Loaded::format(&args.format, output)?;
+    let rules = loaded.parse(&args.rules, output)?;
+    loaded.suit(&rules);
     deliver(&loaded.program(&options(Some(&args.shape))), args.output.as_deref(), output)
 }
 
@@ -74,7 +78,19 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.rules.format, output)?;
     loaded.rules.format.controller_port = Some(args.cpu_port);
     let options = options(Some(&args.shape));
-    let compiled = loaded.compile(&args.rules.rules, &options, output)?;
+    let rules = loaded.parse(&args.rules.rules, output)?;
+    // A program that is there already was made with the order of the annotations.
+    if args.program.is_some() {
+        loaded.suit(&rules);
+    }
+    let better = order::Better::than(&loaded, &rules, args.program.is_some());
+    let compiled = match loaded.merge(rules, &options, output) {
+        Ok(compiled) => compiled,
+        Err(failure) => {
+            better.tell(&loaded, options.target, None, args.program.is_some(), output);
+            return Err(failure);
+        }
+    };
     covered(&compiled, &loaded, MOST_COMPILED, output);
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
     let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
@@ -94,7 +110,9 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
         output.note(&report::tables(&stages, &updates));
         output.note(&report::kinds(&compiled.subscriptions, &args.shape));
         output.note(&report::stats(&compiled.subscriptions.stats()));
+        output.note(&order::told(&loaded));
     }
+    better.tell(&loaded, options.target, Some(compiled.tables.entries.len()), args.program.is_some(), output);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use subscribe_p4::entries::Installer;
 use super::args::{NetworkArgs, Upward};
 use super::load::Loaded;
 use super::report::counted;
-use super::{deliver, document, options};
+use super::{deliver, document, options, order};
 use crate::output::{Failure, Output};
 
 /// The program's name in the directory; beside it each switch has its entries.
@@ -34,6 +34,8 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
     let names = topology.hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), at as u32));
     loaded.rules.format.port_names = names.collect();
     let rules = loaded.parse(&args.rules.rules, output)?;
+    // All switches run one program.
+    loaded.suit(&rules);
     let upward = match args.upward {
         Upward::Exact => subscribe_network::Upward::Exact,
         Upward::Everything => subscribe_network::Upward::Everything,
@@ -65,6 +67,7 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
     }
     deliver(&lab::emit(&topology), Some(&args.output.join("lab.toml")), output)?;
     report(&topology, &ways, rules.len(), &made, output)?;
+    output.note(&order::told(&loaded));
     output.note(&format!("written to {}; `triplane lab sim` and `lab up` take its lab.toml", args.output.display()));
     Ok(())
 }

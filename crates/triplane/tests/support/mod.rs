@@ -105,12 +105,12 @@ impl Running {
 
     /// Waits until it prints a line with this text.
     #[track_caller]
-    pub fn wait_for(&mut self, text: &str) {
+    pub fn wait_for(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         let mut seen = String::new();
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) if line.contains(text) => return,
+                Ok(line) if line.contains(text) => return line,
                 Ok(line) => seen += &line,
                 Err(_) => panic!("{} does not print `{text}`, but:\n{seen}", self.name),
             }

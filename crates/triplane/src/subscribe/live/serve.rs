@@ -4,27 +4,35 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use subscription_service::{Event, Program, Settings, StartError};
+use subscribe::Layout;
+use subscription_service::{Event, Program, Settings, StartError, Written};
 
 use super::args::ServeArgs;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
 use crate::subscribe::load::Loaded;
 use crate::subscribe::options;
+use crate::subscribe::report::digits;
 
 /// Serves until a signal ends it.
 pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let loaded = Loaded::format(&args.format, output)?;
     let options = options(Some(&args.shape));
-    let text = loaded.program(&options);
-    let name = args.format.format.display().to_string();
-    let mut loader = Loader::builtin(&format!("the program of {name}"), &text);
+    let name = format!("the program of {}", args.format.format.display());
+    let mut loader = Loader::builtin(&name, &loaded.program(&options));
     let described = loader.described();
     loader.report(output)?;
     let (_, info) = described.ok_or_else(|| anyhow!("the program that was made is none; this is a bug"))?;
-    let cpu_port = args.cpu_port;
-    let Loaded { format, rules, layout, .. } = loaded;
-    let program = Program { format, rules, layout, options, text, info, cpu_port };
+    let written = Written { text: loaded.program(&options), layout: loaded.layout.clone(), info };
+    let Loaded { format, rules, is_forced, room, text: source, .. } = loaded;
+    let write = move |of: &Program, layout: &Layout| {
+        let text = subscribe_p4::program(&source, &of.format, &of.rules, layout, &of.options);
+        let info = Loader::builtin(&name, &text).info().expect("a program that is right is right in any order");
+        Written { layout: layout.clone(), text, info }
+    };
+    let write = Box::new(write);
+    let program =
+        Program { format, rules, options, written, is_forced, limits: room.limits(), write, cpu_port: args.cpu_port };
     let settings = Settings {
         kept: args.keep.clone(),
         device_id: args.switch.device_id,
@@ -80,6 +88,17 @@ fn describe(event: &Event, rules: &str) -> String {
             let program = if *loaded { "program loaded, " } else { "" };
             let how = if *atomic { "changes as a whole" } else { "changes step by step" };
             format!("the switch delivers by {}: {program}{}, {how}", many(*rules, "rule"), many(*writes, "write"))
+        }
+        Event::OtherOrder { entries, better: (names, better) } => {
+            let order = format!("`--order {}`", names.join(","));
+            let [now, fewer] = [*entries, *better].map(|count| digits(count as u64));
+            match better * 2 < *entries {
+                true => format!(
+                    "the switch's program stays, with its order of fields: {now} entries, where another program would take \
+                     {fewer} ({order} loads it)"
+                ),
+                false => format!("the switch's program stays, with its order of fields: {now} entries"),
+            }
         }
         Event::Away(why) => why.clone(),
         Event::Reloaded(0, 0, _) => format!("{rules} is right again, and as it was"),

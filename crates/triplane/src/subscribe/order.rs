@@ -1,0 +1,56 @@
+//! The order of the fields, and whether another would do much better.
+
+use subscribe::{Layout, Limits, Rule, Subscriptions, Target};
+
+use super::load::Loaded;
+use super::report::digits;
+use crate::output::Output;
+
+/// In which order the fields are asked.
+pub fn told(loaded: &Loaded) -> String {
+    format!("order of the fields: {}", loaded.layout.shown(&loaded.rules.format).join(", "))
+}
+
+/// Rules in the order that suits them, where tables of another order were asked for.
+pub struct Better(Option<(Layout, Vec<Rule>)>);
+
+impl Better {
+    /// Looks for a better order than the one that was asked for. Where it was chosen, there is none.
+    pub fn than(loaded: &Loaded, rules: &[Rule], writes_program: bool) -> Better {
+        if writes_program && !loaded.is_forced {
+            return Better(None);
+        }
+        let layout = Layout::sensible(&loaded.rules.format, rules);
+        Better((layout != loaded.layout).then(|| (layout, rules.to_vec())))
+    }
+
+    /// Tells of the better order, if it takes less than half as many entries. `entries` is what there are now, if they are not too
+    /// many; `writes_program` whether the program is written with them.
+    pub fn tell(self, loaded: &Loaded, target: Target, entries: Option<usize>, writes_program: bool, output: &Output) {
+        /// What is worth a word.
+        const FACTOR: usize = 2;
+        let Some((layout, rules)) = self.0 else { return };
+        let names = layout.names(&loaded.rules.format).join(",");
+        // What takes as long as this is not much better.
+        let limits = loaded.room.limits();
+        let limits = Limits { steps: 200_000_000, bytes: limits.bytes / 2, ..limits };
+        let most = entries.map_or(limits.entries, |entries| entries / FACTOR);
+        let limits = Limits { entries: limits.entries.min(most), ..limits };
+        let options = subscribe::Options { limits, target, ..subscribe::Options::default() };
+        let mut all = Subscriptions::new(loaded.rules.format.clone(), layout, options);
+        if all.change(&[], rules).is_err() {
+            return;
+        }
+        let found = all.tables().entries.len();
+        if found > most {
+            return;
+        }
+        let instead = entries.map(|entries| format!(" instead of {}", digits(entries as u64))).unwrap_or_default();
+        let remedy = match writes_program {
+            true => "leave out --order and --order-of, and it is chosen for the rules",
+            false => "make the program with the same order (`--program FILE` here writes both, and chooses it)",
+        };
+        let found = digits(found as u64);
+        output.note(&format!("`--order {names}` would take {found} entries{instead}: {remedy}"));
+    }
+}
