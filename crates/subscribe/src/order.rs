@@ -301,7 +301,7 @@ fn entries(store: &Store, root: Ref, stages: &[Stage], validities: usize, format
         match stage.codes {
             // As many stretches as there are without.
             Some(_) => arms.len(),
-            None => slice::entries(&arms, key.width(format), stage).len(),
+            None => slice::entries(&arms, key.width(format), None, stage).len(),
         }
     };
     store.reachable(root).into_iter().map(of).sum()

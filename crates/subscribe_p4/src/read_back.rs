@@ -66,7 +66,14 @@ pub fn shape<'a>(tables: impl Iterator<Item = &'a str>, rules: &Rules, of: Targe
     }
     let mut target = of;
     let mut at: BTreeMap<usize, Key> = BTreeMap::new();
+    let of_codes = |name: &str, kind: Wide| {
+        let own = |key: Key| name.strip_prefix(CONTROL) == Some(&codes_table(&key.name(format), kind));
+        columns().any(own)
+    };
     for name in tables {
+        if let Some(kind) = [Wide::Lpm, Wide::Ternary].into_iter().find(|kind| of_codes(name, *kind)) {
+            (target.wide, target.has_ranges) = (kind, false);
+        }
         let Some((part, place)) = name.strip_prefix(CONTROL).and_then(|name| name.rsplit_once('_')) else { continue };
         let (Some((key, part)), Ok(place)) = (parts.get(part), place.parse::<u16>()) else { continue };
         let place = usize::from(place);
@@ -99,7 +106,7 @@ pub fn shape<'a>(tables: impl Iterator<Item = &'a str>, rules: &Rules, of: Targe
     let named: Vec<String> =
         order.iter().filter(|key| !matches!(key, Key::Slot(_))).map(|key| key.name(format)).collect();
     let named: Vec<&str> = named.iter().map(String::as_str).collect();
-    let layout = Layout::forced(format, &named, &[]).map_err(|wrong| wrong.to_string())?;
+    let layout = Layout::forced(format, &named).map_err(|wrong| wrong.to_string())?;
     let right = |(place, key): (&usize, &Key)| layout.keys().get(layout.validities() + place - first) == Some(key);
     match at.iter().all(right) {
         true => Ok((layout, target)),
@@ -220,7 +227,9 @@ fn roles(format: &Format, rules: &Rules, layout: &Layout) -> BTreeMap<String, Ro
         }
         add(part_name(&column, "rest", number), Role::Stage(stage, Part::Rest, width));
         if codes.is_some() {
-            add(codes_table(&column), Role::Codes(stage));
+            for kind in [Wide::Range, Wide::Lpm, Wide::Ternary] {
+                add(codes_table(&column, kind), Role::Codes(stage));
+            }
         }
     }
     add("leaf".to_owned(), Role::Leaf);

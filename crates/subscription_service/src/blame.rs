@@ -124,7 +124,7 @@ mod tests {
         let fields = vec![field(1, "state"), field(2, "value")];
         let table = Table { preamble: preamble(7, "price_range_6"), match_fields: fields, ..Table::default() };
         let params = vec![Param { id: 1, name: "port".to_owned(), ..Param::default() }];
-        let action = Action { preamble: preamble(9, "to_port"), params, ..Action::default() };
+        let action = Action { preamble: preamble(9, "to_port"), params };
         let names = Names::new(&P4Info { tables: vec![table], actions: vec![action], ..P4Info::default() });
         let entry = TableEntry {
             table: "Subscriptions.price_range_6".to_owned(),

@@ -24,10 +24,13 @@ pub struct Program {
     /// How large the rules may become.
     pub limits: Limits,
     /// Writes the program in another order.
-    pub write: Box<dyn Fn(&Program, &Layout) -> Written + Send>,
+    pub write: Write,
     /// The port at which the controller gets packets.
     pub cpu_port: u32,
 }
+
+/// Writes a program in an order.
+pub type Write = Box<dyn Fn(&Program, &Layout) -> Written + Send>;
 
 /// A program in one order of the fields.
 #[derive(Clone, Debug)]

@@ -94,7 +94,7 @@ mod tests {
     fn info(first: u32, names: &[&str]) -> P4Info {
         let action = |id, name: &str| {
             let params = vec![Param { id: 1, name: "to".to_owned(), bitwidth: 9, ..Param::default() }];
-            Action { preamble: preamble(first + id, name), params, ..Action::default() }
+            Action { preamble: preamble(first + id, name), params }
         };
         let table = |(at, name): (u32, &&str)| {
             let kind = Some(Match::MatchType(MatchType::Exact.into()));

@@ -40,7 +40,7 @@ mod status;
 mod switch;
 mod trouble;
 
-pub use book::{Program, Written};
+pub use book::{Program, Write, Written};
 pub use connections::Tls;
 pub use status::{Event, Standing};
 

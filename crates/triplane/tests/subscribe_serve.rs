@@ -107,13 +107,13 @@ fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise(
     let crowd = |first: &str, second: &str| -> String {
         (0..300).map(|at| format!("{first} == {} and {second} > {} : fwd(2)\n", at % 60, at * 7 % 1000)).collect()
     };
-    let rules = directory.write("rules.sub", &crowd("shares", "price"));
+    let rules = directory.write("rules.sub", crowd("shares", "price"));
     let address = free_address();
     let _rig = Rig::new(8, address);
     let mut first = Service::start(&rules, address, &[]);
     first.running.wait_for("delivers by 300 rules: program loaded");
     drop(first);
-    directory.write("rules.sub", &crowd("price", "shares"));
+    directory.write("rules.sub", crowd("price", "shares"));
     for keep in [&[][..], &["--keep-program"]] {
         let mut second = Service::start(&rules, address, keep);
         second.running.wait_for("the switch's program stays, with its order of fields");
