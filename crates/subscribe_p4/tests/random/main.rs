@@ -42,7 +42,7 @@ fn order(dice: &mut Dice, read: &Read) -> Layout {
     let mut names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
     let some =
         (0..dice.below(6)).map(|_| names.swap_remove(dice.below(names.len() as u64) as usize)).collect::<Vec<_>>();
-    Layout::forced(&read.rules.format, &some, &[]).expect("they are fields")
+    Layout::forced(&read.rules.format, &some).expect("they are fields")
 }
 
 /// What leaves of a packet, by port, as the rules say; `None` if two of them would write different marks.
