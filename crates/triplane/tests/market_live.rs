@@ -41,7 +41,9 @@ fn every_subscriber_of_the_lab_gets_what_it_asked_for_without_gaps() {
             Running::start(&mut on(host, &[&arguments[..], &["--seconds", "50"]].concat()))
         })
         .collect();
-    receivers.iter_mut().for_each(|receiver| receiver.wait_for("listening"));
+    receivers.iter_mut().for_each(|receiver| {
+        receiver.wait_for("listening");
+    });
     let count = DATAGRAMS.to_string();
     let publish = ["publish", "--to", "239.1.1.1", "--interface", "10.0.0.1", "--datagrams", &count, "--rate", "4k"];
     run(&mut on("exchange", &[&publish[..], &["--mix", "book", "--share", "0.2", "--seed", "5"]].concat())).ok();
