@@ -110,7 +110,8 @@ impl Rules {
         let stats = one.stats();
         reached.add(((stats.nodes + 1).ilog2(), stats.groups.min(3), stats.leaves.min(8)));
         reached.add(stats.stages.iter().map(|stage| stage.exact.min(1) + stage.wide.min(1) * 2).collect::<Vec<_>>());
-        reached.add((one.never().len().min(4), one.dot(500).is_some()));
+        let useless = (one.never(&Condition::Always).len().min(4), one.covered(&Condition::Always).found.len().min(4));
+        reached.add((useless, one.dot(500).is_some()));
         let tables = one.tables();
         for _ in 0..20 {
             let message = self.message(rules, random);

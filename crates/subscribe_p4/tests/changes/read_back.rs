@@ -156,7 +156,7 @@ fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_thei
             let from = dice.below(names.len() as u64) as usize;
             names.rotate_left(from);
             names.reverse();
-            let layout = Layout::forced(format, &names, &[]).expect("each field once");
+            let layout = Layout::forced(format, &names).expect("each field once");
             let text = random_rules(&program, &mut dice);
             let less: Vec<String> = text.iter().skip(1).cloned().collect();
             let [target, other] = [targets()[0], targets()[round % 3]];
