@@ -1,3 +1,6 @@
+// Made by `triplane subscribe`. Entries for it are compiled with `--order-of` this file, or with
+// --order switch_id,source,hop_latency
+
 // Added: what the rules' tables leave for egress.
 struct subscription_t {
     bit<32> state;                      // of the diagram, after the last table
