@@ -1,5 +1,5 @@
 // Made by `triplane subscribe`. Entries for it are compiled with `--order-of` this file, or with
-// --order kind,side,stock,attribution,shares,price
+// --order order,side,attribution,printable,shares,stock,price,kind,locate
 
 // Added: what the rules' tables leave for egress.
 struct subscription_t {
@@ -417,41 +417,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table kind_exact_1 {
-        key = {
-            meta.subscription.state: exact @name("state");
-            kind_value: exact @name("value");
-        }
-        actions = { to_state; to_port; to_group; NoAction; }
-        default_action = NoAction;
-        size = 1048576;
-    }
-
-    table kind_rest_1 {
-        key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
-        default_action = NoAction;
-        size = 1048576;
-    }
-
-    table locate_exact_2 {
-        key = {
-            meta.subscription.state: exact @name("state");
-            locate_value: exact @name("value");
-        }
-        actions = { to_state; to_port; to_group; NoAction; }
-        default_action = NoAction;
-        size = 1048576;
-    }
-
-    table locate_rest_2 {
-        key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
-        default_action = NoAction;
-        size = 1048576;
-    }
-
-    table order_exact_3 {
+    table order_exact_1 {
         key = {
             meta.subscription.state: exact @name("state");
             order_value: exact @name("value");
@@ -461,14 +427,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table order_rest_3 {
+    table order_rest_1 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table side_exact_4 {
+    table side_exact_2 {
         key = {
             meta.subscription.state: exact @name("state");
             side_value: exact @name("value");
@@ -478,31 +444,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table side_rest_4 {
+    table side_rest_2 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table stock_exact_5 {
-        key = {
-            meta.subscription.state: exact @name("state");
-            stock_value: exact @name("value");
-        }
-        actions = { to_state; to_port; to_group; NoAction; }
-        default_action = NoAction;
-        size = 1048576;
-    }
-
-    table stock_rest_5 {
-        key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
-        default_action = NoAction;
-        size = 1048576;
-    }
-
-    table attribution_exact_6 {
+    table attribution_exact_3 {
         key = {
             meta.subscription.state: exact @name("state");
             attribution_value: exact @name("value");
@@ -512,14 +461,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table attribution_rest_6 {
+    table attribution_rest_3 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table printable_exact_7 {
+    table printable_exact_4 {
         key = {
             meta.subscription.state: exact @name("state");
             printable_value: exact @name("value");
@@ -529,14 +478,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table printable_rest_7 {
+    table printable_rest_4 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table shares_range_8 {
+    table shares_range_5 {
         key = {
             meta.subscription.state: exact @name("state");
             shares_value: range @name("value");
@@ -546,14 +495,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table shares_rest_8 {
+    table shares_rest_5 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
-    table price_range_9 {
+    table stock_exact_6 {
+        key = {
+            meta.subscription.state: exact @name("state");
+            stock_value: exact @name("value");
+        }
+        actions = { to_state; to_port; to_group; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table stock_rest_6 {
+        key = { meta.subscription.state: exact @name("state"); }
+        actions = { to_state; to_port; to_group; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table price_range_7 {
         key = {
             meta.subscription.state: exact @name("state");
             price_value: range @name("value");
@@ -563,7 +529,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
         size = 1048576;
     }
 
-    table price_rest_9 {
+    table price_rest_7 {
+        key = { meta.subscription.state: exact @name("state"); }
+        actions = { to_state; to_port; to_group; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table kind_exact_8 {
+        key = {
+            meta.subscription.state: exact @name("state");
+            kind_value: exact @name("value");
+        }
+        actions = { to_state; to_port; to_group; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table kind_rest_8 {
+        key = { meta.subscription.state: exact @name("state"); }
+        actions = { to_state; to_port; to_group; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table locate_exact_9 {
+        key = {
+            meta.subscription.state: exact @name("state");
+            locate_value: exact @name("value");
+        }
+        actions = { to_state; to_port; to_group; NoAction; }
+        default_action = NoAction;
+        size = 1048576;
+    }
+
+    table locate_rest_9 {
         key = { meta.subscription.state: exact @name("state"); }
         actions = { to_state; to_port; to_group; NoAction; }
         default_action = NoAction;
@@ -763,31 +763,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -963,31 +963,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1163,31 +1163,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1363,31 +1363,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1563,31 +1563,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1763,31 +1763,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -1963,31 +1963,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -2163,31 +2163,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -2363,31 +2363,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -2563,31 +2563,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -2763,31 +2763,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();
@@ -2963,31 +2963,31 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 target = 0;
                 validity.apply();
                 if (meta.subscription.state[31:24] == 2) {
-                    if (!kind_exact_1.apply().hit) { kind_rest_1.apply(); }
+                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 3) {
-                    if (!locate_exact_2.apply().hit) { locate_rest_2.apply(); }
+                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 4) {
-                    if (!order_exact_3.apply().hit) { order_rest_3.apply(); }
+                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 5) {
-                    if (!side_exact_4.apply().hit) { side_rest_4.apply(); }
+                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 6) {
-                    if (!stock_exact_5.apply().hit) { stock_rest_5.apply(); }
+                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 7) {
-                    if (!attribution_exact_6.apply().hit) { attribution_rest_6.apply(); }
+                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 8) {
-                    if (!printable_exact_7.apply().hit) { printable_rest_7.apply(); }
+                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 9) {
-                    if (!shares_range_8.apply().hit) { shares_rest_8.apply(); }
+                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 10) {
-                    if (!price_range_9.apply().hit) { price_rest_9.apply(); }
+                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
                 }
                 if (meta.subscription.state[31:24] == 255) {
                     leaf.apply();

@@ -424,6 +424,6 @@ fn entries_of_another_order_are_refused() {
     }
     let done = run(&mut triplane(&["check", "examples/router/router.p4", "--entries", &entries]));
     assert!(done.stderr.contains("the program matches no rules"), "{done:?}");
-    compile(&["--order", "kind,side,stock"]);
+    compile(&["--order-of", &program]);
     run(&mut triplane(&with)).ok();
 }
