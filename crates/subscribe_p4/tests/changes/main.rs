@@ -7,7 +7,7 @@ mod program;
 mod read_back;
 mod target;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dice::Dice;
 use subscribe::{Layout, Limits, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
@@ -39,6 +39,9 @@ fn compiler(program: &Program, layout: &Layout, target: Target, writes: Writes) 
 fn rounds(target: usize) -> u64 {
     if target == 0 { 2 } else { 1 }
 }
+
+/// So many states of a switch between the writes of a change are looked into: each is a whole switch.
+const MOST_TIMES: usize = 64;
 
 /// A walk of rules that come and go; `check` is told of each change: the switch before it, its steps, the rules after it.
 fn walk(
@@ -158,13 +161,22 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                         pauses.remove(0);
                     }
                     let turned = *pauses.last().expect("the preparation's");
-                    // After each write.
-                    let mut seen = vec![before.clone()];
-                    for update in steps.all() {
-                        let mut next = seen.last().expect("the first").clone();
-                        next.apply(&update);
-                        seen.push(next);
+                    // After each write, or some of them where there are many; at every pause in any case.
+                    let all = steps.all();
+                    let mut times: BTreeSet<usize> = pauses.iter().copied().chain([0, all.len()]).collect();
+                    match all.len() < MOST_TIMES {
+                        true => times.extend(0..all.len()),
+                        false => times.extend((0..MOST_TIMES).map(|_| dice.below(all.len() as u64) as usize)),
                     }
+                    let mut now = before.clone();
+                    let mut seen = Vec::new();
+                    for (time, update) in all.iter().map(Some).chain([None]).enumerate() {
+                        seen.extend(times.contains(&time).then(|| now.clone()));
+                        update.into_iter().for_each(|update| now.apply(update));
+                    }
+                    // From here on times are places in `seen`.
+                    let place = |time: usize| times.range(..time).count();
+                    let (pauses, turned) = (pauses.into_iter().map(place).collect::<Vec<_>>(), place(turned));
                     let last = seen.len() - 1;
                     paused += usize::from(pauses.len() > 1);
                     raised += usize::from(seen[last].has_raised_priority());
