@@ -47,8 +47,9 @@ pub(crate) enum Refused {
     NotKept(String),
 }
 
-/// What each stream brought last: a switch that says more than is listened to fills no memory.
-type Mail = Arc<Mutex<BTreeMap<u64, Told>>>;
+/// What each stream brought last, and that another controller was primary before: a switch that says more than is listened
+/// to fills no memory.
+type Mail = Arc<Mutex<BTreeMap<u64, Vec<Told>>>>;
 
 /// Everything there is.
 pub(crate) struct Desk<'a> {
@@ -84,9 +85,14 @@ impl<'a> Desk<'a> {
         let letters = mail.clone();
         let told = move |stream, told| {
             let mut letters = letters.lock().unwrap_or_else(PoisonError::into_inner);
-            if letters.insert(stream, told).is_none() {
+            let held = letters.entry(stream).or_default();
+            if held.is_empty() {
                 let _ = jobs.send(Job::Told);
             }
+            // That another one was primary is not passed over: it may have changed what the switch holds.
+            held.retain(|told| matches!(told, Told::Standing(crate::link::Standing::Other(_))));
+            held.drain(..held.len().saturating_sub(1));
+            held.push(told);
         };
         let standing = Arc::new(standing);
         let shown = standing.clone();
@@ -185,7 +191,9 @@ impl<'a> Desk<'a> {
             }
             Job::Told => {
                 let letters = std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner));
-                for (stream, told) in letters {
+                for (stream, told) in
+                    letters.into_iter().flat_map(|(of, all)| all.into_iter().map(move |told| (of, told)))
+                {
                     self.switch.told(stream, told, &mut self.book, &*self.tell);
                 }
             }
