@@ -121,6 +121,33 @@ fn measure(entries: u64, groups: u64) {
     );
 }
 
+/// What ranges cost that do not touch: `length` numbers each at random places, in one group.
+fn apart(entries: u64, length: u64) {
+    let layout = Layout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
+    let mut dice = Dice::new(entries ^ length);
+    let lows: Vec<u64> = (0..entries).map(|_| dice.below(LAST - length)).collect();
+    let mut table = Intervals::new(&layout);
+    let each = |start: Instant| start.elapsed().as_nanos() / u128::from(entries);
+    let start = Instant::now();
+    for (handle, low) in (0..).zip(&lows) {
+        table.insert(&[low << 32], low + length, handle.into(), handle);
+    }
+    let insert_ns = each(start);
+    let bytes = table.memory_bytes() / table.len();
+    // They go in another order than they came in.
+    let mut order: Vec<u32> = (0..lows.len() as u32).collect();
+    for at in (1..order.len()).rev() {
+        order.swap(at, dice.below(at as u64 + 1) as usize);
+    }
+    let start = Instant::now();
+    for handle in order {
+        let low = lows[handle as usize];
+        assert_eq!(table.remove(&[low << 32], low + length, handle.into()), Some(handle), "it was inserted");
+    }
+    let remove_ns = each(start);
+    println!("{entries:>8}{:>14.1} {bytes:>9}{insert_ns:>11}{remove_ns:>11}", (entries * length) as f64 / LAST as f64);
+}
+
 fn main() {
     println!("ns a lookup, medians of 9 runs; ratios to the index by hand; rules: the general classifier, in batches");
     println!(
@@ -131,5 +158,10 @@ fn main() {
         [(100, 1), (16_000, 1), (16_000, 100), (16_000, 8_000), (1_000_000, 1), (1_000_000, 100), (1_000_000, 10_000)]
     {
         measure(entries, groups);
+    }
+    println!("\nranges of one length at random places, in one group; over: how many lie over a number on average");
+    println!("{:>8}{:>14} {:>9}{:>11}{:>11}", "entries", "over", "B/entry", "ns/insert", "ns/remove");
+    for (entries, length) in [(16_000, 1_000), (1_000, LAST / 3), (16_000, LAST / 1_000), (16_000, LAST / 3)] {
+        apart(entries, length);
     }
 }

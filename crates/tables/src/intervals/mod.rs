@@ -11,7 +11,7 @@
 //! Steps give the handles of entries themselves, so that a lookup touches nothing of an entry: handles differ, and what is
 //! kept of entries is in an array by them.
 //!
-//! An entry takes about 105 bytes where ranges touch and 145 where there are gaps, and a group 145 and its key; where the
+//! An entry takes about 105 to 135 bytes where many are in a group, and a group 145 and its key; where the
 //! range has more than 32 bits, some more.
 
 mod change;
