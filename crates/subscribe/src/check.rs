@@ -23,7 +23,8 @@ pub struct Difference {
 
 /// Whether two sets of tables do the same with every message, states and numbers of groups aside; if not, a message that
 /// shows it. Both are for the same format and the same order of columns. Only messages count for which `possible` holds:
-/// which headers can be valid together the format does not say.
+/// which headers can be valid together,
+/// and with which values, the format does not say.
 ///
 /// This is exact: tables are read back into diagrams, and equal functions have equal diagrams.
 ///
@@ -73,10 +74,10 @@ fn walk(
     if one == other {
         return Ok(None);
     }
-    let mut lowering = Lowering { store: &mut store, format, layout, aggregates: &[], slots: &[] };
-    let one = lowering.rule(possible, one)?;
-    let other = lowering.rule(possible, other)?;
     let there = absent_is_zero(format, layout, &mut store)?;
+    let mut lowering = Lowering { store: &mut store, format, layout, aggregates: &[], slots: &[] };
+    let possible = lowering.rule(possible, Ref::ALWAYS)?;
+    let there = store.keep_where(possible, there)?;
     let one = store.keep_where(there, one)?;
     let other = store.keep_where(there, other)?;
     let Some(path) = store.difference(one, other) else { return Ok(None) };

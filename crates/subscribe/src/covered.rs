@@ -13,6 +13,7 @@ use bdd::{Full, Limits, Ref, Store};
 
 use crate::format::Subject;
 use crate::lower::{Lowering, balanced};
+use crate::never::Known;
 use crate::report::Useless;
 use crate::rule::Condition;
 use crate::subscriptions::{RuleId, Subscriptions};
@@ -84,13 +85,13 @@ impl<'a> Looker<'a> {
         let mut parts: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
         let mut general = Vec::new();
         let (format, layout) = (&of.format, &of.layout);
-        let mut lowering = Lowering { store: &mut self.store, format, layout, aggregates: &[], slots: &[] };
-        self.possible = lowering.rule(possible, Ref::ALWAYS)?;
+        let known = Known::new(of, possible, &mut self.store)?;
+        self.possible = known.possible;
         for (id, held) in asked() {
             let mut lowering = Lowering { store: &mut self.store, format, layout, aggregates: &[], slots: &[] };
             let condition = lowering.rule(&held.rule.condition, Ref::ALWAYS)?;
             // Those that never match are told as that.
-            if of.may_be_empty(&held.rule.condition) && self.is_nothing(condition)? {
+            if of.may_be_empty(&held.rule.condition, &known) && self.is_nothing(condition)? {
                 continue;
             }
             let mut value = None;

@@ -1,8 +1,8 @@
 //! Rules that match no message there can be.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use bdd::{Ref, Store};
+use bdd::{Full, Ref, Store};
 use source::Span;
 
 use crate::format::{HeaderId, Subject};
@@ -12,18 +12,66 @@ use crate::report::Useless;
 use crate::rule::{Condition, Rule, Test};
 use crate::subscriptions::Subscriptions;
 
+/// Of so many tests of a rule it is looked for two that exclude each other.
+const MOST_TESTS: usize = 32;
+
+/// What all messages have in common.
+pub(crate) struct Known {
+    /// The messages that there can be.
+    pub possible: Ref,
+    /// What only some values of there can be, at least in some messages.
+    subjects: HashSet<Subject>,
+    /// Headers that no message has.
+    headers: Vec<HeaderId>,
+}
+
+impl Known {
+    pub fn new(of: &Subscriptions, possible: &Condition, store: &mut Store) -> Result<Known, Full> {
+        let (format, layout) = (&of.format, &of.layout);
+        let mut lowering = Lowering { store, format, layout, aggregates: &[], slots: &[] };
+        let holds = lowering.rule(possible, Ref::ALWAYS)?;
+        let mut headers = Vec::new();
+        for header in (0..format.headers().len()).map(|at| HeaderId(at as u16)) {
+            let valid = Condition::Valid { header, span: Span::default() };
+            let valid = lowering.rule(&valid, Ref::ALWAYS)?;
+            if lowering.store.keep_where(holds, valid)? == Ref::NOTHING {
+                headers.push(header);
+            }
+        }
+        let mut subjects = HashSet::new();
+        tested(possible, &mut subjects);
+        Ok(Known { possible: holds, subjects, headers })
+    }
+}
+
+fn tested(condition: &Condition, out: &mut HashSet<Subject>) {
+    match condition {
+        Condition::Test(test) => drop(out.insert(test.subject)),
+        Condition::Not(inner) => tested(inner, out),
+        Condition::All(list) | Condition::Any(list) => list.iter().for_each(|part| tested(part, out)),
+        _ => {}
+    }
+}
+
 impl Subscriptions {
     /// The rules that never match, each with the reason. Only messages count for which `possible` holds: which headers can
-    /// be valid together the format does not say.
+    /// be valid together, and with which values, the format does not say.
     pub fn never(&self, possible: &Condition) -> Vec<Useless> {
+        const LIMITS: bdd::Limits = bdd::Limits { nodes: 1 << 20, bytes: 256 << 20, steps: 1 << 24 };
         let mut out = Vec::new();
         let mut store = Store::new();
+        store.limit(LIMITS);
+        let known = Known::new(self, possible, &mut store).unwrap_or(Known {
+            possible: Ref::ALWAYS,
+            subjects: HashSet::new(),
+            headers: Vec::new(),
+        });
         for (id, held) in self.held() {
             let rule = &held.rule;
-            if !self.may_be_empty(&rule.condition) {
+            if !self.may_be_empty(&rule.condition, &known) {
                 continue;
             }
-            store.limit(bdd::Limits { nodes: 1 << 20, bytes: 256 << 20, steps: 1 << 24 });
+            store.limit(LIMITS);
             let slots = held.slots();
             let mut lowering = Lowering {
                 store: &mut store,
@@ -32,23 +80,23 @@ impl Subscriptions {
                 aggregates: &rule.aggregates,
                 slots: &slots,
             };
-            let holds = lowering.rule(&rule.condition, Ref::ALWAYS).and_then(|holds| lowering.rule(possible, holds));
-            if holds == Ok(Ref::NOTHING) {
+            let holds = lowering.rule(&rule.condition, Ref::ALWAYS);
+            if holds.and_then(|holds| store.keep_where(known.possible, holds)) == Ok(Ref::NOTHING) {
                 let mut because = contradiction(self, rule);
                 if because.is_empty() {
-                    because = self.apart(rule, possible);
+                    because = self.apart(rule, &known, &mut store).unwrap_or_default();
                 }
                 out.push(Useless::Never { rule: id, because });
             }
             if store.len() > 1 << 19 {
-                store.collect([]);
+                store.collect([known.possible]);
             }
         }
         out
     }
 
     /// Whether a condition can be empty at all: most rules are tests of different fields of one header.
-    pub(crate) fn may_be_empty(&self, condition: &Condition) -> bool {
+    pub(crate) fn may_be_empty(&self, condition: &Condition, known: &Known) -> bool {
         let parts = match condition {
             Condition::All(parts) => parts.as_slice(),
             one => std::slice::from_ref(one),
@@ -56,7 +104,11 @@ impl Subscriptions {
         let mut subjects: Vec<Subject> = Vec::new();
         let mut headers: Vec<HeaderId> = Vec::new();
         let is_plain = parts.iter().all(|part| match part {
-            Condition::Test(test) if !test.values.is_empty() && !subjects.contains(&test.subject) => {
+            Condition::Test(test)
+                if !test.values.is_empty()
+                    && !subjects.contains(&test.subject)
+                    && !known.subjects.contains(&test.subject) =>
+            {
                 subjects.push(test.subject);
                 headers.extend(self.header_of(test));
                 true
@@ -67,7 +119,7 @@ impl Subscriptions {
             }
             _ => false,
         });
-        !is_plain || headers.iter().any(|header| *header != headers[0])
+        !is_plain || headers.iter().any(|header| *header != headers[0] || known.headers.contains(header))
     }
 
     fn header_of(&self, test: &Test) -> Option<HeaderId> {
@@ -77,49 +129,44 @@ impl Subscriptions {
         }
     }
 
-    /// Two parts of a conjunction that are about headers of which no message has both, or of which one has to be there and
-    /// not.
-    fn apart(&self, rule: &Rule, possible: &Condition) -> Vec<Span> {
-        let mut literals: Vec<(HeaderId, bool, Span)> = Vec::new();
-        self.headers_asked(&rule.condition, false, &mut literals);
-        let mut store = Store::new();
-        store.limit(bdd::Limits { nodes: 1 << 20, bytes: 64 << 20, steps: 1 << 20 });
+    /// A part of a conjunction that no message passes, or two parts that none passes both of.
+    fn apart(&self, rule: &Rule, known: &Known, store: &mut Store) -> Result<Vec<Span>, Full> {
+        let mut parts: Vec<(Condition, Span)> = Vec::new();
+        asked(&rule.condition, false, &mut parts);
+        parts.truncate(MOST_TESTS);
         let (format, layout) = (&self.format, &self.layout);
-        let mut lowering = Lowering { store: &mut store, format, layout, aggregates: &[], slots: &[] };
-        for (at, one) in literals.iter().enumerate() {
-            for other in &literals[..at] {
-                let valid = |(header, is_valid, span): &(HeaderId, bool, Span)| {
-                    let valid = Condition::Valid { header: *header, span: *span };
-                    if *is_valid { valid } else { Condition::Not(Box::new(valid)) }
-                };
-                let both = Condition::All(vec![valid(one), valid(other), possible.clone()]);
-                if lowering.rule(&both, Ref::ALWAYS) == Ok(Ref::NOTHING) {
-                    return vec![other.2, one.2];
+        let mut lowering = Lowering { store, format, layout, aggregates: &[], slots: &[] };
+        let mut before: Vec<(Ref, Span)> = Vec::new();
+        for (part, span) in parts {
+            let holds = lowering.rule(&part, Ref::ALWAYS)?;
+            let holds = lowering.store.keep_where(known.possible, holds)?;
+            if holds == Ref::NOTHING {
+                return Ok(vec![span]);
+            }
+            for (other, its) in &before {
+                if lowering.store.keep_where(*other, holds)? == Ref::NOTHING {
+                    return Ok(vec![*its, span]);
                 }
             }
+            before.push((holds, span));
         }
-        Vec::new()
+        Ok(Vec::new())
     }
+}
 
-    /// Which headers all messages have that pass, and which none has; each once.
-    fn headers_asked(&self, condition: &Condition, negated: bool, out: &mut Vec<(HeaderId, bool, Span)>) {
-        let mut ask = |header: HeaderId, is_valid: bool, span: Span| {
-            if !out.iter().any(|(known, its, _)| (*known, *its) == (header, is_valid)) {
-                out.push((header, is_valid, span));
-            }
-        };
-        match condition {
-            Condition::Valid { header, span } => ask(*header, !negated, *span),
-            Condition::Test(test) if !negated => {
-                if let Some(header) = self.header_of(test) {
-                    ask(header, true, test.span);
-                }
-            }
-            Condition::Not(inner) => self.headers_asked(inner, !negated, out),
-            Condition::All(list) if !negated => list.iter().for_each(|part| self.headers_asked(part, negated, out)),
-            Condition::Any(list) if negated => list.iter().for_each(|part| self.headers_asked(part, negated, out)),
-            _ => {}
-        }
+/// What all messages have in common that pass.
+fn asked(condition: &Condition, negated: bool, out: &mut Vec<(Condition, Span)>) {
+    let mut ask = |span: Span| {
+        let part = if negated { Condition::Not(Box::new(condition.clone())) } else { condition.clone() };
+        out.push((part, span));
+    };
+    match condition {
+        Condition::Valid { span, .. } => ask(*span),
+        Condition::Test(test) if !matches!(test.subject, Subject::Aggregate(_)) => ask(test.span),
+        Condition::Not(inner) => asked(inner, !negated, out),
+        Condition::All(list) if !negated => list.iter().for_each(|part| asked(part, negated, out)),
+        Condition::Any(list) if negated => list.iter().for_each(|part| asked(part, negated, out)),
+        _ => {}
     }
 }
 

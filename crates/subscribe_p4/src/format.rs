@@ -242,4 +242,6 @@ pub struct Format {
     pub counters: Vec<Counter>,
     /// Aggregates that rules may test.
     pub aggregates: Vec<Aggregate>,
+    /// What packets and messages there can be.
+    pub possible: crate::Possible,
 }

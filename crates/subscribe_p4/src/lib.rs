@@ -30,6 +30,7 @@ pub mod entries;
 mod fit;
 pub mod format;
 mod groups;
+pub mod possible;
 mod read;
 pub mod read_back;
 mod rules;
@@ -39,6 +40,7 @@ mod write;
 
 pub use fit::{Misfit, misfit, order};
 pub use format::Format;
+pub use possible::Possible;
 pub use read::read;
 pub use rules::{Rules, rules};
 pub use write::{EVERYONE, Options, REST_SESSION, bare, program, stage_tables};

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use source::Span;
-use subscribe::{ActionDeclaration, Condition, FormatError, HeaderId as RuleHeader, Kind, Padding, Parameter};
+use subscribe::{
+    ActionDeclaration, Condition, FieldId, FormatError, HeaderId as RuleHeader, Kind, Padding, Parameter, Ranges,
+    Subject, Test,
+};
 
-use crate::format::{Format, HeaderId, Match, Notation};
+use crate::format::{Format, HeaderId, Match, Notation, Source};
+use crate::possible::Given;
 
 /// The format as rules see it, and what its headers stand for here.
 #[derive(Clone, Debug)]
@@ -17,28 +21,91 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// What holds of every message that a switch can see: a header that stands for several is there if one of them is, and
-    /// a message is of one kind.
+    /// What holds of every message that a switch can see: a header that stands for several is there if one of them is, a
+    /// message is of one kind, and headers and values are as the parser leaves them ([`crate::possible`]).
     pub fn possible(&self, format: &Format) -> Condition {
-        let valid = |at: usize| Condition::Valid { header: RuleHeader(at as u16), span: Span::default() };
         let mut all = Vec::new();
         for (at, of) in self.headers.iter().enumerate().filter(|(_, of)| of.len() > 1) {
-            let any = || Condition::Any(of.iter().map(|header| valid(header.0)).collect());
-            all.push(Condition::Any(vec![valid(at), Condition::Not(Box::new(any()))]));
-            all.push(Condition::Any(vec![Condition::Not(Box::new(valid(at))), any()]));
+            let some = || any(of.iter().map(|header| valid(header.0)).collect());
+            all.push(any(vec![valid(at), not(some())]));
+            all.push(any(vec![not(valid(at)), some()]));
         }
-        let kinds: Vec<usize> =
-            format.messages.iter().flat_map(|messages| &messages.kinds).map(|kind| kind.header.0).collect();
+        if let Some(packets) = &format.possible.packets {
+            all.push(any(packets.iter().map(|given| packet(given, format)).collect()));
+        }
+        let kinds: Vec<HeaderId> =
+            format.messages.iter().flat_map(|messages| &messages.kinds).map(|kind| kind.header).collect();
         if !kinds.is_empty() {
-            all.push(Condition::Any(kinds.iter().map(|kind| valid(*kind)).collect()));
+            let there = kinds.iter().filter_map(|kind| message(*kind, &kinds, format));
+            all.push(any(there.collect()));
         }
-        for (at, kind) in kinds.iter().enumerate() {
-            for other in &kinds[at + 1..] {
-                all.push(Condition::Not(Box::new(Condition::All(vec![valid(*kind), valid(*other)]))));
-            }
-        }
-        if all.is_empty() { Condition::Always } else { Condition::All(all) }
+        every(all)
     }
+}
+
+fn valid(at: usize) -> Condition {
+    Condition::Valid { header: RuleHeader(at as u16), span: Span::default() }
+}
+
+fn not(of: Condition) -> Condition {
+    Condition::Not(Box::new(of))
+}
+
+fn any(mut list: Vec<Condition>) -> Condition {
+    match list.len() {
+        0 => Condition::Never,
+        1 => list.remove(0),
+        _ => Condition::Any(list),
+    }
+}
+
+fn every(mut list: Vec<Condition>) -> Condition {
+    match list.len() {
+        0 => Condition::Always,
+        1 => list.remove(0),
+        _ => Condition::All(list),
+    }
+}
+
+/// That a field has one of some values.
+fn test(field: usize, values: &Ranges) -> Condition {
+    let subject = Subject::Field(FieldId(field as u16));
+    Condition::Test(Test { subject, values: values.clone(), span: Span::default() })
+}
+
+/// That a packet has these headers, with these values.
+fn packet(given: &Given, format: &Format) -> Condition {
+    let mut all: Vec<Condition> =
+        given.valid.iter().map(|(header, is)| if *is { valid(header.0) } else { not(valid(header.0)) }).collect();
+    for (at, field) in format.fields.iter().enumerate() {
+        let is = |source: &Source| given.valid.get(&source.header).copied();
+        let mut there = field.sources.iter().filter(|source| is(source) != Some(false));
+        // Of several headers with the field that may be valid, any may be the one.
+        let (Some(source), None) = (there.next(), there.next()) else { continue };
+        let is_messages = field.sources.iter().any(|source| format.headers[source.header.0].in_message);
+        let values = given.values.get(&source.header).and_then(|of| of.get(&source.member));
+        if let Some(values) = values.filter(|_| !is_messages && is(source) == Some(true)) {
+            all.push(test(at, values));
+        }
+    }
+    every(all)
+}
+
+/// That a message is of this kind; `None` if none is.
+fn message(kind: HeaderId, kinds: &[HeaderId], format: &Format) -> Option<Condition> {
+    let known = match &format.possible.messages {
+        Some(of) => Some(of.get(&kind)?),
+        None => None,
+    };
+    let mut all: Vec<Condition> =
+        kinds.iter().map(|other| if *other == kind { valid(kind.0) } else { not(valid(other.0)) }).collect();
+    for (at, field) in format.fields.iter().enumerate() {
+        let is_messages = field.sources.iter().all(|source| format.headers[source.header.0].in_message);
+        let source = field.sources.iter().find(|source| is_messages && source.header == kind);
+        let values = source.and_then(|source| known?.get(&source.member));
+        all.extend(values.map(|values| test(at, values)));
+    }
+    Some(every(all))
 }
 
 /// The format as rules see it. A field that lies in several headers has a value if one of them is valid: these are a header

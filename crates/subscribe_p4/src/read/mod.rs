@@ -16,6 +16,7 @@ use p4::typed::{Program, StructDecl, Type};
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::{Format, Header, HeaderId, Path};
+use crate::possible::{self, Possible};
 use annotation::find;
 
 /// What the annotations of `program` say, whose main file is `main`. `None` if there was an error.
@@ -41,9 +42,11 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     // Exact tables first: they split messages into many small sets, and cost the least.
     fields.sort_by_key(|field| field.matched != crate::format::Match::Exact);
     let (counters, aggregates) = (Vec::new(), Vec::new());
-    let mut format = Format { parts, headers, fields, messages, actions, counters, aggregates };
+    let possible = Possible::default();
+    let mut format = Format { parts, headers, fields, messages, actions, counters, aggregates, possible };
     state::read(&mut format, headers_struct, diagnostics);
     clashes::check(program, &format, map, diagnostics);
+    format.possible = possible::read(program, &format);
     (diagnostics.error_count() == before).then_some(format)
 }
 

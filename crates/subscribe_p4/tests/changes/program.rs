@@ -6,6 +6,8 @@ use std::path::Path;
 use dice::Dice;
 use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Kind, Layout, Match, Message, NoIncludes, Rule, StageKey, Target, Wide};
+use subscribe_p4::format::HeaderId;
+use subscribe_p4::possible::Values;
 use subscribe_p4::{Format, Rules};
 
 use crate::checked::checked;
@@ -111,13 +113,41 @@ impl Program {
         format!("{condition} : {action}")
     }
 
+    /// Any message with one header.
     pub fn random_message(&self, dice: &mut Dice) -> Message {
+        let there = dice.below(self.format.headers.len() as u64) as usize;
+        self.message(dice, &|header| header == there)
+    }
+
+    /// A message such as the parser finds in packets.
+    pub fn possible_message(&self, dice: &mut Dice) -> Message {
+        let possible = &self.format.possible;
+        let packets = possible.packets.as_ref().expect("the parser is understood");
+        let given = &packets[dice.below(packets.len() as u64) as usize];
+        let kinds: Vec<(&HeaderId, &Values)> = possible.messages.iter().flatten().collect();
+        let kind = (!kinds.is_empty()).then(|| kinds[dice.below(kinds.len() as u64) as usize]);
+        let is_kind = |header: usize| kind.is_some_and(|(kind, _)| kind.0 == header);
+        let mut message =
+            self.message(dice, &|header| is_kind(header) || given.valid.get(&HeaderId(header)) == Some(&true));
+        for (field, value) in self.format.fields.iter().zip(&mut message.fields) {
+            for source in &field.sources {
+                let of_kind = kind.filter(|_| is_kind(source.header.0)).map(|(_, values)| values);
+                let values = of_kind.or(given.values.get(&source.header)).and_then(|of| of.get(&source.member));
+                if let Some(values) = values.filter(|values| !values.contains(*value)) {
+                    let (first, last) = values.list()[dice.below(values.list().len() as u64) as usize];
+                    *value = first + u128::from(dice.below(8)).min(last - first);
+                }
+            }
+        }
+        message
+    }
+
+    fn message(&self, dice: &mut Dice, is_there: &dyn Fn(usize) -> bool) -> Message {
         let format = &self.rules.format;
         let mut message = Message::empty(format);
-        // One header is there; and those that stand for several of which one is.
-        let there = dice.below(self.format.headers.len() as u64) as usize;
+        // Those that stand for several are there if one of these is.
         for (valid, of) in message.valid.iter_mut().zip(&self.rules.headers) {
-            *valid = of.iter().any(|header| header.0 == there);
+            *valid = of.iter().any(|header| is_there(header.0));
         }
         let valid = message.valid.clone();
         for (field, value) in format.fields().iter().zip(&mut message.fields) {
@@ -151,7 +181,7 @@ impl Program {
         for (number, stage) in subscribe::stages(format, &layout, &target).iter().enumerate() {
             let found = match &stage.column {
                 StageKey::Validity => {
-                    let name = |of: &Vec<subscribe_p4::format::HeaderId>| {
+                    let name = |of: &Vec<HeaderId>| {
                         let names: Vec<&str> = of.iter().map(|id| self.format.headers[id.0].name.as_str()).collect();
                         format!("{}_valid", names.join("_or_"))
                     };

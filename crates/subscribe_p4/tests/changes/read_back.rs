@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dice::Dice;
-use subscribe::{Layout, Limits, Message, Subscriptions, Target, Writes, compare};
+use subscribe::{Layout, Limits, Message, Subject, Subscriptions, Target, Writes, compare};
 use subscribe_p4::Options;
 use subscribe_p4::entries::{Entity, Matched};
 use subscribe_p4::read_back::{Finding, Meaning, read_back, shape};
@@ -128,11 +128,12 @@ fn a_message_is_shown_that_tells_entries_apart_unless_nothing_does() {
                     None => {
                         same += 1;
                         for _ in 0..200 {
-                            let message = program.random_message(&mut dice);
-                            // A message is of one kind.
-                            if !possible.holds(&|header| message.is_valid(header), &|_| None) {
-                                continue;
-                            }
+                            let message = program.possible_message(&mut dice);
+                            let value = |subject| match subject {
+                                Subject::Field(id) => message.field(&program.rules.format, id),
+                                _ => None,
+                            };
+                            assert!(possible.holds(&|header| message.is_valid(header), &value), "{message:?}");
                             let (one, other) = both(&message);
                             assert_eq!(one, other, "program {number}, round {round}: {text:#?}\n{message:?}");
                         }
@@ -191,6 +192,29 @@ fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_thei
         }
     }
     assert!(same > 60 && different > 20, "{same} the same, {different} not");
+}
+
+/// Entries of a program with exact tables, and what their tables' names tell.
+#[test]
+fn exact_tables_of_fields_with_prefixes_are_told_by_their_names() {
+    let program = Program::read("testdata/behind.p4");
+    let layout = Layout::sensible(&program.rules.format, &[]);
+    for wide in [subscribe::Wide::Range, subscribe::Wide::Ternary, subscribe::Wide::Lpm] {
+        let default = Options::default().target;
+        let has_ranges = wide == subscribe::Wide::Range;
+        let target = Target { exact_beside: true, wide, has_ranges, ..default };
+        let rules = ["b == 3 : fwd(1)", "b in 0/2 : fwd(2)", "a in 3..9 : fwd(3)"].map(str::to_owned);
+        let switch = compiled(&program, &layout, target, &rules).expect("they fit");
+        let tables = || switch.tables.values().map(|entry| entry.table.as_str());
+        assert!(tables().any(|table| table.contains("b_exact")), "{:?}", tables().collect::<Vec<_>>());
+        let (own, told) = shape(tables(), &program.rules, default).expect("one order");
+        assert_eq!((own.keys(), told), (layout.keys(), target));
+        let of_b = [rules[0].clone()];
+        let one = compiled(&program, &layout, target, &of_b).expect("they fit");
+        let (_, told) =
+            shape(one.tables.values().map(|entry| entry.table.as_str()), &program.rules, default).expect("one order");
+        assert!(told.exact_beside, "an exact table of a field with prefixes says so by itself");
+    }
 }
 
 #[test]
@@ -271,9 +295,93 @@ fn entries_that_are_no_tables_of_rules_are_told() {
         all.push(Entity::Table(range));
     });
     assert!(twice.len() == 1 && twice[0].0 && twice[0].1.contains("same priority"), "{twice:?}");
+    let left_out = edit("switch_id_exact", &|entry| entry.params.clear());
+    assert!(left_out[0].0 && left_out[0].1.contains("has no value for `state`"), "{left_out:?}");
+    let without = edit("switch_id_exact", &|entry| entry.keys.retain(|(name, ..)| name != "state"));
+    assert!(without[0].0 && without[0].1.contains("no value for `state`"), "{without:?}");
+    let mark = edit("do_mark", &|entry| entry.params.clear());
+    assert!(mark[0].0 && mark[0].1.contains("`mark` has no value for"), "{mark:?}");
     let names = ["Subscriptions.source_lpm_1", "Subscriptions.report_switch_id_exact_1"];
     let of = |names: &[&'static str]| shape(names.iter().copied(), &program.rules, Options::default().target);
     assert!(of(&names).is_err_and(|why| why.contains("another order")));
     let keys = of(&names[..1]).expect("an order").0.keys()[layout.validities()].name(&program.rules.format);
     assert_eq!(keys, "source");
+}
+
+/// The errors that are found in the entries of a switch once one of a table is changed.
+fn errors_of(
+    program: &Program,
+    rules: &[&str],
+    target: Target,
+    table: &str,
+    edit: &dyn Fn(&mut subscribe_p4::entries::TableEntry),
+) -> Vec<String> {
+    let layout = Layout::sensible(&program.rules.format, &[]);
+    let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+    let switch = compiled(program, &layout, target, &rules).expect("they fit");
+    let mut all = entities(&switch);
+    let entry = all.iter_mut().find_map(|entity| match entity {
+        Entity::Table(entry) if entry.table.contains(table) => Some(entry),
+        _ => None,
+    });
+    edit(entry.unwrap_or_else(|| panic!("there is no entry of {table}: {:?}", switch.tables.keys())));
+    let (_, findings) = read_back(&all, &program.format, &program.rules, &layout);
+    findings.into_iter().filter(|finding| finding.is_error).map(|finding| finding.message).collect()
+}
+
+#[test]
+fn entries_without_their_parameters_are_told() {
+    let meter = Program::read(METER);
+    let target = Options::default().target;
+    let rules = [
+        "site == 3 and avg(value) by site over 60us > 9 : fwd(1)",
+        "site == 4 : total += 7; fwd(2)",
+        "site == 5 : few += value",
+    ];
+    for (table, param) in [
+        ("counts", "slots"),
+        ("update_total", "function"),
+        ("update_few", "function"),
+        ("place_0", "index"),
+        ("leaf", "port"),
+    ] {
+        let found = errors_of(&meter, &rules, target, table, &|entry| entry.params.clear());
+        assert!(found.iter().any(|found| found.contains(&format!("no value for `{param}`"))), "{table}: {found:?}");
+        let found = errors_of(&meter, &rules, target, table, &|entry| entry.action = "NoAction".to_owned());
+        assert_eq!(found, Vec::<String>::new(), "{table}: nothing is done there");
+    }
+    let number =
+        errors_of(&meter, &rules, target, "update_total", &|entry| entry.params.retain(|(name, ..)| name != "number"));
+    assert!(number.iter().any(|found| found.contains("no value for `number`")), "{number:?}");
+}
+
+#[test]
+fn codes_are_read_as_switches_look_them_up() {
+    let coded = Program::read(CODED);
+    let layout = Layout::sensible(&coded.rules.format, &[]);
+    let ternary = targets().into_iter().find(|target| target.wide == subscribe::Wide::Ternary).expect("one of them");
+    let lpm = Target { wide: subscribe::Wide::Lpm, has_ranges: false, ..ternary };
+    let rules = ["level in 3..9 : fwd(1)"];
+    let found = errors_of(&coded, &rules, lpm, "codes", &|entry| entry.params.clear());
+    assert!(found.iter().any(|found| found.contains("no value for `code`")), "{found:?}");
+    let holes = errors_of(&coded, &rules, ternary, "codes", &|entry| {
+        entry.keys[0].2 = Matched::Ternary(1, 0x1001);
+    });
+    assert!(holes.iter().any(|found| found.contains("more stretches of values")), "{holes:?}");
+    // One prefix within another is no mistake: the longer one counts.
+    let switch = compiled(&coded, &layout, lpm, &rules.map(str::to_owned)).expect("they fit");
+    let mut all = entities(&switch);
+    let known = all.iter().find_map(|entity| match entity {
+        Entity::Table(entry) if entry.table.contains("codes") => Some(entry.clone()),
+        _ => None,
+    });
+    let mut whole = known.expect("there are codes");
+    whole.keys[0].2 = Matched::Lpm(0, 0);
+    whole.params[0].2 = 0;
+    let before = read_back(&all, &coded.format, &coded.rules, &layout);
+    all.push(Entity::Table(whole));
+    let after = read_back(&all, &coded.format, &coded.rules, &layout);
+    assert_eq!((before.1, after.1), (Vec::new(), Vec::new()));
+    // Values without an entry have code 0 anyway.
+    assert_eq!(difference(&coded, &before.0, &after.0), None);
 }
