@@ -218,8 +218,8 @@ struct headers_t {
     ipv4_t     ipv4;
     udp_t      udp;
     mold_t     mold;
-    @query_messages[count = "mold.count", sequence = "mold.sequence", lengths = "ipv4.total_len, udp.length",
-                    checksum = "ipv4.checksum", clear = "udp.checksum"]
+    @query_messages[count = "mold.count", sequence = "mold.sequence", session = "mold.session",
+                    lengths = "ipv4.total_len, udp.length", checksum = "ipv4.checksum", clear = "udp.checksum"]
     message_t[12] messages;
 }
 

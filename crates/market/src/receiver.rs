@@ -37,14 +37,24 @@ pub struct Arrival {
     pub message: Message,
 }
 
-/// Reads one stream. The first datagram of a session says where its numbers begin, unless it is to be read from number 1.
+/// How many sessions are told apart at a time; of more, the one that was silent for longest is forgotten.
+const MOST_SESSIONS: usize = 64;
+
+/// Reads the sessions of a stream, one after the other or several at a time. The first datagram of a session says where its numbers
+/// begin, unless it is to be read from number 1. A session that was ended and has a number 1 again begins anew.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    session: Option<[u8; 10]>,
-    /// The number that should come next.
-    expected: u64,
+    /// The one that had the last datagram comes first.
+    sessions: Vec<Session>,
     totals: Totals,
     from_start: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    name: [u8; 10],
+    /// The number that should come next.
+    expected: u64,
     is_over: bool,
 }
 
@@ -62,31 +72,49 @@ impl Receiver {
         let packet = moldudp64::Packet::new_checked(payload)?;
         let header = moldudp64::Repr::parse(&packet);
         let messages = messages(payload)?;
-        if self.session != Some(header.session) {
-            self.session = Some(header.session);
-            self.expected = if self.from_start { 1 } else { header.sequence };
-        }
-        self.is_over = header.count == moldudp64::END_OF_SESSION;
-        self.totals.missing += header.sequence.saturating_sub(self.expected);
-        self.expected = self.expected.max(header.sequence);
+        let session = self.session(&header);
+        let missing = header.sequence.saturating_sub(session.expected);
+        session.expected = session.expected.max(header.sequence);
+        let mut expected = session.expected;
+        self.totals.missing += missing;
         self.totals.datagrams += u64::from(!messages.is_empty());
         let mut arrivals = Vec::with_capacity(messages.len());
         for (sequence, message) in (header.sequence..).zip(messages) {
-            if sequence < self.expected {
+            if sequence < expected {
                 self.totals.repeated += 1;
                 continue;
             }
-            self.expected = sequence.saturating_add(1);
+            expected = sequence.saturating_add(1);
             self.totals.messages += 1;
             let age_ns = age(message.header.timestamp_ns, now_ns);
             arrivals.push(Arrival { sequence, age_ns, message });
         }
+        self.sessions[0].expected = expected;
         Ok(arrivals)
     }
 
-    /// Whether the last datagram ended the session.
+    /// The session of a datagram, which is the first one then.
+    fn session(&mut self, header: &moldudp64::Repr) -> &mut Session {
+        let is_end = header.count == moldudp64::END_OF_SESSION;
+        match self.sessions.iter().position(|session| session.name == header.session) {
+            Some(at) => self.sessions[..=at].rotate_right(1),
+            None => {
+                self.sessions.truncate(MOST_SESSIONS - 1);
+                let expected = if self.from_start { 1 } else { header.sequence };
+                self.sessions.insert(0, Session { name: header.session, expected, is_over: false });
+            }
+        }
+        let session = &mut self.sessions[0];
+        if session.is_over && header.sequence == 1 && !is_end {
+            *session = Session { expected: 1, is_over: false, ..*session };
+        }
+        session.is_over |= is_end;
+        session
+    }
+
+    /// Whether all sessions that came have ended.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        !self.sessions.is_empty() && self.sessions.iter().all(|session| session.is_over)
     }
 
     /// What has come so far.
@@ -107,7 +135,11 @@ mod tests {
     use crate::{Counts, Feed, Spec, Workload};
 
     fn feed() -> Feed {
-        Feed::new(Spec { counts: Counts::Exactly(3), ..Workload::Synthetic.spec(1) })
+        named(b"TRIPLANE01")
+    }
+
+    fn named(session: &[u8; 10]) -> Feed {
+        Feed::new(Spec { session: *session, counts: Counts::Exactly(3), ..Workload::Synthetic.spec(1) })
     }
 
     #[test]
@@ -151,6 +183,52 @@ mod tests {
         receiver.receive(&feed.end_of_session(), 0).unwrap();
         assert!(receiver.is_over());
         assert_eq!(receiver.totals(), Totals { datagrams: 1, messages: 3, missing: 6, repeated: 0 });
+    }
+
+    #[test]
+    fn sessions_have_numbers_of_their_own_also_at_the_same_time() {
+        for from_start in [false, true] {
+            let (mut first, mut second) = (named(b"000000001 "), named(b"000000002 "));
+            let mut receiver = Receiver { from_start, ..Receiver::default() };
+            for number in 0..10 {
+                let (one, other) = (first.datagram(0), second.datagram(0));
+                receiver.receive(&one, 0).unwrap();
+                if number != 4 {
+                    receiver.receive(&other, 0).unwrap();
+                }
+            }
+            assert_eq!(receiver.totals(), Totals { datagrams: 19, messages: 57, missing: 3, repeated: 0 });
+            receiver.receive(&first.end_of_session(), 0).unwrap();
+            assert!(!receiver.is_over());
+            receiver.receive(&second.end_of_session(), 0).unwrap();
+            assert!(receiver.is_over());
+        }
+    }
+
+    #[test]
+    fn a_session_begins_anew_behind_its_end_only() {
+        let mut receiver = Receiver::default();
+        let mut feeds = [feed(), feed(), feed()];
+        for feed in &mut feeds[..2] {
+            receiver.receive(&feed.datagram(0), 0).unwrap();
+        }
+        assert_eq!(receiver.totals().repeated, 3);
+        receiver.receive(&feeds[0].end_of_session(), 0).unwrap();
+        receiver.receive(&feeds[1].datagram(0), 0).unwrap();
+        assert!(receiver.is_over());
+        receiver.receive(&feeds[2].datagram(0), 0).unwrap();
+        assert!(!receiver.is_over());
+        assert_eq!(receiver.totals(), Totals { datagrams: 4, messages: 9, missing: 0, repeated: 3 });
+    }
+
+    #[test]
+    fn a_receiver_does_not_grow_with_what_comes() {
+        let mut receiver = Receiver::default();
+        for number in 0..1_000u64 {
+            let name = format!("{number:010}").into_bytes().try_into().unwrap();
+            receiver.receive(&moldudp64::datagram::<[u8; 0]>(name, 1, &[]), 0).unwrap();
+        }
+        assert_eq!(receiver.sessions.len(), MOST_SESSIONS);
     }
 
     #[test]

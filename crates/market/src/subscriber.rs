@@ -58,7 +58,7 @@ impl Subscriber {
         &self.ages
     }
 
-    /// Whether the last datagram ended the session.
+    /// Whether all sessions that came have ended.
     pub fn is_over(&self) -> bool {
         self.receiver.is_over()
     }

@@ -143,6 +143,8 @@ pub struct Messages {
     pub count: Path,
     /// The field with the number of the first message, if messages are numbered.
     pub sequence: Option<Path>,
+    /// What tells streams of numbers apart, if a packet says it.
+    pub session: Option<Session>,
     /// Fields that count the bytes of the messages among others, the outermost first.
     pub lengths: Vec<Path>,
     /// Bytes from the header of the last of `lengths` up to the first message.
@@ -151,6 +153,15 @@ pub struct Messages {
     pub clear: Vec<Path>,
     /// The IPv4 header's checksum, to be kept right as the lengths change.
     pub checksum: Option<Path>,
+}
+
+/// The field that says which stream of numbers a packet belongs to, and for how many the program has room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The field.
+    pub field: Path,
+    /// How many streams there can be at a time; a power of two.
+    pub streams: u32,
 }
 
 impl Messages {

@@ -3,6 +3,8 @@
 
 #[path = "subscribe/random.rs"]
 mod random;
+#[path = "subscribe/sessions.rs"]
+mod sessions;
 mod support;
 #[path = "subscribe/tables.rs"]
 mod tables;
@@ -70,19 +72,34 @@ fn payload(frame: &[u8]) -> Vec<u8> {
 
 /// Compiles rules over a format and runs frames that come in at port 1; gives what leaves at each of some ports.
 fn run_rules(format: &str, rules: &str, shape: &[&str], frames: &[Vec<u8>], ports: &[u32]) -> Vec<Vec<Vec<u8>>> {
+    let frames: Vec<(u32, Vec<u8>)> = frames.iter().map(|frame| (1, frame.clone())).collect();
+    run_rules_from(format, rules, shape, &frames, ports)
+}
+
+/// The same with frames that come in at several ports, in this order.
+fn run_rules_from(
+    format: &str,
+    rules: &str,
+    shape: &[&str],
+    frames: &[(u32, Vec<u8>)],
+    ports: &[u32],
+) -> Vec<Vec<Vec<u8>>> {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", rules);
     let (program, entries) = (directory.path("program.p4"), directory.path("entries.json"));
     let compile = ["subscribe", "compile", format, &rules, "-o", &entries, "--program", &program];
     run(&mut triplane(&[&compile[..], shape].concat())).ok();
-    let mut capture = Writer::new(Vec::new()).unwrap();
-    for (number, frame) in (0u64..).zip(frames) {
+    let mut captures = BTreeMap::new();
+    for (number, (port, frame)) in (0u64..).zip(frames) {
+        let capture = captures.entry(*port).or_insert_with(|| Writer::new(Vec::new()).unwrap());
         capture.write(number * 1_000, frame).unwrap();
     }
-    let input = directory.write("in.pcap", capture.into_inner());
     let outputs: Vec<String> = ports.iter().map(|port| directory.path(&format!("{port}.pcap"))).collect();
     let mut arguments = vec!["run".to_owned(), program, "--entries".to_owned(), entries];
-    arguments.extend(["--port".to_owned(), format!("1={input}:")]);
+    for (port, capture) in captures {
+        let input = directory.write(&format!("in-{port}.pcap"), capture.into_inner());
+        arguments.extend(["--port".to_owned(), format!("{port}={input}:")]);
+    }
     for (port, path) in ports.iter().zip(&outputs) {
         arguments.extend(["--port".to_owned(), format!("{port}=:{path}")]);
     }

@@ -6,12 +6,18 @@ use source::{Diagnostic, Span};
 
 use super::Reader;
 use super::annotation::find;
-use crate::format::{Kind, Messages, Path, Size};
+use crate::format::{Kind, Messages, Path, Session, Size};
 
 /// The keys of `@query_messages`.
-const KEYS: [&str; 5] = ["count", "sequence", "lengths", "clear", "checksum"];
+const KEYS: [&str; 6] = ["count", "sequence", "session", "lengths", "clear", "checksum"];
 /// Those that take several fields.
 const LISTS: [&str; 2] = ["lengths", "clear"];
+/// The key that takes a number: how many streams of numbers there can be at a time.
+const STREAMS: &str = "streams";
+/// How many there are unless that says otherwise.
+const USUAL_STREAMS: u32 = 64;
+/// The most: each has a few registers of 512 cells, one for each port.
+const MOST_STREAMS: u32 = 4096;
 
 impl<'a> Reader<'a> {
     /// What `@query_messages[count = "…", …]` says of a stack.
@@ -32,9 +38,19 @@ impl<'a> Reader<'a> {
             return None;
         };
         let mut paths: [Vec<Path>; KEYS.len()] = Default::default();
+        let mut streams = None;
         for (key, value) in pairs {
+            if **key == *STREAMS {
+                streams = streams_of(value);
+                if streams.is_none() {
+                    let message = format!("`{STREAMS}` is a power of two from 1 to {MOST_STREAMS}");
+                    self.error("messages", annotation.span, message);
+                }
+                continue;
+            }
             let (Some(at), Value::String(text)) = (KEYS.iter().position(|known| **known == **key), value) else {
-                let message = format!("`@query_messages` takes texts for {}", source::names::listed(KEYS.into_iter()));
+                let keys = source::names::listed(KEYS.into_iter());
+                let message = format!("`@query_messages` takes texts for {keys}, and a number for `{STREAMS}`");
                 self.error("messages", annotation.span, message);
                 continue;
             };
@@ -47,7 +63,7 @@ impl<'a> Reader<'a> {
                 self.error("messages", annotation.span, format!("`{key}` names one field, not {}", found.len()));
             }
         }
-        let [count, sequence, lengths, clear, checksum] = paths;
+        let [count, sequence, session, lengths, clear, checksum] = paths;
         let Some(count) = count.into_iter().next() else {
             self.error("messages", annotation.span, "`count` is missing: the field that counts the messages");
             return None;
@@ -56,7 +72,16 @@ impl<'a> Reader<'a> {
             self.error("messages", annotation.span, "`lengths` is missing: the fields that count the messages' bytes");
             return None;
         }
-        self.widths(&count, &sequence, &lengths, &checksum, annotation.span);
+        for (key, other, is_alone) in [
+            ("session", "sequence", !session.is_empty() && sequence.is_empty()),
+            (STREAMS, "session", streams.is_some() && session.is_empty()),
+        ] {
+            if is_alone {
+                let message = format!("`{key}` says nothing without `{other}`");
+                self.error("messages", annotation.span, message);
+            }
+        }
+        self.widths(&count, &sequence, &session, &lengths, &checksum, annotation.span);
         let before = self.before(all, stack, &lengths[lengths.len() - 1], annotation.span)?;
         Some(Messages {
             stack: stack.name.to_string(),
@@ -64,6 +89,10 @@ impl<'a> Reader<'a> {
             kinds,
             count,
             sequence: sequence.into_iter().next(),
+            session: session
+                .into_iter()
+                .next()
+                .map(|field| Session { field, streams: streams.unwrap_or(USUAL_STREAMS) }),
             lengths,
             before,
             clear,
@@ -72,7 +101,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The generated arithmetic is done in 16, 32 and 64 bits.
-    fn widths(&mut self, count: &Path, sequence: &[Path], lengths: &[Path], checksum: &[Path], span: Span) {
+    fn widths(
+        &mut self,
+        count: &Path,
+        sequence: &[Path],
+        session: &[Path],
+        lengths: &[Path],
+        checksum: &[Path],
+        span: Span,
+    ) {
         let mut check = |path: &Path, most: u32, what: &str| {
             if path.width > most {
                 let message =
@@ -82,6 +119,7 @@ impl<'a> Reader<'a> {
         };
         check(count, 16, "a count of messages has");
         sequence.iter().for_each(|path| check(path, 64, "a message's number has"));
+        session.iter().for_each(|path| check(path, 128, "what tells sessions apart has"));
         lengths.iter().for_each(|path| check(path, 32, "a length has"));
         for checksum in checksum {
             let covered = lengths.iter().filter(|length| length.header == checksum.header);
@@ -168,4 +206,11 @@ impl<'a> Reader<'a> {
         }
         bytes
     }
+}
+
+/// A number of streams.
+fn streams_of(value: &Value) -> Option<u32> {
+    let Value::Integer(number) = value else { return None };
+    let number: u32 = number.to_string().parse().ok()?;
+    (number.is_power_of_two() && number <= MOST_STREAMS).then_some(number)
 }

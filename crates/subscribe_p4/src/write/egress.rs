@@ -2,8 +2,8 @@
 
 use super::message::{element, kinds, shorten, size};
 use super::text::Text;
-use super::{Options, ROUND, place};
-use crate::format::{Format, Messages, Path};
+use super::{Options, ROUND, numbers, place};
+use crate::format::{Format, Messages};
 
 /// A clone that ingress made (v1model's `instance_type`, as BMv2 numbers it).
 const INGRESS_CLONE: u32 = 1;
@@ -16,11 +16,8 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
         parts.headers, parts.metadata
     );
     text.block(head, |text| {
-        let numbered = format.messages.as_ref().and_then(|messages| messages.sequence.as_ref());
-        if numbered.is_some() {
-            text.line("register<bit<64>>(512) delivered;    // messages that each port was given");
-            text.line("register<bit<64>>(512) opened;       // messages that each port was shown to miss");
-            text.line("");
+        if let Some(messages) = &format.messages {
+            numbers::declare_delivered(text, messages);
         }
         if options.split_horizon {
             split_horizon(text, format, options);
@@ -40,8 +37,8 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
             let Some(messages) = &format.messages else { return near(text, &own) };
             let again = |text: &mut Text| rest(text, messages, options, parts.compute.is_some());
             let copy = |text: &mut Text| {
-                if let Some(sequence) = numbered {
-                    number(text, messages, sequence);
+                if let Some(sequence) = &messages.sequence {
+                    numbers::number(text, messages, sequence);
                 }
                 text.block("if (meta.subscription.keep != 0)", |text| text.line("truncate(meta.subscription.keep);"));
                 own(text);
@@ -89,31 +86,4 @@ fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bo
     }
     shorten(text, messages, has_compute);
     text.line(format!("recirculate_preserving_field_list({ROUND});"));
-}
-
-/// Numbers the messages as the port's. Packets of several workers may come here in another order than they came in: one that knows
-/// of fewer missing messages than the port was shown gets no number a second time.
-fn number(text: &mut Text, messages: &Messages, sequence: &Path) {
-    let (at, count) = (place(sequence), place(&messages.count));
-    text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
-        text.line("bit<32> port = (bit<32>)standard_metadata.egress_port;");
-        text.line("bit<64> given;");
-        text.line("bit<64> gap;");
-        text.block("@atomic", |text| {
-            text.line("delivered.read(given, port);");
-            text.line("opened.read(gap, port);");
-            text.block("if (meta.subscription.missed > gap)", |text| {
-                text.line("gap = meta.subscription.missed;");
-                text.line("opened.write(port, gap);");
-            });
-            text.block(format!("if ({count} != {})", messages.count.all_ones()), |text| {
-                text.line(format!("delivered.write(port, given + (bit<64>){count});"));
-            });
-        });
-        text.line(format!("{at} = (bit<{}>)(given + gap + 1);", sequence.width));
-        // A checksum over the messages covers their number, too.
-        for cleared in &messages.clear {
-            text.line(format!("{} = 0;", place(cleared)));
-        }
-    });
 }

@@ -6,8 +6,8 @@ use super::message::{element, is_there, kinds, shorten, size};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
 use super::{EVERYONE, REST_SESSION, ROUND, ROUNDS, Written, do_table, place};
-use super::{counters, state as memory};
-use crate::format::{Bound, HeaderId, Messages, Path};
+use super::{counters, numbers, state as memory};
+use crate::format::{Bound, HeaderId, Messages};
 
 pub(super) fn control(text: &mut Text, written: &Written<'_>) {
     let parts = &written.format.parts;
@@ -41,17 +41,8 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
         text.line(format!("bit<1> {} = 0;", validity(format, header)));
     }
     text.line("bit<32> target = 0;    // a port, with the highest bit set, or a group");
-    if format.messages.as_ref().is_some_and(|messages| messages.sequence.is_some()) {
-        text.line("register<bit<64>>(512) due_message;    // for each port, the number that should come next");
-        text.line("register<bit<64>>(1) lost_messages;    // how many never came, or went no further");
-        text.line("bit<64> lost = 0;");
-        text.line("");
-        text.block("action lose(bit<64> messages)", |text| {
-            text.block("@atomic", |text| {
-                text.line("lost_messages.read(lost, 0);");
-                text.line("lost_messages.write(0, lost + messages);");
-            });
-        });
+    if let Some(messages) = &format.messages {
+        numbers::declare_arrivals(text, messages);
     }
     text.line("");
     text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
@@ -179,7 +170,7 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
     });
     text.line(format!("bit<1> empty = ({count} == 0 || {count} == {} ? 1w1 : 1w0);", messages.count.all_ones()));
     if let Some(sequence) = &messages.sequence {
-        arrivals(text, sequence, &count);
+        numbers::arrivals(text, messages, sequence);
     }
     text.block("if (empty == 1)", |text| {
         match messages.sequence {
@@ -294,22 +285,4 @@ fn take_out(text: &mut Text, messages: &Messages, index: u32) {
     for kind in &messages.kinds {
         text.line(format!("{}.setInvalid();", element(messages, kind, index)));
     }
-}
-
-/// Counts the messages that never came, by the gaps in their numbers.
-fn arrivals(text: &mut Text, sequence: &Path, count: &str) {
-    text.block("if (standard_metadata.instance_type == 0)", |text| {
-        text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
-        text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
-        text.line("bit<64> due;");
-        text.block("@atomic", |text| {
-            text.line("due_message.read(due, (bit<32>)standard_metadata.ingress_port);");
-            text.block("if (due != 0 && first > due)", |text| text.line("lose(first - due);"));
-            text.block("if (next > due)", |text| {
-                text.line("due_message.write((bit<32>)standard_metadata.ingress_port, next);")
-            });
-        });
-    });
-    text.line("lost_messages.read(lost, 0);");
-    text.line("meta.subscription.missed = lost;");
 }

@@ -3,7 +3,7 @@
 use crate::format::{Format, Kind, Messages, Path, Piece, Size};
 
 use super::text::Text;
-use super::{Options, ROUND, place};
+use super::{Options, ROUND, numbers, place};
 
 /// What the tables leave for egress, as a type.
 pub(super) fn declaration(format: &Format, options: &Options) -> String {
@@ -17,6 +17,7 @@ pub(super) fn declaration(format: &Format, options: &Options) -> String {
             if messages.sequence.is_some() {
                 text.line(format!("@field_list({ROUND}) bit<8> rounds;       // how often it went round before"));
                 text.line("bit<64> missed;                     // messages that never came here");
+                numbers::carried(text, messages);
             }
             if options.split_horizon {
                 text.line(format!("@field_list({ROUND}) bit<9> from;         // the port that the packet came in on"));

@@ -5,6 +5,7 @@ mod egress;
 mod ingress;
 mod message;
 mod names;
+mod numbers;
 mod stages;
 mod state;
 mod text;
@@ -88,7 +89,7 @@ impl Options {
 /// Where messages are numbered, each port's are numbered anew without gaps, from 1 on, in a register: a subscriber finds
 /// out by a gap that a packet to it was lost. A gap in what comes in becomes a gap in every subscriber's numbers, since
 /// nobody knows for whom the lost messages were. Gaps are counted apart for each port that packets come in on, from the first
-/// number there on. Packets without messages (count 0, and all ones) go to everyone. What is left of a packet after 32 rounds, or
+/// number there on. If packets say which session they belong to, all of that is a session's, and begins anew with another one. Packets without messages (count 0, and all ones) go to everyone. What is left of a packet after 32 rounds, or
 /// cannot be read, is lost, and a gap in every subscriber's numbers like one that comes in.
 pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, options: &Options) -> String {
     let parts = &format.parts;

@@ -24,6 +24,7 @@ const IN_CONTROLS: &str = "
     hdr meta standard_metadata
     target to_state to_port to_group validity leaf
     due_message lost_messages lost lose
+    sessions turns turn ended due_turn numbered
     updates operand by_number counted count_for counts dividend divisor quotient
     split_horizon delivered opened
     NoAction mark_to_drop truncate hash register V1Switch HashAlgorithm CloneType error
@@ -33,6 +34,7 @@ const IN_CONTROLS: &str = "
 const WITHIN: &str = "
     packet state port group code function number index slots messages done keep rounds missed from empty first next due kept run
     full seen removed size promised before sum given gap
+    stream session is_over more mine at_port
 ";
 
 /// Names that end with a number: what is before it.

@@ -1,0 +1,232 @@
+//! Numbers of messages: which ones never came, and which one each port's next message gets.
+//!
+//! Ingress looks for gaps in what comes in at a port, and egress numbers what leaves by one. Where packets say which session they
+//! belong to, each has a stream: a place for what is known of it, by a hash of its name. Another session at the same place takes
+//! it over. So does one that was ended and begins anew with number 1. Which of them cells belong to is told by the stream's turn,
+//! the count of its sessions: nothing has to be cleared when one begins.
+//!
+//! ```text
+//! arrivals:  session ──hash──> stream: sessions, turns, ended, lost_messages       number: delivered, opened, of numbered
+//!                              stream and port: due_message, of due_turn                   for stream and port
+//! ```
+
+use super::place;
+use super::text::Text;
+use crate::format::{Messages, Path, Session};
+
+/// Cells of a register that has one for each port.
+const PORTS: u32 = 512;
+
+/// What a packet takes with it from pass to pass: whose numbers it has.
+pub(super) fn carried(text: &mut Text, messages: &Messages) {
+    if messages.session.is_some() {
+        text.line(format!(
+            "@field_list({}) bit<32> stream;      // where its session's numbers are kept",
+            super::ROUND
+        ));
+        text.line(format!("@field_list({}) bit<64> turn;        // which session of the stream that is", super::ROUND));
+    }
+}
+
+/// Registers and the action that counts messages as lost, if messages are numbered.
+pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
+    if messages.sequence.is_none() {
+        return;
+    }
+    match &messages.session {
+        None => {
+            text.line("register<bit<64>>(512) due_message;    // for each port, the number that should come next");
+            text.line("register<bit<64>>(1) lost_messages;    // how many never came, or went no further");
+        }
+        Some(Session { field, streams }) => {
+            let (cells, width) = (streams * PORTS, field.width);
+            text.line(format!(
+                "register<bit<{width}>>({streams}) sessions;    // for each stream, which session it is"
+            ));
+            text.line(format!("register<bit<64>>({streams}) turns;    // how many sessions it was"));
+            text.line(format!("register<bit<1>>({streams}) ended;    // whether the session is over"));
+            text.line(format!(
+                "register<bit<64>>({streams}) lost_messages;    // how many never came, or went no further"
+            ));
+            text.line(format!(
+                "register<bit<64>>({cells}) due_message;    // and each port, the number that should come next"
+            ));
+            text.line(format!("register<bit<64>>({cells}) due_turn;    // in which session of the stream"));
+            text.line("bit<64> turn = 0;");
+        }
+    }
+    text.line("bit<64> lost = 0;");
+    text.line("");
+    text.block("action lose(bit<64> messages)", |text| {
+        text.block("@atomic", |text| match messages.session {
+            None => {
+                text.line("lost_messages.read(lost, 0);");
+                text.line("lost_messages.write(0, lost + messages);");
+            }
+            Some(_) => {
+                text.line("turns.read(turn, meta.subscription.stream);");
+                text.line("lost_messages.read(lost, meta.subscription.stream);");
+                text.line("lost = turn == meta.subscription.turn ? lost + messages : lost;");
+                text.line("lost_messages.write(meta.subscription.stream, lost);");
+            }
+        });
+    });
+}
+
+/// Counts the messages that never came, by the gaps in their numbers.
+pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path) {
+    let count = place(&messages.count);
+    text.block("if (standard_metadata.instance_type == 0)", |text| {
+        text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
+        text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
+        text.line("bit<64> due;");
+        match &messages.session {
+            None => text.block("@atomic", |text| due(text, "(bit<32>)standard_metadata.ingress_port")),
+            Some(session) => {
+                let field = place(&session.field);
+                let last = messages.count.all_ones();
+                text.line(format!("bit<{}> session;", session.field.width));
+                text.line("bit<1> is_over;");
+                text.line("bit<64> mine;");
+                text.line(format!(
+                    "hash(meta.subscription.stream, HashAlgorithm.crc32, 32w0, {{ {field} }}, 32w{});",
+                    session.streams
+                ));
+                text.line(at_port("ingress_port"));
+                text.block("@atomic", |text| {
+                    text.line("sessions.read(session, meta.subscription.stream);");
+                    text.line("turns.read(turn, meta.subscription.stream);");
+                    text.line("ended.read(is_over, meta.subscription.stream);");
+                    let anew = format!("is_over == 1 && first == 1 && {count} != {last}");
+                    text.block(format!("if (turn == 0 || session != {field} || {anew})"), |text| {
+                        text.line("turn = turn + 1;");
+                        text.line("turns.write(meta.subscription.stream, turn);");
+                        text.line(format!("sessions.write(meta.subscription.stream, {field});"));
+                        text.line("ended.write(meta.subscription.stream, 0);");
+                        text.line("lost_messages.write(meta.subscription.stream, 0);");
+                    });
+                    text.block(format!("if ({count} == {last})"), |text| {
+                        text.line("ended.write(meta.subscription.stream, 1);");
+                    });
+                    text.line("meta.subscription.turn = turn;");
+                    text.line("due_turn.read(mine, at_port);");
+                    text.block("if (mine != turn)", |text| {
+                        text.line("due_turn.write(at_port, turn);");
+                        text.line("due_message.write(at_port, 0);");
+                    });
+                    due(text, "at_port");
+                });
+            }
+        }
+    });
+    match messages.session {
+        None => {
+            text.line("lost_messages.read(lost, 0);");
+            text.line("meta.subscription.missed = lost;");
+        }
+        // In this order: while the turn is the packet's, so was what was lost.
+        Some(_) => {
+            text.line("lost_messages.read(lost, meta.subscription.stream);");
+            text.line("turns.read(turn, meta.subscription.stream);");
+            text.line("meta.subscription.missed = turn == meta.subscription.turn ? lost : 0;");
+        }
+    }
+}
+
+/// What is behind the number that was due at a port, and which one is due now.
+fn due(text: &mut Text, at: &str) {
+    text.line(format!("due_message.read(due, {at});"));
+    text.block("if (due != 0 && first > due)", |text| text.line("lose(first - due);"));
+    text.block("if (next > due)", |text| text.line(format!("due_message.write({at}, next);")));
+}
+
+/// The cell of a stream and a port.
+fn at_port(port: &str) -> String {
+    let bits = PORTS.ilog2();
+    format!("bit<32> at_port = (meta.subscription.stream << {bits}) | (bit<32>)standard_metadata.{port};")
+}
+
+/// Egress' registers, if messages are numbered.
+pub(super) fn declare_delivered(text: &mut Text, messages: &Messages) {
+    if messages.sequence.is_none() {
+        return;
+    }
+    match &messages.session {
+        None => {
+            text.line("register<bit<64>>(512) delivered;    // messages that each port was given");
+            text.line("register<bit<64>>(512) opened;       // messages that each port was shown to miss");
+        }
+        Some(session) => {
+            let cells = session.streams * PORTS;
+            text.line(format!(
+                "register<bit<64>>({cells}) delivered;    // messages that each port was given of each stream"
+            ));
+            text.line(format!("register<bit<64>>({cells}) opened;       // messages that it was shown to miss"));
+            text.line(format!("register<bit<64>>({cells}) numbered;     // in which session of the stream"));
+        }
+    }
+    text.line("");
+}
+
+/// Numbers the messages as the port's. Packets of several workers may come here in another order than they came in: one that knows
+/// of fewer missing messages than the port was shown gets no number a second time.
+pub(super) fn number(text: &mut Text, messages: &Messages, sequence: &Path) {
+    let at = place(sequence);
+    text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
+        match messages.session {
+            None => of_port(text, messages),
+            Some(_) => of_session(text, messages),
+        }
+        text.line(format!("{at} = (bit<{}>)(given + gap + 1);", sequence.width));
+        // A checksum over the messages covers their number, too.
+        for cleared in &messages.clear {
+            text.line(format!("{} = 0;", place(cleared)));
+        }
+    });
+}
+
+/// What the port was given and was shown to miss before these messages: `given`, `gap`.
+fn of_port(text: &mut Text, messages: &Messages) {
+    let count = place(&messages.count);
+    text.line("bit<32> port = (bit<32>)standard_metadata.egress_port;");
+    text.line("bit<64> given;");
+    text.line("bit<64> gap;");
+    text.block("@atomic", |text| {
+        text.line("delivered.read(given, port);");
+        text.line("opened.read(gap, port);");
+        text.block("if (meta.subscription.missed > gap)", |text| {
+            text.line("gap = meta.subscription.missed;");
+            text.line("opened.write(port, gap);");
+        });
+        text.block(format!("if ({count} != {})", messages.count.all_ones()), |text| {
+            text.line(format!("delivered.write(port, given + (bit<64>){count});"));
+        });
+    });
+}
+
+/// The same of the packet's session.
+fn of_session(text: &mut Text, messages: &Messages) {
+    let count = place(&messages.count);
+    let last = messages.count.all_ones();
+    text.line(at_port("egress_port"));
+    text.line(format!("bit<64> more = ({count} == {last} ? 64w0 : (bit<64>){count});"));
+    text.line("bit<64> given;");
+    text.line("bit<64> gap;");
+    text.line("bit<64> mine;");
+    text.block("@atomic", |text| {
+        text.line("delivered.read(given, at_port);");
+        text.line("opened.read(gap, at_port);");
+        text.line("numbered.read(mine, at_port);");
+        text.block("if (mine != meta.subscription.turn)", |text| {
+            text.line("given = 0;");
+            text.line("gap = 0;");
+        });
+        text.block("if (meta.subscription.missed > gap)", |text| text.line("gap = meta.subscription.missed;"));
+        text.line("// What is left of a session whose place another has by now counts for nobody.");
+        text.block("if (mine <= meta.subscription.turn)", |text| {
+            text.line("numbered.write(at_port, meta.subscription.turn);");
+            text.line("opened.write(at_port, gap);");
+            text.line("delivered.write(at_port, given + more);");
+        });
+    });
+}
