@@ -8,6 +8,8 @@ struct subscription_t {
     bit<32> keep;                       // bytes of the packet that leaves; 0 for all
     @field_list(1) bit<8> rounds;       // how often it went round before
     bit<64> missed;                     // messages that never came here
+    @field_list(1) bit<32> stream;      // where its session's numbers are kept
+    @field_list(1) bit<64> turn;        // which session of the stream that is
 }
 
 // A stock exchange's feed: ITCH 5.0 in MoldUDP64, and what subscribers may ask of it.
@@ -230,8 +232,8 @@ struct headers_t {
     ipv4_t     ipv4;
     udp_t      udp;
     mold_t     mold;
-    @query_messages[count = "mold.count", sequence = "mold.sequence", lengths = "ipv4.total_len, udp.length",
-                    checksum = "ipv4.checksum", clear = "udp.checksum"]
+    @query_messages[count = "mold.count", sequence = "mold.sequence", session = "mold.session",
+                    lengths = "ipv4.total_len, udp.length", checksum = "ipv4.checksum", clear = "udp.checksum"]
     message_t[12] messages;
 }
 
@@ -376,14 +378,21 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<1> add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_replace_or_trade_valid = 0;
     bit<1> add_order_or_attributed_or_executed_with_price_or_replace_or_trade_valid = 0;
     bit<32> target = 0;    // a port, with the highest bit set, or a group
-    register<bit<64>>(512) due_message;    // for each port, the number that should come next
-    register<bit<64>>(1) lost_messages;    // how many never came, or went no further
+    register<bit<80>>(64) sessions;    // for each stream, which session it is
+    register<bit<64>>(64) turns;    // how many sessions it was
+    register<bit<1>>(64) ended;    // whether the session is over
+    register<bit<64>>(64) lost_messages;    // how many never came, or went no further
+    register<bit<64>>(32768) due_message;    // and each port, the number that should come next
+    register<bit<64>>(32768) due_turn;    // in which session of the stream
+    bit<64> turn = 0;
     bit<64> lost = 0;
 
     action lose(bit<64> messages) {
         @atomic {
-            lost_messages.read(lost, 0);
-            lost_messages.write(0, lost + messages);
+            turns.read(turn, meta.subscription.stream);
+            lost_messages.read(lost, meta.subscription.stream);
+            lost = turn == meta.subscription.turn ? lost + messages : lost;
+            lost_messages.write(meta.subscription.stream, lost);
         }
     }
 
@@ -590,18 +599,43 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             bit<64> first = (bit<64>)hdr.mold.sequence;
             bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>)hdr.mold.count);
             bit<64> due;
+            bit<80> session;
+            bit<1> is_over;
+            bit<64> mine;
+            hash(meta.subscription.stream, HashAlgorithm.crc32, 32w0, { hdr.mold.session }, 32w64);
+            bit<32> at_port = (meta.subscription.stream << 9) | (bit<32>)standard_metadata.ingress_port;
             @atomic {
-                due_message.read(due, (bit<32>)standard_metadata.ingress_port);
+                sessions.read(session, meta.subscription.stream);
+                turns.read(turn, meta.subscription.stream);
+                ended.read(is_over, meta.subscription.stream);
+                if (turn == 0 || session != hdr.mold.session || is_over == 1 && first == 1 && hdr.mold.count != 65535) {
+                    turn = turn + 1;
+                    turns.write(meta.subscription.stream, turn);
+                    sessions.write(meta.subscription.stream, hdr.mold.session);
+                    ended.write(meta.subscription.stream, 0);
+                    lost_messages.write(meta.subscription.stream, 0);
+                }
+                if (hdr.mold.count == 65535) {
+                    ended.write(meta.subscription.stream, 1);
+                }
+                meta.subscription.turn = turn;
+                due_turn.read(mine, at_port);
+                if (mine != turn) {
+                    due_turn.write(at_port, turn);
+                    due_message.write(at_port, 0);
+                }
+                due_message.read(due, at_port);
                 if (due != 0 && first > due) {
                     lose(first - due);
                 }
                 if (next > due) {
-                    due_message.write((bit<32>)standard_metadata.ingress_port, next);
+                    due_message.write(at_port, next);
                 }
             }
         }
-        lost_messages.read(lost, 0);
-        meta.subscription.missed = lost;
+        lost_messages.read(lost, meta.subscription.stream);
+        turns.read(turn, meta.subscription.stream);
+        meta.subscription.missed = turn == meta.subscription.turn ? lost : 0;
         if (empty == 1) {
             standard_metadata.mcast_grp = 32767;
             return;
@@ -3072,8 +3106,9 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
 }
 
 control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    register<bit<64>>(512) delivered;    // messages that each port was given
-    register<bit<64>>(512) opened;       // messages that each port was shown to miss
+    register<bit<64>>(32768) delivered;    // messages that each port was given of each stream
+    register<bit<64>>(32768) opened;       // messages that it was shown to miss
+    register<bit<64>>(32768) numbered;     // in which session of the stream
 
     apply {
         if (standard_metadata.instance_type == 1) {
@@ -3454,18 +3489,27 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             recirculate_preserving_field_list(1);
         } else {
             if (hdr.mold.isValid()) {
-                bit<32> port = (bit<32>)standard_metadata.egress_port;
+                bit<32> at_port = (meta.subscription.stream << 9) | (bit<32>)standard_metadata.egress_port;
+                bit<64> more = (hdr.mold.count == 65535 ? 64w0 : (bit<64>)hdr.mold.count);
                 bit<64> given;
                 bit<64> gap;
+                bit<64> mine;
                 @atomic {
-                    delivered.read(given, port);
-                    opened.read(gap, port);
+                    delivered.read(given, at_port);
+                    opened.read(gap, at_port);
+                    numbered.read(mine, at_port);
+                    if (mine != meta.subscription.turn) {
+                        given = 0;
+                        gap = 0;
+                    }
                     if (meta.subscription.missed > gap) {
                         gap = meta.subscription.missed;
-                        opened.write(port, gap);
                     }
-                    if (hdr.mold.count != 65535) {
-                        delivered.write(port, given + (bit<64>)hdr.mold.count);
+                    // What is left of a session whose place another has by now counts for nobody.
+                    if (mine <= meta.subscription.turn) {
+                        numbered.write(at_port, meta.subscription.turn);
+                        opened.write(at_port, gap);
+                        delivered.write(at_port, given + more);
                     }
                 }
                 hdr.mold.sequence = (bit<64>)(given + gap + 1);
