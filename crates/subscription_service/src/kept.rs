@@ -15,8 +15,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{Error, Write as _};
-use std::os::unix::fs::MetadataExt;
+use std::io::{Error, ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,10 @@ impl Kept {
         if std::fs::metadata(path).is_ok_and(|of| !of.is_file()) {
             return Err("is no regular file: rules cannot be kept there".to_owned());
         }
-        let file = File::options().create(true).append(true).open(path).map_err(failed)?;
+        // Who subscribes to what is nobody else's business.
+        let file = File::options().create(true).append(true).mode(0o600).open(path).map_err(failed)?;
+        // What is written anew takes the place of the file, not of a link that leads to it.
+        let path = &path.canonicalize().map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -164,9 +167,18 @@ impl<M: Medium> Kept<M> {
         write(&mut text, &HEAD);
         rules.for_each(|(id, rule)| write(&mut text, &Line::Rule { id, rule: rule.to_owned() }));
         write(&mut text, &Line::Next { next });
-        let beside = PathBuf::from(format!("{}.new", self.path.display()));
-        let mut file = File::options().create(true).append(true).open(&beside)?;
-        self.medium.cut(&file, 0)?;
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".new");
+        // What is left of a service that was stopped while it wrote, or a link that somebody put there.
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let before = self.file.metadata()?;
+        let mut file = File::options().create_new(true).append(true).mode(before.mode()).open(&beside)?;
+        file.set_permissions(before.permissions())?;
+        // Only root may give files away: others own both.
+        let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
         // Before anybody can find it under the other name.
         file.try_lock().map_err(Error::from)?;
         self.medium.write(&mut file, text.as_bytes())?;
@@ -240,6 +252,8 @@ impl<M: Medium> Kept<M> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
 
     fn directory(name: &str) -> PathBuf {
@@ -326,7 +340,7 @@ mod tests {
         let path = directory.join("rules");
         let mut kept = failing(&path);
         let before = std::fs::read(&path).unwrap();
-        for fails in ["cut", "write", "sync"] {
+        for fails in ["write", "sync"] {
             *kept.medium.0.borrow_mut() = vec![fails];
             assert!(kept.begin(5, [(4, "true : fwd(4)")].into_iter()).is_err(), "{fails}");
             assert_eq!(std::fs::read(&path).unwrap(), before, "{fails}");
@@ -355,6 +369,28 @@ mod tests {
         kept.next(12).unwrap();
         kept.begin(read(&path).next, [].into_iter()).unwrap();
         assert_eq!(read(&path), Notes { next: 12, ..Notes::default() }, "ids are not given again");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn links_and_modes_stay_and_nothing_else_is_written_through_a_link() {
+        let directory = directory("links");
+        let [name, target, other] = ["rules", "target", "other"].map(|name| directory.join(name));
+        std::fs::write(&target, "").unwrap();
+        std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::fs::write(&other, "somebody's").unwrap();
+        symlink("target", &name).unwrap();
+        symlink("other", directory.join("target.new")).unwrap();
+        let (mut kept, _) = Kept::open(&name).unwrap();
+        kept.begin(2, [(1, "true : fwd(1)")].into_iter()).unwrap();
+        kept.add([(2, "true : fwd(2)")].into_iter()).unwrap();
+        assert!(std::fs::symlink_metadata(&name).unwrap().is_symlink());
+        assert_eq!(read(&target).rules.into_keys().collect::<Vec<u64>>(), [1, 2]);
+        assert_eq!(std::fs::metadata(&target).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "somebody's");
+        let alone = directory.join("alone");
+        Kept::open(&alone).unwrap().0.begin(1, [].into_iter()).unwrap();
+        assert_eq!(std::fs::metadata(&alone).unwrap().mode() & 0o777, 0o600);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
