@@ -211,6 +211,11 @@ fn actions_take_text_where_there_is_room_for_it() {
         other => panic!("{other:?}"),
     });
     assert_eq!((arguments.collect::<Vec<_>>(), found.as_str()), (vec![vec![0x41_42_20], vec![7]], ""));
+    // Those that take nothing may stand alone, wherever they stand.
+    format.action(ActionDeclaration { name: "stop".to_owned(), parameters: Vec::new() }).expect("new");
+    let (rules, found) =
+        read("shares == 5 : stop; tag(7); stop;\nshares == 6 : fwd(1); stop\nshares == 7 : stop()", &format);
+    assert_eq!((rules.iter().map(|rule| rule.actions.len()).collect::<Vec<_>>(), found.as_str()), (vec![3, 2, 1], ""));
     for (text, said) in [
         ("shares == 5 : tag(\"ABCD\")", "the argument for `name` has 4 bytes, and the field 3"),
         ("shares == 5 : mark(\"A\")", "the argument for `class` is text, where a number of 4 bits is expected"),

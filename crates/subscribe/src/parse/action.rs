@@ -21,7 +21,7 @@ impl<'a> Parser<'a> {
             let is_action = match self.peek_second() {
                 Token::Sign("<-" | "+=" | "-=") => true,
                 Token::Sign("(") => !begins_test && !crate::rule::Function::ALL.iter().any(|(name, _)| *name == word),
-                _ => matches!(word, "drop" | "to_controller"),
+                _ => matches!(word, "drop" | "to_controller") || self.is_call(word),
             };
             if !is_action {
                 break;
@@ -30,6 +30,11 @@ impl<'a> Parser<'a> {
             actions.push(self.action()?);
         }
         Ok(actions)
+    }
+
+    /// Whether a word alone is an action of the program, and nothing that a condition begins with.
+    fn is_call(&self, word: &str) -> bool {
+        self.format.action_named(word).is_some() && self.format.subject(word).is_err()
     }
 
     fn action(&mut self) -> Parsed<Action> {
