@@ -121,7 +121,7 @@ header_union message_t {
 
 // Averages of the last second: of each stock for itself (of up to 256 that rules name), and of whatever the rest of a rule asks
 // for (up to four different). How often each stock comes up in a second. How many shares were traded in a second, told by rules.
-@query_aggregate("avg(price) by stock over 1s", 256)
+@query_aggregate("avg(price) by stock over 1s", 4096)
 @query_aggregate("avg(price) over 1s", 1, 4)
 @query_aggregate("count() by locate over 1s")
 @query_counter(traded, "1s")
