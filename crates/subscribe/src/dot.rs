@@ -26,11 +26,8 @@ impl Subscriptions {
             if of_level(Some(level as u32)).next().is_none() {
                 continue;
             }
-            let _ = writeln!(
-                out,
-                "  subgraph cluster_{level} {{\n    label={:?}; style=rounded;",
-                key.described(&self.format)
-            );
+            let _ =
+                writeln!(out, "  subgraph cluster_{level} {{\n    label={:?}; style=rounded;", key.name(&self.format));
             for function in of_level(Some(level as u32)) {
                 self.node(*function, *key, &mut out, &mut edges);
             }

@@ -144,13 +144,17 @@ impl Key {
         }
     }
 
-    /// What the column is called: `valid(add_order)`, `add_order.price`, `counter`, `slot 3`.
+    /// What the column is called: `valid(add_order)`, `add_order.price`, `counter`, `slot 3 max(price) by stock over 1s`. With
+    /// what it computes a slot does not pass for the slot of another format.
     pub fn name(self, format: &Format) -> String {
         match self {
             Key::Valid(id) => format!("valid({})", format.get_header(id).name),
             Key::Field(id) => format.get(id).name.clone(),
             Key::Counter(id) => format.get_counter(id).name.clone(),
-            Key::Slot(slot) => format!("slot {slot}"),
+            Key::Slot(slot) => match format.computed_in(slot) {
+                Some(at) => format!("slot {slot} {}", format.computed()[at].aggregate.shown(format)),
+                None => format!("slot {slot}"),
+            },
         }
     }
 
@@ -164,18 +168,6 @@ impl Key {
         };
         let endings = name.rmatch_indices('.').map(|(dot, _)| &name[dot + 1..]);
         endings.clone().find(is_it).unwrap_or(&name).to_owned()
-    }
-
-    /// What people are told of the column: as [`Key::name`], with what a slot computes.
-    pub(crate) fn described(self, format: &Format) -> String {
-        let computed = match self {
-            Key::Slot(slot) => format.computed_in(slot).map(|at| &format.computed()[at].aggregate),
-            _ => None,
-        };
-        match computed {
-            Some(aggregate) => format!("{}: {}", self.name(format), aggregate.shown(format)),
-            None => self.name(format),
-        }
     }
 }
 

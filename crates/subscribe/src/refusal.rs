@@ -266,7 +266,7 @@ impl Subscriptions {
             Refused::Groups(max) => Refusal::Groups(max),
             Refused::Entries(level, limit) => {
                 let key = self.layout.keys()[level as usize];
-                let name = key.described(&self.format);
+                let name = key.name(&self.format);
                 let is_lpm = matches!(key, Key::Field(id) if self.format.get(id).matching == Match::Lpm);
                 let wide = self.stages[self.surroundings().stage(level).0].wide;
                 let full = match wide {

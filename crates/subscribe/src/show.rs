@@ -48,7 +48,7 @@ impl Delivery {
         actions.extend(self.calls.iter().map(|(id, values)| Action::Call(*id, values.clone())));
         actions.extend(self.updates.iter().map(|update| Action::Update(update.clone())));
         let mut parts: Vec<String> = actions.iter().map(|action| action.shown(format).to_string()).collect();
-        parts.extend(self.slots.iter().map(|slot| format!("counts for {}", Key::Slot(*slot).described(format))));
+        parts.extend(self.slots.iter().map(|slot| format!("counts for {}", Key::Slot(*slot).name(format))));
         match (parts.is_empty(), self.drop) {
             (true, true) => "drop".to_owned(),
             (true, false) => "no rule".to_owned(),
@@ -201,19 +201,17 @@ impl fmt::Display for Shown<'_, Aggregate> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let aggregate = self.what;
         let name = |id: &crate::format::FieldId| self.format.get(*id).name.as_str();
-        write!(f, "{}(", aggregate.function.name())?;
-        if let Some(field) = &aggregate.field {
-            write!(f, "{} ", name(field))?;
-        }
+        let field = aggregate.field.as_ref().map_or("", name);
+        write!(f, "{}({field})", aggregate.function.name())?;
         if !aggregate.by.is_empty() {
             let by: Vec<&str> = aggregate.by.iter().map(name).collect();
-            write!(f, "by {} ", by.join(", "))?;
+            write!(f, " by {}", by.join(", "))?;
         }
         match aggregate.window {
-            Window::Micros(micros) if micros.is_multiple_of(1_000_000) => write!(f, "over {} s)", micros / 1_000_000),
-            Window::Micros(micros) if micros.is_multiple_of(1000) => write!(f, "over {} ms)", micros / 1000),
-            Window::Micros(micros) => write!(f, "over {micros} us)"),
-            Window::Packets(packets) => write!(f, "over {packets} packets)"),
+            Window::Micros(micros) if micros.is_multiple_of(1_000_000) => write!(f, " over {}s", micros / 1_000_000),
+            Window::Micros(micros) if micros.is_multiple_of(1000) => write!(f, " over {}ms", micros / 1000),
+            Window::Micros(micros) => write!(f, " over {micros}us"),
+            Window::Packets(packets) => write!(f, " over {packets} packets"),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Subscriptions {
         let named = stages.iter().map(|stage| {
             let name = match &stage.column {
                 StageKey::Validity => "validity".to_owned(),
-                StageKey::Column(key) => key.described(&self.format),
+                StageKey::Column(key) => key.name(&self.format),
             };
             StageSize { name, kind: stage.wide, ..StageSize::default() }
         });

@@ -140,12 +140,12 @@ fn what_a_program_does_not_compute_is_refused() {
     let rules = subscribe::parse(&mut map, "rules", "count() > 2 : drop", &several, &mut NoIncludes, &mut findings);
     assert_eq!(rules[0].aggregates[0].window, Window::Micros(1_000_000));
     for (text, part) in [
-        ("avg(price) > 1 : drop", "the program does not compute `avg(add_order.price over 1 s)`"),
+        ("avg(price) > 1 : drop", "the program does not compute `avg(add_order.price) over 1s`"),
         (
             "avg(price) by stock over 2 s > 1 : drop",
-            "it computes `avg(add_order.price by add_order.stock over 100 us)`, `count(over 7",
+            "it computes `avg(add_order.price) by add_order.stock over 100us`, `count() over 7",
         ),
-        ("count() over 8 packets > 1 : drop", "write `@query_aggregate(\"count(over 8 packets)\")`"),
+        ("count() over 8 packets > 1 : drop", "write `@query_aggregate(\"count() over 8 packets\")`"),
     ] {
         let (rules, findings) = found(text);
         assert!(rules.is_empty() && findings.contains(part), "{findings}");

@@ -37,7 +37,7 @@ impl Unfit {
             }
             Unfit::Counter { span } => {
                 Diagnostic::error("rule-network", *span, "a rule of a network cannot ask for a counter").help(
-                    "each switch has counters of its own; an aggregate (`count(over 1s)`) is kept where the host is",
+                    "each switch has counters of its own; an aggregate (`count() over 1s`) is kept where the host is",
                 )
             }
             Unfit::NoHost { host, span } => {

@@ -82,7 +82,7 @@ fn column(table: &str) -> Option<(&str, bool)> {
 pub fn order<'a>(format: &Format, tables: impl Iterator<Item = &'a str> + Clone) -> Option<Layout> {
     let any = Layout::sensible(format, &[]);
     let mut found: Vec<(usize, Key)> = Vec::new();
-    for key in any.keys().iter().filter(|key| matches!(key, Key::Field(_) | Key::Counter(_))) {
+    for key in any.keys().iter().filter(|key| !key.is_validity()) {
         // Every stage has this table.
         let rest = format!("{}{}", CONTROLS[0], part_name(&key.name(format), "rest", 0));
         let own = tables.clone().find(|name| placeless(name).is_some() && placeless(name) == placeless(&rest))?;
@@ -92,7 +92,8 @@ pub fn order<'a>(format: &Format, tables: impl Iterator<Item = &'a str> + Clone)
     // A format that got or lost a field since is another one.
     let first = usize::from(any.validities() > 0);
     let is_whole = found.iter().enumerate().all(|(at, (place, _))| at + first == *place);
-    let names: Vec<String> = found.iter().map(|(_, key)| key.name(format)).collect();
+    let named = found.iter().filter(|(_, key)| !matches!(key, Key::Slot(_)));
+    let names: Vec<String> = named.map(|(_, key)| key.name(format)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Layout::forced(format, &names).ok().filter(|_| is_whole)
 }

@@ -140,3 +140,20 @@ impl Rounds {
         self.rounds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_up_first_is_inserted_first_and_deleted_last() {
+        let prefix = |length| EntryKey::Prefix { value: 0, length };
+        let keys = [EntryKey::Rest, prefix(8), EntryKey::Exact(7), prefix(16), EntryKey::Range(1, 9)];
+        let entries = keys.map(|key| Entry { stage: 1, state: 2, key, next: 3 });
+        let order = |entries: Vec<&Entry>| entries.into_iter().map(|entry| entry.key.clone()).collect::<Vec<_>>();
+        let mut expected = [EntryKey::Exact(7), prefix(16), prefix(8), EntryKey::Range(1, 9), EntryKey::Rest];
+        assert_eq!(order(least_specific_last(entries.iter().collect())), expected);
+        expected.reverse();
+        assert_eq!(order(least_specific_first(entries.iter().collect())), expected);
+    }
+}

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use source::{Diagnostics, FileId, SourceMap};
 use subscribe::Layout;
-use subscribe_p4::{Format, Options};
+use subscribe_p4::{Format, Misfit, Options};
 
 const V1MODEL: &str = include_str!("../../v1model/src/v1model.p4");
 
@@ -160,4 +160,41 @@ fn what_is_wrong_is_told_all_at_once() {
         assert!(format.is_none(), "{name} is fine");
         expect(&findings, &format!("testdata/wrong/{name}.txt"));
     }
+}
+
+#[test]
+fn an_aggregate_does_not_pass_for_the_one_of_another_version_of_the_format() {
+    let text = data("testdata/meter.p4");
+    let tables = |text: &str| {
+        let format = read("format.p4", text).0.expect("a format");
+        let rules = subscribe_p4::rules(&format).unwrap();
+        let layout = Layout::sensible(&rules.format, &[]);
+        let names = subscribe_p4::stage_tables(&rules, &layout, &Options::default());
+        (rules.format, layout, names.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+    };
+    let (format, layout, of_program) = tables(&text);
+    let names = || of_program.iter().map(String::as_str);
+    assert_eq!(subscribe_p4::order(&format, names()), Some(layout));
+    let (sum, min) = ("sum(large) over 100us", "min(value) by unit over 50us");
+    let others = [
+        text.replace(sum, "sum(large) over 101us"),
+        text.replace(sum, "max(large) over 100us"),
+        text.replace(min, "min(value) by site over 50us"),
+        text.replace(&format!("\"{sum}\", 1, 2"), "@@").replace(min, sum).replace("@@", &format!("\"{min}\", 1, 2")),
+    ];
+    for other in others {
+        assert_ne!(other, text);
+        let (format, _, wanted) = tables(&other);
+        assert_eq!(subscribe_p4::order(&format, names()), None, "{other}");
+        let misfits = wanted.iter().filter_map(|wanted| subscribe_p4::misfit(wanted, names()));
+        let misfits: Vec<_> = misfits.collect();
+        assert!(misfits.iter().all(|misfit| *misfit == Misfit::OtherFormat) && !misfits.is_empty(), "{misfits:?}");
+    }
+    // A field that came since.
+    let (format, ..) =
+        tables(&text.replace("@query_field(\"value\")", "@query_field(\"new\") bit<8> new; @query_field(\"value\")"));
+    assert_eq!(subscribe_p4::order(&format, names()), None);
+    // One that went.
+    let names: Vec<&str> = names().filter(|name| !name.contains("large_") || name.contains("slot")).collect();
+    assert_eq!(subscribe_p4::order(&format, names.into_iter()), None);
 }

@@ -321,7 +321,7 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
     let explained = subscribe(&[&["explain", format, &cheap, "--message", "value=1,unit=A"], &with[..]].concat()).ok();
     assert!(explained.stdout.contains("rule `least` matches"), "{}", explained.stdout);
     for (state, said) in [
-        ("max(weight)=4", "the aggregates that rules test: `min(value by unit over 50 us)`"),
+        ("max(weight)=4", "the aggregates that rules test: `min(value) by unit over 50us`"),
         ("min(value) by unit", "has no value"),
         ("min(value) by unit=-1", "`-1` is no number"),
         ("min(valeu) by unit=1", "there is no field or counter `valeu`"),
@@ -340,7 +340,7 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
     let warned = subscribe(&["compile", format, &cheap, "--cpu-port", "1"]).ok();
     assert!(warned.stderr.contains("controller-port"), "{}", warned.stderr);
     let differ = subscribe(&["diff", format, &cheap, &most]);
-    assert!(differ.code == Some(1) && differ.stdout.contains("min(value by unit over 50 us)=5"), "{}", differ.stdout);
+    assert!(differ.code == Some(1) && differ.stdout.contains("min(value) by unit over 50us=5"), "{}", differ.stdout);
 }
 
 #[test]

@@ -209,8 +209,8 @@ fn rules_without_their_aggregate_are_told_how_to_get_it() {
     let done = run(&mut triplane(&["subscribe", "check", "examples/market-data/feed.p4", &rules]));
     assert_ne!(done.code, Some(0));
     for part in [
-        "the program does not compute `avg(price by stock over 2 s)`",
-        "@query_aggregate(\"avg(price by stock over 2 s)\")",
+        "the program does not compute `avg(price) by stock over 2s`",
+        "@query_aggregate(\"avg(price) by stock over 2s\")",
     ] {
         assert!(done.stderr.contains(part), "{part} is missing: {done:?}");
     }

@@ -51,7 +51,9 @@ impl Text {
     }
 }
 
-/// A name of rules as a name of P4: dots become underscores.
+/// A name of rules as a name of P4: underscores stand for what names cannot have.
 pub(crate) fn identifier(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+    let of_names = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let parts: Vec<&str> = name.split(|c| !of_names(c)).filter(|part| !part.is_empty()).collect();
+    parts.join("_")
 }

@@ -190,7 +190,9 @@ impl Program {
                     look("validity".to_owned(), values, state)
                 }
                 StageKey::Column(key) => {
-                    let name = key.name(format).replace(['.', ' '], "_");
+                    let name = key.name(format);
+                    let parts = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                    let name = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_");
                     let kind = |wide| match wide {
                         Wide::Range => "range",
                         Wide::Lpm => "lpm",
