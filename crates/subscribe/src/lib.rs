@@ -74,6 +74,7 @@ mod stats;
 mod subscriptions;
 pub mod tables;
 mod value;
+mod veto;
 pub mod workload;
 
 pub use chain::Chain;

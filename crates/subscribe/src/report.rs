@@ -1,4 +1,4 @@
-//! Rules that can be left out: those that never match, and those that add nothing to the others.
+//! Rules that can be left out: those that never match, those that add nothing to the others, and vetoes.
 
 use source::{Diagnostic, SourceMap, Span};
 
@@ -21,13 +21,20 @@ pub enum Useless {
         /// The others, if these are few and were looked for.
         by: Vec<RuleId>,
     },
+    /// It only drops messages, and another rule delivers some of them all the same.
+    Veto {
+        /// The rule.
+        rule: RuleId,
+        /// The other.
+        delivered: RuleId,
+    },
 }
 
 impl Useless {
     /// The rule.
     pub fn rule(&self) -> RuleId {
         match self {
-            Useless::Never { rule, .. } | Useless::Covered { rule, .. } => *rule,
+            Useless::Never { rule, .. } | Useless::Covered { rule, .. } | Useless::Veto { rule, .. } => *rule,
         }
     }
 
@@ -57,6 +64,12 @@ impl Useless {
                 let message = format!("{label} does nothing that {others}");
                 let finding = Diagnostic::warning("covered", rule.span, message);
                 by.iter().filter_map(|id| of.rule(*id)).fold(finding, |finding, by| finding.also(by.span, does))
+            }
+            Useless::Veto { delivered, .. } => {
+                let message = format!("{label} keeps no message from where other rules send it");
+                Diagnostic::warning("no-veto", rule.span, message)
+                    .also(of.rule(*delivered)?.span, "this rule matches some of the same messages")
+                    .help("all rules that match act: write `and not (…)` in the rules that are not to deliver these")
             }
         })
     }

@@ -137,6 +137,25 @@ fn rules_that_add_nothing_are_found_whatever_they_ask_first() {
 }
 
 #[test]
+fn a_rule_that_only_drops_what_others_deliver_is_told() {
+    let vetoes = |text: &str| {
+        let all = with(text, Options::default());
+        let name = |id: &subscribe::RuleId| all.rule(*id).and_then(|rule| rule.name.clone()).unwrap_or_default();
+        let told = all.vetoes(&Condition::Always);
+        let told = told.iter().map(|useless| match useless {
+            Useless::Veto { rule, delivered } => format!("{} {}", name(rule), name(delivered)),
+            other => panic!("{other:?}"),
+        });
+        told.collect::<Vec<String>>()
+    };
+    let rules = "rule a: port == 2 : fwd(2)\nrule b: shares > 4 : fwd(2)\nrule c: shares == 3 : drop\n";
+    assert_eq!(vetoes(rules), ["c a"]);
+    assert_eq!(vetoes("rule a: shares > 4 : fwd(2)\nrule b: shares == 3 : drop"), [""; 0]);
+    assert_eq!(vetoes("rule a: shares > 2 : to_controller\nrule b: shares == 3 : drop; fwd(2)"), [""; 0]);
+    assert_eq!(vetoes("rule a: shares > 2 : drop\nrule b: shares == 3 : drop"), [""; 0]);
+}
+
+#[test]
 fn headers_that_exclude_each_other_make_rules_that_never_match() {
     let all = with(
         "rule both: valid(add_order) and valid(trade) : fwd(2)\n\

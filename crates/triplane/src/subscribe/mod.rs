@@ -48,11 +48,13 @@ fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows rules that add nothing to the others, as far as that is found in bounded time; `most` of them.
+/// Shows rules that add nothing to the others, and those that mean to keep messages from them, as far as that is found in bounded time; `most` of them.
 fn covered(compiled: &load::Compiled, loaded: &Loaded, most: usize, output: &Output) {
-    let covered = compiled.subscriptions.covered(&loaded.rules.possible(&loaded.format));
+    let possible = loaded.rules.possible(&loaded.format);
+    let covered = compiled.subscriptions.covered(&possible);
+    let vetoes = compiled.subscriptions.vetoes(&possible);
     let mut findings = source::Diagnostics::new();
-    let shown = covered.found.iter().take(most);
+    let shown = covered.found.iter().take(most).chain(vetoes.iter().take(most));
     for finding in shown.filter_map(|useless| useless.diagnostic(&compiled.subscriptions, loaded.map())) {
         findings.push(finding);
     }

@@ -1,0 +1,62 @@
+//! Rules that mean to keep messages from subscribers, and do not: all rules that match a message act, and `drop` adds nothing.
+
+use std::collections::HashMap;
+
+use bdd::{Full, Limits, Ref, Store};
+
+use crate::lower::Lowering;
+use crate::never::Known;
+use crate::report::Useless;
+use crate::rule::{Action, Condition, Rule};
+use crate::subscriptions::{RuleId, Subscriptions};
+
+/// A tenth of a second or so.
+const LIMITS: Limits = Limits { nodes: 1 << 20, bytes: 128 << 20, steps: 2_000_000 };
+
+impl Subscriptions {
+    /// Rules that only `drop` messages which another rule delivers, with one such; rules with aggregates are not looked at.
+    /// Only messages count for which `possible` holds. The work is bounded: where there is more to do, not all are found.
+    pub fn vetoes(&self, possible: &Condition) -> Vec<Useless> {
+        let only_drops = |rule: &Rule| rule.actions.iter().all(|action| *action == Action::Drop);
+        let asked = self.rules().filter(|(_, rule)| rule.aggregates.is_empty());
+        let (drops, others): (Vec<_>, Vec<_>) = asked.partition(|(_, rule)| only_drops(rule));
+        let mut found = Vec::new();
+        if !drops.is_empty() {
+            // What was found before there was too much to do is right.
+            let _ = self.look(&drops, &others, possible, &mut found);
+        }
+        found
+    }
+
+    fn look(
+        &self,
+        drops: &[(RuleId, &Rule)],
+        others: &[(RuleId, &Rule)],
+        possible: &Condition,
+        found: &mut Vec<Useless>,
+    ) -> Result<(), Full> {
+        let mut store = Store::new();
+        store.limit(LIMITS);
+        let possible = Known::new(self, possible, &mut store)?.possible;
+        let (format, layout) = (&self.format, &self.layout);
+        let matched = |rule: &Rule, store: &mut Store| {
+            Lowering { store, format, layout, aggregates: &[], slots: &[] }.rule(&rule.condition, Ref::ALWAYS)
+        };
+        let mut known: HashMap<RuleId, Ref> = HashMap::new();
+        for (id, rule) in drops {
+            let dropped = matched(rule, &mut store)?;
+            let dropped = store.keep_where(possible, dropped)?;
+            for (other, its) in others {
+                let delivered = match known.get(other) {
+                    Some(delivered) => *delivered,
+                    None => *known.entry(*other).or_insert(matched(its, &mut store)?),
+                };
+                if store.keep_where(delivered, dropped)? != Ref::NOTHING {
+                    found.push(Useless::Veto { rule: *id, delivered: *other });
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
