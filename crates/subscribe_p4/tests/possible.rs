@@ -56,7 +56,7 @@ impl Read {
             .into_iter()
             .find_map(|useless| match useless {
                 Useless::Never { because, .. } => Some(because),
-                Useless::Covered { .. } => None,
+                Useless::Covered { .. } | Useless::Veto { .. } => None,
             })
             .map(|because| because.iter().map(|span| rule[span.start as usize..span.end as usize].to_owned()).collect())
     }
