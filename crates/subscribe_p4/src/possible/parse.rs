@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4::typed::{
-    Arg, Builtin, Call, Callee, Expr, Keyset, Local, Parser, Program, SelectCase, Stmt, StmtKind, Target, Transition,
+    Arg, Builtin, Call, Callee, Expr, ExprKind, Keyset, Local, Parser, Program, SelectCase, Stmt, StmtKind, Target, Transition,
 };
 use subscribe::Ranges;
 
@@ -39,7 +39,8 @@ pub(super) struct Parsed {
     pub messages: Option<BTreeMap<HeaderId, BTreeMap<usize, Ranges>>>,
 }
 
-/// Follows a parser. Packets in which it finds an error count if they are `seen`. `None` if there is too much to follow.
+/// Follows a parser. Packets in which it finds an error count if they are `seen`. `None` if there is too much to
+/// follow.
 pub(super) fn follow(program: &Program, parser: &Parser, places: &Places<'_>, seen: bool) -> Option<Parsed> {
     let headers = parser.params.get(1)?.var;
     let mut follower = Follower {
@@ -180,9 +181,7 @@ impl Follower<'_> {
     fn statement(&mut self, statement: &Stmt, world: &mut World) {
         let copied = match &statement.kind {
             StmtKind::Var(var, Some(value)) => Some((*var, value)),
-            StmtKind::Assign { lhs, op: None, rhs } => {
-                place(lhs).filter(|(_, path)| path.is_empty()).map(|(var, _)| (var, rhs))
-            }
+            StmtKind::Assign { lhs: Expr { kind: ExprKind::Var(var), .. }, op: None, rhs } => Some((*var, rhs)),
             _ => None,
         };
         if let Some((var, value)) =

@@ -1,5 +1,5 @@
-//! From what a generated program's tables were told back to what it means: the other way round than [`entries`](crate::entries),
-//! for entries of anybody.
+//! From what a generated program's tables were told back to what it means: the other way round than
+//! [`entries`](crate::entries), for entries of anybody.
 
 mod matched;
 mod reader;
@@ -51,7 +51,8 @@ pub struct Meaning {
     pub places: BTreeSet<(usize, Vec<u128>)>,
 }
 
-/// What these entities come to in a program whose fields are in this order. The controller's port is one like any other.
+/// What these entities come to in a program whose fields are in this order. The controller's port is one like any
+/// other.
 pub fn read_back(entities: &[Entity], format: &Format, rules: &Rules, layout: &Layout) -> (Meaning, Vec<Finding>) {
     let mut reader = Reader {
         format,

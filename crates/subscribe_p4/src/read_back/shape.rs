@@ -11,8 +11,8 @@ use crate::write::{codes_table, part_name};
 /// The tables of a stage, as their names end before the place.
 const PARTS: [&str; 5] = ["exact", "range", "lpm", "ternary", "rest"];
 
-/// The order of the fields in a program with tables of these names, and what its tables can match. Fields of which there is no
-/// table are where they are by themselves.
+/// The order of the fields in a program with tables of these names, and what its tables can match. Fields of which there
+/// is no table are where they are by themselves.
 ///
 /// # Errors
 /// If no program has tables of these names: a sentence.
