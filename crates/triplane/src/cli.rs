@@ -14,6 +14,10 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// The environment said no: a missing interface, a missing permission, a full disk.
     pub const ENVIRONMENT: u8 = 3;
+    /// Of a command that compares, as diff(1) has it: both sides are well, and differ.
+    pub const DIFFERENT: u8 = 1;
+    /// Of a command that compares: a side cannot be compared.
+    pub const TROUBLE: u8 = 2;
 }
 
 const AFTER_HELP: &str = "\

@@ -13,6 +13,10 @@ pub enum Failure {
     Input(String),
     /// The command line asks for something that cannot be.
     Usage(String),
+    /// Two sides were compared and are not the same. They have been shown.
+    Different(String),
+    /// Two sides cannot be compared: something that the user wrote is wrong, or there is too much.
+    Trouble(String),
     /// The environment refused.
     Environment(anyhow::Error),
     /// Nobody reads the output any more.
@@ -25,6 +29,8 @@ impl Failure {
         match self {
             Failure::Input(_) => exit::INPUT,
             Failure::Usage(_) => exit::USAGE,
+            Failure::Different(_) => exit::DIFFERENT,
+            Failure::Trouble(_) => exit::TROUBLE,
             Failure::Environment(_) => exit::ENVIRONMENT,
             Failure::Closed => exit::OK,
         }
@@ -35,7 +41,9 @@ impl Failure {
     /// Why, in one sentence; `None` if nobody is there to read it.
     pub fn sentence(&self) -> Option<String> {
         match self {
-            Failure::Input(text) | Failure::Usage(text) => Some(text.clone()),
+            Failure::Input(text) | Failure::Usage(text) | Failure::Different(text) | Failure::Trouble(text) => {
+                Some(text.clone())
+            }
             Failure::Environment(error) => {
                 // The causes an error already tells in its own sentence are not told again.
                 let mut text = error.to_string();

@@ -61,14 +61,101 @@ fn entries_of_other_programs_and_entries_that_contradict_each_other_are_told_at_
         subscribe(&["diff", FORMAT, &path, &plain])
     };
     let unknown = with("price_range_", "prize_range_");
-    assert!(unknown.code == Some(1) && unknown.stderr.contains("prize_range_"), "{unknown:?}");
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("prize_range_"), "{unknown:?}");
     let missing = with("\"multicast_group_id\":1,", "\"multicast_group_id\":77,");
     assert!(missing.stderr.contains("there is no multicast group 1"), "{missing:?}");
     let broken = directory.write("broken.json", "{ \"table_entries\": [ { ] }");
     let broken = subscribe(&["diff", FORMAT, &broken, &plain]);
-    assert!(broken.code == Some(1) && broken.stderr.contains("broken.json:1:"), "{broken:?}");
+    assert!(broken.code == Some(2) && broken.stderr.contains("broken.json:1:"), "{broken:?}");
     let nobody = subscribe(&["diff", FORMAT, RULES, "@127.0.0.1:1"]);
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
+}
+
+/// One header behind another.
+const BEHIND: &str = "crates/subscribe_p4/testdata/behind.p4";
+
+#[test]
+fn exit_codes_tell_what_differs_from_what_cannot_be_compared() {
+    let directory = Directory::new();
+    let rules = |name: &str, text: &str| directory.write(name, text);
+    let diff = |one: &str, other: &str| subscribe(&["diff", BEHIND, one, other]);
+    let d = rules("d.sub", "d == 254 : fwd(1)\n");
+    // The second header is parsed behind the first.
+    let both = rules("both.sub", "d == 254 and valid(h) : fwd(1)\n");
+    assert_eq!(diff(&d, &both).ok().stdout, SAME);
+    let other = rules("other.sub", "d == 253 : fwd(1)\n");
+    let differ = diff(&d, &other);
+    assert!(differ.code == Some(1) && differ.stdout.contains("a=0, b=0, c=0, d=253"), "{differ:?}");
+    let wrong = rules("wrong.sub", "e == 3 : fwd(1)\n");
+    assert_eq!((diff(&d, &wrong).code, diff(&wrong, &wrong).code), (Some(2), Some(2)));
+    assert_eq!(diff(&d, &directory.path("none.sub")).code, Some(3));
+    assert_eq!(subscribe(&["diff", BEHIND, &d]).code, Some(2));
+    let never = rules("never.sub", "not valid(h) and valid(g) : fwd(1)\n");
+    let check = subscribe(&["check", BEHIND, &never]).ok();
+    assert!(check.stderr.contains("never matches") && check.stderr.contains("exclude each other"), "{check:?}");
+}
+
+#[test]
+fn entries_of_exact_tables_of_prefixes_are_compared() {
+    let directory = Directory::new();
+    let rules = directory.write("b.sub", "b == 3 : fwd(1)\nb in 0/2 : fwd(2)\n");
+    for ranges in ["range", "ternary", "lpm"] {
+        let entries = directory.path(&format!("{ranges}.json"));
+        subscribe(&["compile", BEHIND, &rules, "--exact-tables", "--ranges", ranges, "-o", &entries]).ok();
+        assert!(std::fs::read_to_string(&entries).unwrap().contains("b_exact_"), "{ranges}");
+        assert_eq!(subscribe(&["diff", BEHIND, &rules, &entries]).ok().stdout, SAME, "{ranges}");
+    }
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn differences_and_explanations_are_told_as_json() {
+    let directory = Directory::new();
+    let one = directory.write("one.sub", "rule a: stock == \"GOOGL\" and price > 5 : fwd(1, 2)\n");
+    let other = directory.write("other.sub", "stock == \"GOOGL\" and price > 6 : fwd(1, 2)\n");
+    let same = subscribe(&["diff", FORMAT, &one, &one, "--json"]).ok();
+    assert_eq!(same.stdout, "{\"same\":true}\n");
+    let differ = subscribe(&["diff", FORMAT, &one, &other, "--json"]);
+    assert_eq!(differ.code, Some(1));
+    let told = json(&differ.stdout);
+    assert_eq!((&told["same"], &told["in_port"]), (&false.into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&told["message"]["fields"]["stock"], &told["message"]["fields"]["price"]),
+        (&"GOOGL".into(), &6.into())
+    );
+    assert_eq!(told["first"]["ports"], serde_json::json!([1, 2]));
+    assert_eq!(told["second"]["ports"], serde_json::json!([]));
+    // Entries know the controller as a port.
+    let entries = directory.path("entries.json");
+    let controlled = directory.write("controlled.sub", "stock == \"GOOGL\" : fwd(1); to_controller\n");
+    subscribe(&["compile", FORMAT, &controlled, "-o", &entries]).ok();
+    let told = json(&subscribe(&["diff", FORMAT, &one, &entries, "--json"]).stdout);
+    assert_eq!((&told["second"]["to_controller"], &told["second"]["ports"]), (&true.into(), &serde_json::json!([1])));
+    // What is not about single messages.
+    let text = std::fs::read_to_string(&entries).unwrap();
+    let members = "\"multicast_group_id\":32767";
+    let silent = directory.write("silent.json", text.replace(members, "\"multicast_group_id\":32766"));
+    assert!(text.contains(members));
+    let told = json(&subscribe(&["diff", FORMAT, &entries, &silent, "--json"]).stdout);
+    assert_eq!(told["beside"][0]["what"], "not with packets without messages");
+
+    let message = "stock=GOOGL,price=9,add_order";
+    let told = json(&subscribe(&["explain", FORMAT, &one, "--message", message, "--json"]).ok().stdout);
+    assert_eq!((&told["delivery"]["ports"], &told["matching"][0]["rule"]), (&serde_json::json!([1, 2]), &"a".into()));
+    assert_eq!(told["matching"][0]["because"][1], serde_json::json!({ "test": "price > 5", "saw": "9" }));
+    assert_eq!(
+        (&told["matching"][0]["line"], &told["message"]["headers"]),
+        (&1.into(), &serde_json::json!(["add_order"]))
+    );
+    let packets = "examples/dns/clients.pcap";
+    let lines =
+        subscribe(&["explain", "examples/dns/dns.p4", "examples/dns/names.sub", "--packet", packets, "--json"]).ok();
+    let lines: Vec<serde_json::Value> = lines.stdout.lines().map(json).collect();
+    assert!(lines.len() > 3 && lines.iter().zip(1..).all(|(line, number)| line["packet"] == number), "{lines:?}");
+    assert!(lines.iter().any(|line| line["messages"][0]["delivery"]["calls"][0]["action"] == "answer"), "{lines:?}");
 }
 
 fn feed(spec: Spec, datagrams: usize) -> Vec<Vec<u8>> {

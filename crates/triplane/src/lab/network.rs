@@ -362,7 +362,7 @@ impl Reader<'_> {
 pub fn reason(failure: &Failure) -> String {
     match failure {
         Failure::Environment(error) => format!("{error:#}"),
-        Failure::Input(text) | Failure::Usage(text) => text.clone(),
+        Failure::Input(text) | Failure::Usage(text) | Failure::Different(text) | Failure::Trouble(text) => text.clone(),
         Failure::Closed => unreachable!("only what is printed is closed by its reader"),
     }
 }

@@ -46,6 +46,9 @@ pub enum SubscribeCommand {
     /// Compile rules that deliver to hosts of a whole network into the entries of each of its switches.
     Network(NetworkArgs),
     /// Say whether two sets of rules, or of entries, do the same with every message, and if not, show one that tells them apart.
+    ///
+    /// Exit codes: 0 they do the same; 1 they differ; 2 a mistake on the command line, or in what is to be compared; 3 the
+    /// environment refused.
     Diff(DiffArgs),
     /// Keep a running switch by the rules of a file that is watched, and by those that are added and removed meanwhile.
     Serve(Box<ServeArgs>),
@@ -151,6 +154,9 @@ pub struct ExplainArgs {
     /// Show so many of the rules that do not match, those that nearly did first.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub others: usize,
+    /// Print JSON: an object for the message, or a line for each packet.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `triplane subscribe diff`.
@@ -169,6 +175,9 @@ pub struct DiffArgs {
     /// The port at which the controller gets packets: where rules and entries are compared.
     #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = cpu_port)]
     pub cpu_port: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
     /// The device of the switch to read.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use serde_json::json;
 use subscribe::{Chain, Delivery, Difference};
 use subscribe_p4::entries::{Installer, Update};
 use subscribe_p4::read_back::{Meaning, read_back};
@@ -11,7 +12,7 @@ use subscribe_p4::read_back::{Meaning, read_back};
 use super::args::DiffArgs;
 use super::explain::show;
 use super::load::Loaded;
-use super::{held, options};
+use super::{held, json, options};
 use crate::output::{Failure, Output};
 
 /// Where one side comes from.
@@ -22,7 +23,18 @@ enum Given<'a> {
 }
 
 /// Says whether two sets are the same function, and if not, shows a message that tells them apart.
+///
+/// # Errors
+/// [`Failure::Different`] if they are not the same. A mistake in a side is [`Failure::Trouble`], not one in the input as of
+/// other commands, whose exit code is that of a difference.
 pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
+    compared(args, output).map_err(|failure| match failure {
+        Failure::Input(why) => Failure::Trouble(why),
+        other => other,
+    })
+}
+
+fn compared(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
     let first = given(&args.first, args, &loaded, output)?;
     let second = given(&args.second, args, &loaded, output)?;
@@ -86,7 +98,7 @@ fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: 
     let limits = loaded.room.limits();
     let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
     match found.map_err(Failure::Input)? {
-        None => output.print("they do the same with every message\n"),
+        None => same(args, output),
         Some(difference) => told(args, &difference, None, true, loaded, output),
     }
 }
@@ -119,7 +131,9 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
 /// What is not about single messages.
 fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output: &Output) -> Result<(), Failure> {
     let mut text = String::new();
+    let mut beside = Vec::new();
     let mut line = |what: &str, [first, second]: [String; 2]| {
+        beside.push(json!({ "what": what, "first": first, "second": second }));
         let _ = writeln!(text, "they do the same with every message, but {what}:");
         let _ = writeln!(text, "{}: {first}\n{}: {second}", args.first.display(), args.second.display());
     };
@@ -146,10 +160,13 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
         line(&format!("the key {} is counted elsewhere", key_shown.join(", ")), [has(one), has(other)]);
     }
     if text.is_empty() {
-        return output.print("they do the same with every message\n");
+        return same(args, output);
     }
-    output.print(&text)?;
-    Err(Failure::Input("the entries differ".to_owned()))
+    match args.json {
+        true => output.print(&format!("{}\n", json!({ "same": false, "beside": beside })))?,
+        false => output.print(&text)?,
+    }
+    Err(Failure::Different("the entries differ".to_owned()))
 }
 
 /// Tells of a message that is treated differently.
@@ -161,6 +178,18 @@ fn told(
     loaded: &Loaded,
     output: &Output,
 ) -> Result<(), Failure> {
+    let why = if of_rules { "the rules differ" } else { "the entries differ" };
+    if args.json {
+        let does = |done: &Delivery| {
+            let done = if of_rules { done.clone() } else { in_rules(done, args) };
+            json::delivery(&done, &loaded.rules.format)
+        };
+        let message = json::message(&difference.message, &loaded.rules);
+        let (first, second) = (does(&difference.first), does(&difference.second));
+        let told = json!({ "same": false, "message": message, "in_port": port, "first": first, "second": second });
+        output.print(&format!("{told}\n"))?;
+        return Err(Failure::Different(why.to_owned()));
+    }
     let from = port.map_or(String::new(), |port| format!(" that comes in at port {port}"));
     let message = show(&difference.message, &loaded.rules, true);
     let mut text = format!("they differ, for example in this message{from}:\n  {message}\n");
@@ -172,15 +201,28 @@ fn told(
         let _ = writeln!(text, "{}: {done}", path.display());
     }
     output.print(&text)?;
-    Err(Failure::Input(if of_rules { "the rules differ" } else { "the entries differ" }.to_owned()))
+    Err(Failure::Different(why.to_owned()))
 }
 
-/// Where messages go. To entries the controller is a port.
-fn shown(delivery: &Delivery, args: &DiffArgs, loaded: &Loaded) -> String {
+fn same(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
+    match args.json {
+        true => output.print("{\"same\":true}\n"),
+        false => output.print("they do the same with every message\n"),
+    }
+}
+
+/// To entries the controller is a port; to rules it is not.
+fn in_rules(delivery: &Delivery, args: &DiffArgs) -> Delivery {
     let mut delivery = delivery.clone();
     let ports = delivery.ports.len();
     delivery.ports.retain(|port| *port != args.cpu_port);
     delivery.to_controller |= delivery.ports.len() < ports;
+    delivery
+}
+
+/// Where messages go.
+fn shown(delivery: &Delivery, args: &DiffArgs, loaded: &Loaded) -> String {
+    let delivery = in_rules(delivery, args);
     match delivery == Delivery::default() {
         // Entries do not say whether a rule matches.
         true => "nowhere".to_owned(),

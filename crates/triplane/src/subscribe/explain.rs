@@ -2,16 +2,17 @@
 
 use std::fmt::Write;
 
+use serde_json::json;
 use source::{Diagnostics, SourceMap};
 use subscribe::{
-    Aggregate, Constant, Delivery, FieldId, HeaderId, Key, Memory, Message, SlotUse, Subject, Verdict, show_value,
+    Aggregate, Constant, Explanation, FieldId, HeaderId, Key, Memory, Message, SlotUse, Subject, Verdict, show_value,
 };
 use subscribe_p4::Rules;
 
 use super::args::ExplainArgs;
 use super::load::{Compiled, Loaded};
-use super::options;
 use super::packet::Reader;
+use super::{json, options};
 use crate::commands::trace::Packets;
 use crate::output::{Failure, Output};
 
@@ -30,12 +31,15 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     for part in &args.state {
         state(&mut message, &compiled, part).map_err(Failure::Usage)?;
     }
-    output.print(&explained(&message, args, &compiled, &loaded).0)
+    let why = compiled.subscriptions.explain(&message, args.others);
+    match args.json {
+        true => output.print(&format!("{}\n", json::explanation(&message, &why, &compiled, &loaded))),
+        false => output.print(&explained(&why, &compiled, &loaded)),
+    }
 }
 
 /// Where a message goes and why.
-fn explained(message: &Message, args: &ExplainArgs, compiled: &Compiled, loaded: &Loaded) -> (String, Delivery) {
-    let explanation = compiled.subscriptions.explain(message, args.others);
+fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) -> String {
     let mut text = format!("{}\n", explanation.delivery.shown(&loaded.rules.format));
     for verdict in &explanation.matching {
         rule(&mut text, verdict, compiled, loaded, "matches");
@@ -47,7 +51,7 @@ fn explained(message: &Message, args: &ExplainArgs, compiled: &Compiled, loaded:
     if more > 0 {
         let _ = writeln!(text, "\n{more} more do not match (--others {} shows all)", explanation.failed);
     }
-    (text, explanation.delivery)
+    text
 }
 
 /// Explains each message of packets.
@@ -67,6 +71,7 @@ fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output
         let micros = time_ns.saturating_sub(*start_ns.get_or_insert(time_ns)) / 1000;
         let read = reader.read(&data, &loaded);
         let mut text = String::new();
+        let mut lines = Vec::new();
         if matches!(packets, Packets::Capture { .. }) {
             let _ = writeln!(text, "{}", output.bold(&format!("packet {number}")));
         }
@@ -79,9 +84,20 @@ fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output
             if loaded.format.messages.is_some() {
                 let _ = writeln!(text, "{}", output.bold(&format!("message {at} of {count}")));
             }
-            let (why, delivery) = explained(&message, args, &compiled, &loaded);
-            let _ = writeln!(text, "{}\n{why}", show(&message, &loaded.rules, false));
-            memory.update(format, &message, &delivery, micros);
+            let why = compiled.subscriptions.explain(&message, args.others);
+            match args.json {
+                true => lines.push(json::explanation(&message, &why, &compiled, &loaded)),
+                false => {
+                    let shown = explained(&why, &compiled, &loaded);
+                    let _ = writeln!(text, "{}\n{shown}", show(&message, &loaded.rules, false));
+                }
+            }
+            memory.update(format, &message, &why.delivery, micros);
+        }
+        if args.json {
+            let line = json!({ "packet": number, "messages": lines, "end": read.end });
+            output.print(&format!("{line}\n"))?;
+            continue;
         }
         if let Some(end) = read.end {
             let _ = writeln!(text, "{end}\n");

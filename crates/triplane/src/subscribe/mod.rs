@@ -6,6 +6,7 @@ mod document;
 mod explain;
 pub mod fit;
 mod held;
+mod json;
 mod live;
 mod load;
 mod memory;
