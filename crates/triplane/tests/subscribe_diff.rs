@@ -85,7 +85,7 @@ fn exit_codes_tell_what_differs_from_what_cannot_be_compared() {
     assert_eq!(diff(&d, &both).ok().stdout, SAME);
     let other = rules("other.sub", "d == 253 : fwd(1)\n");
     let differ = diff(&d, &other);
-    assert!(differ.code == Some(1) && differ.stdout.contains("a=0, b=0, c=0, d=253"), "{differ:?}");
+    assert!(differ.code == Some(1) && differ.stdout.contains("d=253"), "{differ:?}");
     let wrong = rules("wrong.sub", "e == 3 : fwd(1)\n");
     assert_eq!((diff(&d, &wrong).code, diff(&wrong, &wrong).code), (Some(2), Some(2)));
     assert_eq!(diff(&d, &directory.path("none.sub")).code, Some(3));
@@ -137,7 +137,7 @@ fn differences_and_explanations_are_told_as_json() {
     // What is not about single messages.
     let text = std::fs::read_to_string(&entries).unwrap();
     let members = "\"multicast_group_id\":32767";
-    let silent = directory.write("silent.json", text.replace(members, "\"multicast_group_id\":32766"));
+    let silent = directory.write("silent.json", text.replace(members, "\"multicast_group_id\":32765"));
     assert!(text.contains(members));
     let told = json(&subscribe(&["diff", FORMAT, &entries, &silent, "--json"]).stdout);
     assert_eq!(told["beside"][0]["what"], "not with packets without messages");
@@ -145,7 +145,7 @@ fn differences_and_explanations_are_told_as_json() {
     let message = "stock=GOOGL,price=9,add_order";
     let told = json(&subscribe(&["explain", FORMAT, &one, "--message", message, "--json"]).ok().stdout);
     assert_eq!((&told["delivery"]["ports"], &told["matching"][0]["rule"]), (&serde_json::json!([1, 2]), &"a".into()));
-    assert_eq!(told["matching"][0]["because"][1], serde_json::json!({ "test": "price > 5", "saw": "9" }));
+    assert_eq!(told["matching"][0]["because"][1], serde_json::json!({ "test": "price >= 6", "saw": "9" }));
     assert_eq!(
         (&told["matching"][0]["line"], &told["message"]["headers"]),
         (&1.into(), &serde_json::json!(["add_order"]))
