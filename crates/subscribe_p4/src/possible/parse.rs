@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4::typed::{
-    Arg, Builtin, Call, Callee, Expr, ExprKind, Keyset, Local, Parser, Program, SelectCase, Stmt, StmtKind, Target, Transition,
+    Arg, Builtin, Call, Callee, Expr, ExprKind, Keyset, Local, Parser, Program, SelectCase, Stmt, StmtKind, Target,
+    Transition,
 };
 use subscribe::Ranges;
 
