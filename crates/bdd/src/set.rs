@@ -4,12 +4,14 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
+#[derive(Clone)]
 struct Set {
     numbers: Box<[u32]>,
     hash: u64,
 }
 
 /// The sets of a store. The first two are always there: the empty one, and the one that means "always".
+#[derive(Clone)]
 pub(crate) struct Sets {
     list: Vec<Option<Set>>,
     free: Vec<u32>,

@@ -74,6 +74,7 @@ pub enum Full {
 
 /// A node: what it tests, and the function for each stretch of values. Child `n` holds from `cuts[n - 1]` (0 for the
 /// first) up to, not including, `cuts[n]` (the end of the domain for the last).
+#[derive(Clone)]
 pub(crate) struct Node {
     pub level: u32,
     pub cuts: Box<[u128]>,
@@ -95,6 +96,7 @@ pub(crate) struct Remembered {
 }
 
 /// Nodes and sets, interned, and the operations on them.
+#[derive(Clone)]
 pub struct Store {
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) free: Vec<u32>,

@@ -31,7 +31,7 @@ impl Act {
 }
 
 /// Numbers of acts, counted by use.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Acts {
     list: Vec<Option<Act>>,
     uses: Vec<usize>,

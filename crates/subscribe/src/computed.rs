@@ -78,7 +78,7 @@ pub struct Place {
 type Key = (u16, Vec<u128>);
 
 /// The keys that rules name, counted by use, and their places.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Places {
     wanted: BTreeMap<Key, usize>,
     /// How many different keys of each aggregate are wanted.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use crate::tables::Group;
 
 /// Groups by their ports, counted by use.
+#[derive(Clone)]
 pub(crate) struct Groups {
     by_ports: BTreeMap<Vec<u32>, (u32, usize)>,
     free: BinaryHeap<Reverse<u32>>,

@@ -17,6 +17,7 @@ const LEAST: usize = 12;
 /// A place in a trie.
 type Place = u32;
 
+#[derive(Clone)]
 enum Shape {
     /// Keys and rules.
     Leaf(Vec<(u64, u32)>),
@@ -24,6 +25,7 @@ enum Shape {
     Branch([Place; 2]),
 }
 
+#[derive(Clone)]
 struct Part {
     shape: Shape,
     rules: usize,
@@ -41,6 +43,7 @@ pub(crate) struct Stopped {
 }
 
 /// The trie.
+#[derive(Clone)]
 pub(crate) struct Merge {
     parts: Vec<Part>,
     free: Vec<Place>,

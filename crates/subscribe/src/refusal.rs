@@ -147,7 +147,7 @@ impl Refusal {
                 };
                 let message = match full {
                     TooMuch::Nodes(limit) => diagram(format!("more than {limit} nodes")),
-                    TooMuch::Bytes(limit) => diagram(format!("more than {} MB", limit >> 20)),
+                    TooMuch::Bytes(limit) => diagram(format!("more than {}", told_bytes(*limit))),
                     TooMuch::Steps => diagram("more work than is allowed".to_owned()),
                     TooMuch::Entries(field, limit) | TooMuch::Prefixes(field, limit) => {
                         format!(
@@ -331,5 +331,23 @@ impl Subscriptions {
             at = *parent;
         }
         message
+    }
+}
+
+/// A number of bytes in the largest unit that does not make it nothing.
+fn told_bytes(bytes: usize) -> String {
+    match bytes {
+        0..0x400 => format!("{bytes} bytes"),
+        0x400..0x10_0000 => format!("{} KB", bytes >> 10),
+        _ => format!("{} MB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_limit_is_told_in_a_unit_that_does_not_make_it_nothing() {
+        let told = [1, 1023, 1024, (1 << 20) - 1, 1 << 20, 4 << 30].map(super::told_bytes);
+        assert_eq!(told, ["1 bytes", "1023 bytes", "1 KB", "1023 KB", "1 MB", "4096 MB"]);
     }
 }

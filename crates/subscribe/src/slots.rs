@@ -21,6 +21,7 @@ pub struct SlotUse {
 type Over = (Aggregate, Condition);
 
 /// The slots, counted by use.
+#[derive(Clone)]
 pub(crate) struct Slots {
     taken: HashMap<Over, (u16, usize)>,
     /// The last is taken first.

@@ -90,6 +90,7 @@ pub struct Applied {
 }
 
 /// A rule and what it holds.
+#[derive(Clone)]
 pub(crate) struct Held {
     pub rule: Rule,
     /// Where it hangs.
@@ -130,6 +131,7 @@ impl Held {
 }
 
 /// Rules, their diagram, and the tables that a switch has for them. See the crate's page.
+#[derive(Clone)]
 pub struct Subscriptions {
     pub(crate) format: Format,
     pub(crate) layout: Layout,

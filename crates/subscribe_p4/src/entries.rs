@@ -82,6 +82,8 @@ pub struct Installer<'a> {
     leaves: BTreeMap<State, Delivery>,
     /// Groups with the controller's port, by their ports, with how many leaves use them.
     with_controller: BTreeMap<Vec<u32>, (u32, usize)>,
+    /// Numbers that groups with the controller had before, and have again.
+    known: BTreeMap<Vec<u32>, u32>,
     /// Numbers that groups with the controller may have.
     free: BTreeSet<u32>,
     /// Numbers of groups that go at the end of the change that is made: no other has them before.
@@ -148,6 +150,7 @@ impl<'a> Installer<'a> {
             carries: options.target.carries,
             leaves: BTreeMap::new(),
             with_controller: BTreeMap::new(),
+            known: BTreeMap::new(),
             free: groups::WITH_CONTROLLER.collect(),
             leaving: Vec::new(),
             ports: BTreeMap::new(),
@@ -160,6 +163,26 @@ impl<'a> Installer<'a> {
     #[must_use]
     pub fn in_turn(self) -> Self {
         Installer { in_turn: true, ..self }
+    }
+
+    /// For a program that has no entries any more, but is to get those again that it has by this one: what has a number or a
+    /// priority keeps it.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let known: BTreeMap<Vec<u32>, u32> =
+            self.with_controller.iter().map(|(ports, (id, _))| (ports.clone(), *id)).collect();
+        let taken: BTreeSet<u32> = known.values().copied().collect();
+        Installer {
+            stages: self.stages.clone(),
+            with_controller: BTreeMap::new(),
+            free: groups::WITH_CONTROLLER.filter(|id| !taken.contains(id)).collect(),
+            known,
+            leaving: Vec::new(),
+            leaves: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            raised: self.raised.clone(),
+            ..*self
+        }
     }
 
     /// What a program without entries is told for these tables, in an order in which it can be written.
@@ -194,6 +217,7 @@ impl<'a> Installer<'a> {
             ..Change::default()
         })?;
         updates.append(&mut steps.prepare);
+        self.free.extend(std::mem::take(&mut self.known).into_values());
         Ok(Steps { prepare: updates, ..steps })
     }
 
@@ -389,7 +413,7 @@ impl<'a> Installer<'a> {
             return Ok(id);
         }
         assert!(comes, "a group that goes was there");
-        let id = self.free.pop_last().ok_or(TooManyGroups)?;
+        let id = self.known.remove(ports).or_else(|| self.free.pop_last()).ok_or(TooManyGroups)?;
         self.with_controller.insert(ports.to_vec(), (id, 1));
         let mut all = ports.to_vec();
         if !all.contains(&self.cpu_port) {

@@ -30,6 +30,7 @@ pub mod entries;
 mod fit;
 pub mod format;
 mod groups;
+mod mend;
 pub mod possible;
 mod read;
 pub mod read_back;
@@ -40,6 +41,7 @@ mod write;
 
 pub use fit::{Misfit, misfit, order};
 pub use format::Format;
+pub use mend::{mend, state};
 pub use possible::Possible;
 pub use read::read;
 pub use rules::{Rules, rules};

@@ -84,7 +84,7 @@ pub(crate) fn least_specific_first(mut entries: Vec<&Entry>) -> Vec<&Entry> {
 }
 
 /// Which of a state's tables a message looks into before others: the stage, and within it exact, wide, rest.
-type Place = (u16, u8);
+pub(crate) type Place = (u16, u8);
 
 fn place(entry: &Entry) -> Place {
     let part = match entry.key {
@@ -96,7 +96,7 @@ fn place(entry: &Entry) -> Place {
 }
 
 /// The leaf table comes behind all stages.
-const LEAF: Place = (u16::MAX, 0);
+pub(crate) const LEAF: Place = (u16::MAX, 0);
 
 /// Writes to states that stay, with pauses between: a message that missed an entry before it was inserted has to find what
 /// it finds in the tables behind as it was then.
@@ -124,7 +124,8 @@ impl Rounds {
         self.rounds.last_mut().expect("there is one").push(update);
     }
 
-    fn write(&mut self, state: State, place: Place, update: Update) {
+    /// A write to a table of a state.
+    pub fn write(&mut self, state: State, place: Place, update: Update) {
         if self.inserted.get(&state).is_some_and(|first| *first < place) {
             self.rounds.push(Vec::new());
             self.inserted.clear();

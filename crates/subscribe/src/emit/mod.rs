@@ -31,6 +31,7 @@ const MAX_VALIDITY: usize = 1 << 14;
 
 type Fast = foldhash::fast::FixedState;
 
+#[derive(Clone)]
 struct Held {
     state: State,
     /// About how many entries it has.
@@ -42,7 +43,7 @@ struct Held {
 type Frontier = Vec<(Vec<Option<bool>>, Ref)>;
 
 /// Where messages enter a diagram.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entrance {
     root: Ref,
     /// Nothing where a format has no headers: then the root itself has state 0, as nobody asks for validity.
@@ -91,6 +92,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// What the tables hold, as states of a diagram.
+#[derive(Clone)]
 pub(crate) struct Emitter {
     entrance: Entrance,
     held: HashMap<Ref, Held, Fast>,

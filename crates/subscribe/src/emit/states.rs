@@ -7,7 +7,7 @@ use crate::state;
 use crate::tables::State;
 
 /// The numbers that are taken of one tag.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Pool {
     free: BinaryHeap<Reverse<u32>>,
     /// The lowest number that never was taken.
@@ -15,7 +15,7 @@ struct Pool {
 }
 
 /// All states that are taken, by tag.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct States(BTreeMap<u32, Pool>);
 
 impl States {

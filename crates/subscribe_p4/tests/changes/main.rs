@@ -5,6 +5,7 @@
 mod checked;
 mod program;
 mod read_back;
+mod refused;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
