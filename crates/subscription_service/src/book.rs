@@ -1,13 +1,18 @@
 //! The rules by their ids, their tables, and what a change of them takes at the switch. Knows no files and no switch.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
-use subscribe::{Action, Layout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, Writes};
+use subscribe::{Layout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, Writes};
 use subscribe_p4::entries::{Installer, Steps};
 
-use crate::blame::Refused;
+mod told;
+mod undo;
+mod why;
+
+use told::{told, told_anywhere};
+use undo::Undo;
 
 /// A format, the program that matches rules over it, and how they were made.
 pub struct Program {
@@ -77,17 +82,18 @@ pub(crate) struct Read {
 }
 
 /// A change that was made.
-pub(crate) struct Changed {
+pub(crate) struct Changed<'a> {
     /// Of the rules that were added, in order.
     pub ids: Vec<u64>,
     pub steps: Steps,
-    undo: Undo,
+    undo: Undo<'a>,
 }
 
-/// What a change took away and brought.
-struct Undo {
-    added: Vec<u64>,
-    removed: Vec<(u64, Held, Rule)>,
+impl Changed<'_> {
+    /// Of the rules that were taken away.
+    pub fn removed(&self) -> Vec<u64> {
+        self.undo.removed.iter().map(|(id, ..)| *id).collect()
+    }
 }
 
 /// The rules that are there.
@@ -104,6 +110,8 @@ pub(crate) struct Book<'a> {
     writes: Writes,
     max_rules: usize,
     in_file: usize,
+    /// Goes up whenever numbers of states and groups may have become others without a change that a switch was told.
+    numbering: u64,
 }
 
 fn subscriptions(program: &Program, layout: &Layout, writes: Writes) -> Subscriptions {
@@ -133,6 +141,7 @@ impl<'a> Book<'a> {
             writes,
             max_rules,
             in_file: 0,
+            numbering: 0,
         }
     }
 
@@ -154,7 +163,7 @@ impl<'a> Book<'a> {
         if *layout != self.written.layout {
             self.compile_anew(layout, self.writes).map_err(|refusal| told_anywhere(&refusal))?;
             self.written = (self.program.write)(self.program, layout);
-            self.everything();
+            self.install_anew()?;
         }
         Ok(())
     }
@@ -233,7 +242,13 @@ impl<'a> Book<'a> {
     }
 
     /// Takes rules away and brings others, all or nothing. `read` is what `add` was read from. The error is for people.
-    pub fn change(&mut self, remove: &[u64], add: Vec<New>, origin: Origin, read: &Read) -> Result<Changed, String> {
+    pub fn change(
+        &mut self,
+        remove: &[u64],
+        add: Vec<New>,
+        origin: Origin,
+        read: &Read,
+    ) -> Result<Changed<'a>, String> {
         let most = self.max_rules;
         if (self.held.len() + add.len()).saturating_sub(remove.len()) > most {
             return Err(format!("there would be more than {most} rules, which is the limit of this service"));
@@ -244,6 +259,8 @@ impl<'a> Book<'a> {
             return Err(why);
         }
         let gone: Vec<RuleId> = removed.iter().map(|(_, held, _)| held.rule).collect();
+        let before =
+            (self.writes == Writes::InTurn).then(|| Box::new((self.subscriptions.clone(), self.installer.clone())));
         let mut next = self.next_id;
         let mut ids = Vec::with_capacity(add.len());
         let (mut rules, mut texts) = (Vec::with_capacity(add.len()), Vec::with_capacity(add.len()));
@@ -267,11 +284,11 @@ impl<'a> Book<'a> {
         for ((id, text), rule) in ids.iter().zip(texts).zip(applied.added) {
             self.hold(*id, Held { rule, origin, text });
         }
-        let undo = Undo { added: ids.clone(), removed };
+        let undo = Undo { added: ids.clone(), removed, before };
         match self.installer.steps(&applied.change) {
             Ok(steps) => Ok(Changed { ids, steps, undo }),
             Err(many) => {
-                self.undo_change(undo);
+                self.undo_change(undo)?;
                 Err(many.to_string())
             }
         }
@@ -295,84 +312,45 @@ impl<'a> Book<'a> {
         ids.iter().filter_map(&mut of).collect()
     }
 
-    /// Makes a change as if it had not been. What the switch has is to be held against [`Book::everything`] then.
-    pub fn undo(&mut self, changed: Changed) {
-        self.undo_change(changed.undo);
+    /// What a switch holds is not of these numbers of states and groups any more.
+    pub fn part(&mut self) {
+        self.numbering += 1;
     }
 
-    fn undo_change(&mut self, Undo { added, removed }: Undo) {
-        let gone: Vec<RuleId> = added.iter().filter_map(|id| Some(self.let_go(*id)?.rule)).collect();
-        let (back, rules): (Vec<(u64, Held)>, Vec<Rule>) =
-            removed.into_iter().map(|(id, held, rule)| ((id, held), rule)).unzip();
-        let applied = self.subscriptions.change(&gone, rules).expect("what was before can be again");
-        for ((id, held), rule) in back.into_iter().zip(applied.added) {
-            self.hold(id, Held { rule, ..held });
-        }
-        self.everything();
+    /// Which numbers states and groups have: those of before as long as this is the same.
+    pub fn numbering(&self) -> u64 {
+        self.numbering
     }
 
-    /// What a switch refused, with the rules that may be why: those of `among` (ascending), or else of all, that deliver to the
-    /// ports that it is about. Ports that only these deliver to say more than others.
-    pub fn blame(&self, refused: &Refused, among: &[u64]) -> String {
-        /// Rules that are told, and letters of each.
-        const MOST: (usize, usize) = (3, 120);
-        let is_one = |id: &u64| among.is_empty() || among.binary_search(id).is_ok();
-        let all = || self.held.iter().filter_map(|(id, held)| Some((*id, self.subscriptions.rule(held.rule)?)));
-        let ports = |rule: &Rule| -> Vec<u32> {
-            let of = |action: &Action| match action {
-                Action::Forward(ports) => ports.clone(),
-                Action::ToController => vec![self.program.cpu_port],
-                _ => Vec::new(),
-            };
-            rule.actions.iter().flat_map(of).collect()
-        };
-        let others: BTreeSet<u32> = all().filter(|(id, _)| !is_one(id)).flat_map(|(_, rule)| ports(rule)).collect();
-        let mut wanted: BTreeSet<u32> = refused.ports.iter().copied().collect();
-        if !wanted.is_subset(&others) {
-            wanted = &wanted - &others;
-        }
-        let is_why = |(id, rule): &(u64, &Rule)| is_one(id) && ports(rule).iter().any(|port| wanted.contains(port));
-        let mut ids: Vec<u64> = all().filter(is_why).map(|(id, _)| id).collect();
-        if ids.is_empty() && among.len() == 1 {
-            ids = among.to_vec();
-        }
-        let told: Vec<String> = ids
-            .iter()
-            .take(MOST.0)
-            .filter_map(|id| {
-                let text: Vec<&str> = self.held.get(id)?.text.split_whitespace().collect();
-                let mut text = text.join(" ");
-                if let Some((end, _)) = text.char_indices().nth(MOST.1) {
-                    text.truncate(end);
-                    text.push_str("...");
-                }
-                // Rules of a change that is not made do not keep their ids.
-                Some(if among.is_empty() { format!("rule {id}, `{text}`") } else { format!("`{text}`") })
-            })
-            .collect();
-        let more = if ids.len() > told.len() { format!(" and {} more", ids.len() - told.len()) } else { String::new() };
-        match told.is_empty() {
-            true => refused.told.clone(),
-            false => format!("{}; it is for {}{more}", refused.told, told.join(" or ")),
-        }
+    /// All that the switch is to have, in the order in which an empty one is told. Later changes are from there. What has a number
+    /// keeps it.
+    ///
+    /// # Errors
+    /// If there are too many groups, for people.
+    pub fn everything(&mut self) -> Result<Steps, String> {
+        self.installer = self.installer.again();
+        self.installer.install_steps(&self.subscriptions.tables()).map_err(|many| many.to_string())
     }
 
-    /// All that the switch is to have, in the order in which an empty one is told. Later changes are from there.
-    pub fn everything(&mut self) -> Steps {
+    /// Numbers what the installer numbers anew.
+    fn install_anew(&mut self) -> Result<(), String> {
+        self.part();
         self.installer = installer(self.program, &self.written.layout, self.writes);
-        let steps = self.installer.install_steps(&self.subscriptions.tables());
-        steps.expect("the rules could be installed before")
+        self.everything().map(drop)
     }
 
     /// Compiles for another way of writing, if it is another.
-    pub fn write(&mut self, writes: Writes) {
+    ///
+    /// # Errors
+    /// If the rules take too much that way, for people; then everything is as before.
+    pub fn write(&mut self, writes: Writes) -> Result<(), String> {
         if writes == self.writes {
-            return;
+            return Ok(());
         }
         let layout = self.written.layout.clone();
-        self.compile_anew(&layout, writes).expect("they were compiled before");
+        self.compile_anew(&layout, writes).map_err(|refusal| told_anywhere(&refusal))?;
         self.writes = writes;
-        self.everything();
+        self.install_anew()
     }
 
     /// Compiles all rules in this way. If they are refused, everything is as before.
@@ -405,41 +383,6 @@ impl<'a> Book<'a> {
         go.sort_unstable();
         (go, come)
     }
-}
-
-/// Why rules that were read some time ago cannot become tables, for people.
-fn told_anywhere(refusal: &Refusal) -> String {
-    let nowhere = SourceMap::new();
-    refusal.diagnostic(&nowhere).render(&nowhere, false)
-}
-
-/// Why rules cannot become tables, for people; places are those of the rules that were just read.
-fn told(mut refusal: Refusal, read: &Read) -> String {
-    /// What is not of these has no place to be shown.
-    const NOWHERE: FileId = FileId(u32::MAX);
-    let place = |span: &mut Span| {
-        let file = FileId(span.file.0.wrapping_sub(read.base));
-        span.file = if read.map.contains(file) { file } else { NOWHERE };
-    };
-    let mut with = String::new();
-    match &mut refusal {
-        Refusal::TooLarge { at, .. } | Refusal::Keys { at, .. } => place(at),
-        Refusal::Slots { rule, .. } => place(&mut rule.span),
-        Refusal::Conflict { rules, .. } | Refusal::Updates { rules, .. } => {
-            rules.iter_mut().for_each(|rule| place(&mut rule.span));
-            rules.sort_by_key(|rule| rule.span.file == NOWHERE);
-            if let Some(rule) = rules.iter().find(|rule| rule.span.file == NOWHERE) {
-                with = format!("\nthe other is rule `{}`", rule.name.as_deref().unwrap_or_default());
-            }
-        }
-        // Those that were there before are told by their ids.
-        Refusal::Crossing(rules) => {
-            rules.iter_mut().for_each(|rule| place(&mut rule.span));
-            rules.sort_by_key(|rule| rule.span.file == NOWHERE);
-        }
-        Refusal::Groups(_) | Refusal::Codes(..) | Refusal::Validity => {}
-    }
-    refusal.diagnostic(&read.map).render(&read.map, false) + &with
 }
 
 #[cfg(test)]

@@ -35,6 +35,26 @@ impl Content {
         self.0.is_empty()
     }
 
+    /// All of them, in no order that means anything.
+    pub fn entities(&self) -> impl Iterator<Item = &Entity> {
+        self.0.values()
+    }
+
+    /// Those that another content does not have, or has otherwise.
+    pub fn strange_to<'a>(&'a self, other: &'a Content) -> impl Iterator<Item = &'a Entity> {
+        self.0.iter().filter(|(key, entity)| other.0.get(*key) != Some(*entity)).map(|(_, entity)| entity)
+    }
+
+    /// Whether an entity is not there just like this.
+    pub fn strange(&self, entity: &Entity) -> bool {
+        canonical(entity.clone()).is_none_or(|(key, entity)| self.0.get(&key) != Some(&entity))
+    }
+
+    /// Whether there is one with this entity's key.
+    pub fn has_key_of(&self, entity: &Entity) -> bool {
+        canonical(entity.clone()).is_some_and(|(key, _)| self.0.contains_key(&key))
+    }
+
     /// What takes a switch with this content to another: deletions, then modifications, then insertions.
     pub fn to(&self, wanted: &Content) -> Vec<Update> {
         let gone = self.0.iter().filter(|(key, _)| !wanted.0.contains_key(*key));

@@ -1,9 +1,8 @@
 //! The thread that changes rules: one change after the other, each on the switch before it is acknowledged.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use subscribe::NoIncludes;
@@ -12,13 +11,15 @@ use tokio::sync::watch;
 use crate::Settings;
 use crate::book::{Book, Changed, New, Origin, Program, Read};
 use crate::call::Call;
-use crate::files::{Disk, Watched};
+use crate::files::Watched;
 use crate::kept::Kept;
-use crate::link::Told;
 use crate::listing::{Listed, Listing};
+use crate::mail::Mail;
 use crate::status::{Event, Standing};
 use crate::switch::{Failed, Switch};
 use crate::trouble::{Refusal, Trouble};
+
+mod file;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -47,10 +48,6 @@ pub(crate) enum Refused {
     NotKept(String),
 }
 
-/// What each stream brought last, and that another controller was primary before: a switch that says more than is listened
-/// to fills no memory.
-type Mail = Arc<Mutex<BTreeMap<u64, Vec<Told>>>>;
-
 /// Everything there is.
 pub(crate) struct Desk<'a> {
     book: Book<'a>,
@@ -63,7 +60,7 @@ pub(crate) struct Desk<'a> {
     max_request_rules: usize,
     standing: Arc<watch::Sender<Standing>>,
     listing: Arc<Listing>,
-    mail: Mail,
+    mail: Arc<Mail>,
     tell: Box<dyn Fn(Event) + Send>,
 }
 
@@ -81,18 +78,12 @@ impl<'a> Desk<'a> {
         listing: Arc<Listing>,
         tell: Box<dyn Fn(Event) + Send>,
     ) -> Result<Desk<'a>, String> {
-        let mail: Mail = Arc::default();
+        let mail: Arc<Mail> = Arc::default();
         let letters = mail.clone();
         let told = move |stream, told| {
-            let mut letters = letters.lock().unwrap_or_else(PoisonError::into_inner);
-            let held = letters.entry(stream).or_default();
-            if held.is_empty() {
+            if letters.put(stream, told) {
                 let _ = jobs.send(Job::Told);
             }
-            // That another one was primary is not passed over: it may have changed what the switch holds.
-            held.retain(|told| matches!(told, Told::Standing(crate::link::Standing::Other(_))));
-            held.drain(..held.len().saturating_sub(1));
-            held.push(told);
         };
         let standing = Arc::new(standing);
         let shown = standing.clone();
@@ -129,6 +120,7 @@ impl<'a> Desk<'a> {
         }
         let rules = std::mem::take(&mut read.rules);
         desk.book.change(&[], rules, Origin::File, &read)?;
+        desk.warn(&read);
         if let (Some(kept), Some(path)) = (&mut desk.kept, &settings.kept) {
             // Not before everything else is right: what was kept until now stays as it is otherwise.
             let added = desk.book.rules().filter(|(_, held)| held.origin == Origin::Added);
@@ -137,25 +129,6 @@ impl<'a> Desk<'a> {
         }
         desk.list(&[], &desk.book.rules().map(|(id, _)| id).collect::<Vec<u64>>());
         Ok(desk)
-    }
-
-    /// Reads the rules that were added before.
-    fn take_up(&mut self, path: &Path) -> Result<Read, String> {
-        let (kept, notes) = Kept::open(path).map_err(|why| format!("{} {why}", path.display()))?;
-        let text: Vec<&str> = notes.rules.values().map(String::as_str).collect();
-        let mut read = self.book.read(&path.display().to_string(), text.join("\n"), &mut NoIncludes);
-        if read.diagnostics.has_errors() {
-            return Err(read.diagnostics.render(&read.map, false));
-        }
-        let mut rules = std::mem::take(&mut read.rules);
-        if rules.len() != notes.rules.len() {
-            return Err(format!("{} has lines that are not one rule each", path.display()));
-        }
-        rules.iter_mut().zip(notes.rules.keys()).for_each(|(rule, id)| rule.id = Some(*id));
-        self.book.number_from(notes.next);
-        self.kept = Some(kept);
-        read.rules = rules;
-        Ok(read)
     }
 
     /// Works until it is told to stop.
@@ -190,10 +163,7 @@ impl<'a> Desk<'a> {
                 call.answer(done);
             }
             Job::Told => {
-                let letters = std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner));
-                for (stream, told) in
-                    letters.into_iter().flat_map(|(of, all)| all.into_iter().map(move |told| (of, told)))
-                {
+                for (stream, told) in self.mail.take() {
                     self.switch.told(stream, told, &mut self.book, &*self.tell);
                 }
             }
@@ -252,6 +222,7 @@ impl<'a> Desk<'a> {
             _ => {}
         }
         let (ids, writes) = self.change(&[], rules, Origin::Added, &read)?;
+        self.warn(&read);
         (self.tell)(Event::Added(ids.clone()));
         Ok((ids, writes))
     }
@@ -291,17 +262,29 @@ impl<'a> Desk<'a> {
         origin: Origin,
         read: &Read,
     ) -> Result<(Vec<u64>, usize), Refused> {
-        let changed = self.book.change(remove, add, origin, read).map_err(Refused::Mistakes)?;
+        if self.switch.refuses() {
+            // What it holds is of rules from before this change and of refused ones.
+            self.book.part();
+        }
+        let changed = match self.book.change(remove, add, origin, read) {
+            Ok(changed) => changed,
+            Err(why) => {
+                if self.switch.is_ready() && !self.switch.counts_as(&self.book) {
+                    self.switch.settle(&mut self.book, &*self.tell);
+                }
+                return Err(Refused::Mistakes(why));
+            }
+        };
         let writes = changed.steps.len();
         if self.switch.refuses() {
             // It has none of the rules as they should be; with this change it may take them all.
             self.switch.settle(&mut self.book, &*self.tell);
             if !self.switch.is_ready() {
-                self.book.undo(changed);
-                return Err(match self.switch.refuses() {
-                    true => Refused::BySwitch(self.switch.detail().to_owned()),
-                    false => Refused::Away(self.switch.detail().to_owned()),
-                });
+                let why = self.switch.detail().to_owned();
+                if let Err(stuck) = self.undo(changed) {
+                    return Err(Refused::BySwitch(format!("{why}; {stuck}")));
+                }
+                return Err(if self.switch.refuses() { Refused::BySwitch(why) } else { Refused::Away(why) });
             }
         } else if let Err(failed) = self.switch.write(&changed.steps) {
             return Err(self.take_back(changed, failed));
@@ -332,8 +315,17 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
+    /// Has a change be as if it had not been asked for. If that cannot be, the rest of a sentence says so, and what there is.
+    fn undo(&mut self, changed: Changed<'a>) -> Result<(), String> {
+        let (removed, added) = (changed.removed(), changed.ids.clone());
+        self.book.undo(changed).map_err(|why| {
+            self.list(&removed, &added);
+            format!("and the rules from before cannot be compiled again, so that those with the change stay: {why}")
+        })
+    }
+
     /// What the switch did not take is as if it had not been asked for.
-    fn take_back(&mut self, changed: Changed, failed: Failed) -> Refused {
+    fn take_back(&mut self, changed: Changed<'a>, failed: Failed) -> Refused {
         let told = match &failed {
             Failed::Refused(refused) => Some(self.book.blame(refused, &changed.ids)),
             Failed::Trouble(Trouble::Refused(refusal)) => Some(format!("the switch refused: {}", refusal.why)),
@@ -341,72 +333,20 @@ impl<'a> Desk<'a> {
             Failed::Trouble(Trouble::Unimplemented) => Some("the switch cannot do this".to_owned()),
             Failed::Trouble(Trouble::NotPrimary | Trouble::Gone(_)) => None,
         };
-        self.book.undo(changed);
+        let undone = self.undo(changed);
         self.switch.failed(failed, &mut self.book, &*self.tell);
         match told {
+            Some(why) if undone.is_err() => Refused::BySwitch(format!("{why}; {}", undone.err().unwrap_or_default())),
             Some(why) => Refused::BySwitch(why),
             None => Refused::Away(self.switch.detail().to_owned()),
         }
     }
 
-    /// Reads the file; or what is wrong with it, for people.
-    fn read_file(&mut self) -> (Result<Read, String>, Watched) {
-        let mut disk = Disk::default();
-        let name = self.file.display().to_string();
-        let read = match disk.read(&self.file) {
-            Ok(text) => {
-                let read = self.book.read(&name, text, &mut disk);
-                match read.diagnostics.has_errors() {
-                    true => Err(read.diagnostics.render(&read.map, false)),
-                    false => Ok(read),
-                }
-            }
-            Err(why) => Err(format!("{name} {why}")),
-        };
-        (read, disk.watched())
-    }
-
-    /// Takes the file in as it is now.
-    fn reload(&mut self) {
-        let (read, watched) = self.read_file();
-        self.watched = watched;
-        let done = read.map_err(Refused::Mistakes).and_then(|read| {
-            let (go, come) = self.book.reload(&read.rules);
-            let counts = (come.len(), go.len());
-            if counts == (0, 0) {
-                return Ok((counts, 0));
-            }
-            if self.switch.is_ready() {
-                return self.change(&go, come, Origin::File, &read).map(|(_, writes)| (counts, writes));
-            }
-            // The switch is told when it is there.
-            let changed = self.book.change(&go, come, Origin::File, &read).map_err(Refused::Mistakes)?;
-            self.list(&go, &changed.ids);
-            let _ = self.keep(&[], &[], Origin::File);
-            if self.switch.refuses() {
-                self.switch.settle(&mut self.book, &*self.tell);
-            }
-            Ok((counts, 0))
-        });
-        match done {
-            Ok(((0, 0), _)) if self.mistakes.is_empty() => {}
-            Ok(((come, go), writes)) => {
-                self.mistakes.clear();
-                (self.tell)(Event::Reloaded(come, go, writes));
-            }
-            // It is read again once the switch is there.
-            Err(Refused::Away(_)) => self.watched.forget(),
-            Err(
-                Refused::Mistakes(why)
-                | Refused::TooMuch(why)
-                | Refused::NotFound(why)
-                | Refused::InFile(why)
-                | Refused::BySwitch(why)
-                | Refused::NotKept(why),
-            ) => {
-                self.mistakes.clone_from(&why);
-                (self.tell)(Event::Mistakes(why));
-            }
+    /// Tells what may not be meant in rules that were taken in.
+    fn warn(&self, read: &Read) {
+        let warnings = read.diagnostics.render(&read.map, false);
+        if !warnings.is_empty() {
+            (self.tell)(Event::Warnings(warnings));
         }
     }
 }

@@ -6,9 +6,31 @@ use p4runtime_proto::config::match_field::Match;
 use p4runtime_proto::config::{Action, P4Info, Preamble, Table};
 use subscribe_p4::Misfit;
 
-/// Why a program is not the one for rules whose program is `ours`, as the rest of a sentence; `None` if it is.
-pub(crate) fn misfit(theirs: &P4Info, ours: &P4Info) -> Option<String> {
-    tables_missing(theirs, ours).or_else(|| actions_other(theirs, ours)).or_else(|| tables_other(theirs, ours))
+/// Why a program is not the one for rules whose program is `ours`, in a sentence, and what helps; `None` if it is. `is_of_format` says
+/// whether its tables are those of all fields of the format, in any order.
+pub(crate) fn misfit(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<String> {
+    if let Some(table) = none_of_rules(theirs, ours) {
+        return Some(format!(
+            "the switch runs another program, which matches no rules: it has no table `{table}`. {LOADED}"
+        ));
+    }
+    let why = tables_missing(theirs, ours, is_of_format);
+    let why = why.or_else(|| actions_other(theirs, ours)).or_else(|| tables_other(theirs, ours))?;
+    let remedy = if is_of_format { REMADE } else { LOADED };
+    Some(format!("the switch's program and these rules {why}. {remedy}"))
+}
+
+/// What helps where the switch has a program that is not for the rules.
+pub(crate) const REMADE: &str = "Make the program again with the `--order`, `--ranges` and `--exact-tables` that `serve` has, \
+                                 and load it; or, if the switch is Triplane's, leave out --keep-program, and `serve` loads it";
+const LOADED: &str = "Have the switch load what `triplane subscribe program` makes of this format, or serve the format that its \
+                      program was made of; or, if the switch is Triplane's, leave out --keep-program, and `serve` loads it";
+
+/// A table of the rules, if the program has none of such tables.
+fn none_of_rules<'a>(theirs: &P4Info, ours: &'a P4Info) -> Option<&'a str> {
+    let there = tables(theirs);
+    let is_none = |name: &&str| subscribe_p4::misfit(name, there.keys().copied()) == Some(Misfit::OtherKind);
+    tables(ours).into_keys().find(is_none)
 }
 
 fn name(preamble: &Option<Preamble>) -> &str {
@@ -24,13 +46,16 @@ fn actions(info: &P4Info) -> BTreeMap<&str, &Action> {
 }
 
 /// Another order says most of why tables are missing, and is looked for first.
-fn tables_missing(theirs: &P4Info, ours: &P4Info) -> Option<String> {
+fn tables_missing(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<String> {
     let there = tables(theirs);
     let missing: Vec<&str> = tables(ours).into_keys().filter(|name| !there.contains_key(name)).collect();
     let told: Vec<(&str, Misfit<'_>)> =
         missing.iter().filter_map(|name| Some((*name, subscribe_p4::misfit(name, there.keys().copied())?))).collect();
     let is_order = |(_, why): &&(&str, Misfit<'_>)| matches!(why, Misfit::OtherOrder(_));
-    let best = told.iter().find(is_order).or(told.first()).map(|(name, why)| why.told(name));
+    // Of another format, fields that both have are elsewhere because others are not there.
+    let is_telling = |of: &&(&str, Misfit<'_>)| is_of_format || !is_order(of);
+    let first = told.iter().find(is_telling);
+    let best = told.iter().find(|of| is_of_format && is_order(of)).or(first).map(|(name, why)| why.told(name));
     best.or_else(|| missing.first().map(|name| other(&format!("the program has no table `{name}`"))))
 }
 
@@ -111,12 +136,12 @@ mod tests {
     fn the_cause_is_told() {
         const NAMES: &[&str] = &["price_exact_1", "stock_exact_2"];
         let ours = info(0, NAMES);
-        assert_eq!(misfit(&info(50, NAMES), &ours), None, "ids are the switch's own");
-        assert_eq!(misfit(&info(50, &["more", "stock_exact_2", "price_exact_1"]), &ours), None);
+        assert_eq!(misfit(&info(50, NAMES), &ours, true), None, "ids are the switch's own");
+        assert_eq!(misfit(&info(50, &["more", "stock_exact_2", "price_exact_1"]), &ours, true), None);
         let told = |change: &dyn Fn(&mut P4Info)| {
             let mut there = info(50, NAMES);
             change(&mut there);
-            misfit(&there, &ours).expect("it is another program")
+            misfit(&there, &ours, true).expect("it is another program")
         };
         // That a table is in another place says more than that one is not there at all.
         let order = told(&|there| *there = info(50, &["stock_exact_3"]));
@@ -131,6 +156,14 @@ mod tests {
         assert!(params.contains("`Subscriptions.to_state` has other parameters"), "{params}");
         let gone = told(&|there| drop(there.actions.pop()));
         assert!(gone.contains("no action `Subscriptions.to_port`"), "{gone}");
-        assert!(misfit(&P4Info::default(), &ours).expect("nothing is there").contains("matches no rules"));
+        // Another format has a field of this name, too, in another place.
+        let there = info(50, &["price_exact_2", "side_exact_1"]);
+        let other = misfit(&there, &ours, false).expect("it is of another format");
+        assert!(other.contains("different formats") && other.contains("no `Subscriptions.stock_exact_2`"), "{other}");
+        assert!(!other.contains("order") && other.contains("serve the format that its program was made of"), "{other}");
+        let other = misfit(&info(50, &["price_exact_2"]), &info(0, &["price_exact_1"]), false).expect("it is, too");
+        assert!(other.contains("different formats") && !other.contains("order"), "{other}");
+        let none = misfit(&P4Info::default(), &ours, false).expect("nothing is there");
+        assert!(none.starts_with("the switch runs another program, which matches no rules"), "{none}");
     }
 }

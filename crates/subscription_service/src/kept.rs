@@ -295,20 +295,20 @@ mod tests {
         }
     }
 
-    /// A file with one rule, on a disk that fails as it is told.
-    fn failing(path: &Path) -> Kept<Failing> {
-        let (Kept { path, file, length, is_torn, .. }, _) = Kept::open(path).unwrap();
+    /// A file with one rule, on a disk that fails as it is told; the file's directory, its path, and what is in it.
+    fn failing(name: &str) -> (Kept<Failing>, PathBuf, PathBuf, Vec<u8>) {
+        let directory = directory(name);
+        let rules = directory.join("rules");
+        let (Kept { path, file, length, is_torn, .. }, _) = Kept::open(&rules).unwrap();
         let mut kept = Kept { path, file, length, is_torn, medium: Failing::default() };
         kept.begin(2, [(1, "true : fwd(1)")].into_iter()).unwrap();
-        kept
+        let before = std::fs::read(&rules).unwrap();
+        (kept, directory, rules, before)
     }
 
     #[test]
     fn what_is_refused_is_not_in_the_file_whatever_went_wrong() {
-        let directory = directory("failing");
-        let path = directory.join("rules");
-        let mut kept = failing(&path);
-        let before = std::fs::read(&path).unwrap();
+        let (mut kept, directory, path, before) = failing("failing");
         let cases: [&[&str]; 4] = [&["write"], &["sync"], &["write", "sync"], &["sync", "sync", "sync"]];
         for (id, fails) in (2..).zip(cases) {
             *kept.medium.0.borrow_mut() = fails.to_vec();
@@ -336,10 +336,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_anew_stays_as_it_was() {
-        let directory = directory("anew");
-        let path = directory.join("rules");
-        let mut kept = failing(&path);
-        let before = std::fs::read(&path).unwrap();
+        let (mut kept, directory, path, before) = failing("anew");
         for fails in ["write", "sync"] {
             *kept.medium.0.borrow_mut() = vec![fails];
             assert!(kept.begin(5, [(4, "true : fwd(4)")].into_iter()).is_err(), "{fails}");

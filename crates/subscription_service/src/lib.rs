@@ -33,6 +33,7 @@ mod fit;
 mod kept;
 mod link;
 mod listing;
+mod mail;
 mod names;
 pub mod proto;
 mod server;

@@ -24,12 +24,28 @@ use crate::trouble::{End, Trouble, causes};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to be reached.
 const REACH: Duration = Duration::from_secs(5);
-/// How long a switch may take to say what a table holds.
-const READ: Duration = Duration::from_secs(300);
-/// The most entities that it may hold: several for each of the rules that there may be.
-const MAX_ENTITIES: usize = 8_000_000;
+/// What is read of a switch: eight entities for each of the rules that there may be, and five minutes for each table.
+const READ: Reading = Reading { entities: 8_000_000, time: Duration::from_secs(300) };
 /// The largest message that is taken or sent, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// How much a switch may hold, and how long it may take to say what a table holds.
+struct Reading {
+    entities: usize,
+    time: Duration,
+}
+
+impl Reading {
+    /// After so many entities and so long in one table.
+    fn check(&self, entities: usize, time: Duration) -> Result<(), Trouble> {
+        if entities <= self.entities && time <= self.time {
+            return Ok(());
+        }
+        let (most, minutes) = (self.entities, self.time.as_secs() / 60);
+        let why = format!("what the switch holds is more than {most} entries, or than it says in {minutes} minutes");
+        Err(Trouble::Unfit(why))
+    }
+}
 
 /// Where a controller stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +92,10 @@ impl Link {
         tell: impl Fn(Told) + Send + 'static,
     ) -> Result<Link, End> {
         let gone = |why: &str| End::Gone(why.to_owned());
+        let is_tls = endpoint.uri().scheme_str() == Some("https");
         let opened = async {
             let channel = tokio::time::timeout(REACH, endpoint.connect()).await.map_err(|_| gone("no answer"))?;
-            let channel = channel.map_err(|error| End::Gone(causes(&error)))?;
+            let channel = channel.map_err(|error| End::Gone(unreached(&causes(&error), is_tls)))?;
             let mut stub = P4RuntimeClient::new(channel)
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)
                 .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -87,7 +104,10 @@ impl Link {
             let first = arbitration(device_id, election_id);
             requests.send(first).await.map_err(|_| gone("the stream ended"))?;
             let stream = tokio::time::timeout(REACH, stub.stream_channel(ReceiverStream::new(receiver))).await;
-            let stream = stream.map_err(|_| gone("no answer"))?.map_err(|status| End::of(&status))?;
+            let stream = stream.map_err(|_| gone("no answer"))?.map_err(|status| match End::of(&status) {
+                End::Gone(_) if std::error::Error::source(&status).is_some() => End::Gone(unheard(is_tls)),
+                end => end,
+            })?;
             Ok::<_, End>((stub, requests, stream.into_inner()))
         };
         let (stub, requests, mut stream) = handle.block_on(opened)?;
@@ -223,23 +243,35 @@ impl Link {
         let request = v1::ReadRequest { device_id: self.device_id, entities, ..Default::default() };
         let mut stub = self.stub.clone();
         // A table may be long: each piece of it has its own time. Neither pieces nor time are without end.
-        let until = Instant::now() + READ;
+        let begun = Instant::now();
         self.handle.block_on(async {
             let refused = |status: Status| Trouble::of(&status);
             let mut answers = self.answered(stub.read(request)).await?.map_err(refused)?.into_inner();
             while let Some(answer) = self.answered(answers.message()).await?.map_err(refused)? {
-                if Instant::now() > until || content.len() > MAX_ENTITIES {
-                    let (most, minutes) = (MAX_ENTITIES, READ.as_secs() / 60);
-                    let why = format!(
-                        "what the switch holds is more than {most} entries, or than it says in {minutes} minutes"
-                    );
-                    return Err(Trouble::Unfit(why));
-                }
                 answer.entities.into_iter().filter(|entity| !is_default(entity)).for_each(|entity| content.put(entity));
+                READ.check(content.len(), begun.elapsed())?;
             }
             Ok(())
         })
     }
+}
+
+/// Why there is no connection, with what helps where one side speaks TLS and the other does not.
+fn unreached(why: &str, is_tls: bool) -> String {
+    let is_plain = ["corrupt message", "InvalidContentType", "invalid content type"].iter().any(|it| why.contains(it));
+    match is_tls && is_plain {
+        true => "what answers there does not use TLS: leave out --switch-tls-ca and what goes with it".to_owned(),
+        false => why.to_owned(),
+    }
+}
+
+/// The same where a connection ends before it brings anything.
+fn unheard(is_tls: bool) -> String {
+    let remedy = match is_tls {
+        true => "if it lets only clients with a certificate in, give --switch-tls-cert and --switch-tls-key",
+        false => "if it uses TLS, give --switch-tls-ca, the authority that signed its certificate",
+    };
+    format!("the connection broke before the first answer; {remedy}")
 }
 
 fn is_default(entity: &v1::Entity) -> bool {
@@ -260,5 +292,21 @@ fn standing(update: &v1::MasterArbitrationUpdate) -> Standing {
         Code::Ok => Standing::Primary,
         Code::NotFound => Standing::Nobody(id),
         _ => Standing::Other(id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_has_an_end() {
+        let limits = Reading { entities: 3, time: Duration::from_secs(60) };
+        assert_eq!(limits.check(3, Duration::from_secs(60)), Ok(()));
+        for (entities, seconds) in [(4, 0), (0, 61)] {
+            let stopped = limits.check(entities, Duration::from_secs(seconds));
+            let Err(Trouble::Unfit(why)) = stopped else { panic!("{entities} in {seconds} s are read") };
+            assert!(why.contains("more than 3 entries, or than it says in 1 minutes"), "{why}");
+        }
     }
 }

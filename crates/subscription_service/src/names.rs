@@ -103,6 +103,51 @@ impl Names {
         Ok(v1::Entity { entity: Some(kind) })
     }
 
+    /// What a switch was told, if it is what this service tells. Widths are not told, and are those of any value.
+    pub fn decode(&self, entity: &v1::Entity) -> Option<Entity> {
+        match entity.entity.as_ref()? {
+            Kind::TableEntry(entry) => self.decode_entry(entry).map(Entity::Table),
+            Kind::PacketReplicationEngineEntry(entry) => match entry.r#type.as_ref()? {
+                Replication::MulticastGroupEntry(group) => {
+                    let ports = group.replicas.iter().map(port).collect::<Option<_>>()?;
+                    Some(Entity::Group(group.multicast_group_id, ports))
+                }
+                Replication::CloneSessionEntry(session) => {
+                    let port = session.replicas.first().map_or(Some(0), port)?;
+                    Some(Entity::Session(session.session_id, port))
+                }
+            },
+            _ => None,
+        }
+    }
+
+    fn decode_entry(&self, entry: &v1::TableEntry) -> Option<TableEntry> {
+        const ANY_WIDTH: u32 = 128;
+        let (table, fields) = called(&self.tables, entry.table_id)?;
+        let mut keys = Vec::new();
+        for field in &entry.r#match {
+            let matched = match field.field_match_type.as_ref()? {
+                Match::Exact(of) => Matched::Exact(value(&of.value)?),
+                Match::Lpm(of) => Matched::Lpm(value(&of.value)?, u32::try_from(of.prefix_len).ok()?),
+                Match::Ternary(of) => Matched::Ternary(value(&of.value)?, value(&of.mask)?),
+                Match::Range(of) => Matched::Range(value(&of.low)?, value(&of.high)?),
+                _ => return None,
+            };
+            keys.push((part(fields, field.field_id).to_owned(), ANY_WIDTH, matched));
+        }
+        let v1::table_action::Type::Action(action) = entry.action.as_ref()?.r#type.as_ref()? else { return None };
+        let (name, names) = called(&self.actions, action.action_id)?;
+        let param =
+            |param: &v1::action::Param| Some((part(names, param.param_id).to_owned(), ANY_WIDTH, value(&param.value)?));
+        Some(TableEntry {
+            table: table.to_owned(),
+            keys,
+            priority: u32::try_from(entry.priority).ok().filter(|priority| *priority > 0),
+            action: name.to_owned(),
+            params: action.params.iter().map(param).collect::<Option<_>>()?,
+        })
+    }
+
     fn entry(&self, entry: &TableEntry) -> Result<v1::TableEntry, Missing> {
         let missing = |what: &str| Missing(format!("no {what} of `{}`", entry.table));
         let (table_id, fields) = self.tables.get(&entry.table).ok_or_else(|| missing("table"))?;
@@ -161,6 +206,21 @@ fn replication(of: Replication) -> Kind {
 #[allow(deprecated, reason = "switches of P4Runtime before 1.4 know no other")]
 fn replica(port: u32) -> v1::Replica {
     v1::Replica { port_kind: Some(PortKind::EgressPort(port)), instance: 1, ..Default::default() }
+}
+
+/// A replica's port, in the form that this service writes.
+#[allow(deprecated, reason = "switches of P4Runtime before 1.4 know no other")]
+fn port(replica: &v1::Replica) -> Option<u32> {
+    match &replica.port_kind {
+        Some(PortKind::EgressPort(port)) => Some(*port),
+        _ => None,
+    }
+}
+
+/// The number that bytes are, if it is none that is too large for any field.
+fn value(bytes: &[u8]) -> Option<u128> {
+    let of = bytes.iter().position(|byte| *byte != 0).map_or(&bytes[bytes.len()..], |first| &bytes[first..]);
+    (of.len() <= 16).then(|| of.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
 }
 
 /// Big-endian, as short as it can be.

@@ -45,6 +45,8 @@ pub enum Event {
     Reloaded(usize, usize, usize),
     /// The file has mistakes, and the rules from before stay.
     Mistakes(String),
+    /// The rules do something that may not be meant: what, with its place.
+    Warnings(String),
     /// Rules were added.
     Added(Vec<u64>),
     /// Rules were taken away.

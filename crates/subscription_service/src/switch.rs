@@ -10,11 +10,13 @@ use tonic::transport::Endpoint;
 use crate::Settings;
 use crate::blame::Refused;
 use crate::book::{Book, Program};
+use crate::content::Content;
 use crate::link::{Link, Standing, Told};
 use crate::names::Names;
 use crate::status::Event;
 use crate::trouble::{End, Trouble, clean};
 
+mod mend;
 mod writes;
 
 /// How long to wait until a switch that is away is tried again: at first, and at most.
@@ -69,6 +71,10 @@ pub(crate) struct Switch<'a> {
     /// The switch is there, and refuses the rules.
     refuses: bool,
     changes: u64,
+    /// Which numbers the states have that it holds, as far as it is known ([`Book::numbering`]).
+    numbering: Option<u64>,
+    /// What the last change wrote, or began to: the switch may hold some of it that is not to stay.
+    tried: Content,
     /// What nothing leads to any more, and when the last message that was on its way to it has left.
     clean: Option<(Instant, Vec<v1::Update>)>,
 }
@@ -100,6 +106,8 @@ impl<'a> Switch<'a> {
             said: String::new(),
             refuses: false,
             changes: 0,
+            numbering: None,
+            tried: Content::default(),
             clean: None,
         }
     }
@@ -114,6 +122,11 @@ impl<'a> Switch<'a> {
     /// Whether it delivers by all the rules.
     pub fn is_ready(&self) -> bool {
         self.ready.is_some()
+    }
+
+    /// Whether it holds states of the numbers that the book has.
+    pub fn counts_as(&self, book: &Book<'_>) -> bool {
+        self.numbering == Some(book.numbering())
     }
 
     /// What it is doing, for people.
@@ -171,7 +184,7 @@ impl<'a> Switch<'a> {
             }
             End::Taken(why) => {
                 // Who waits for any place took this one, and gives way to a higher one.
-                self.raised = if self.raised < MOST_RAISED { self.raised + 1 } else { 0 };
+                self.raised = raise(self.raised);
                 self.away(format!("the switch refused the election id: {why}"), tell);
             }
         }
@@ -249,6 +262,7 @@ impl<'a> Switch<'a> {
             Ok(event) => {
                 self.detail = "delivers by the rules".to_owned();
                 self.said.clear();
+                (self.numbering, self.tried) = (Some(book.numbering()), Content::default());
                 self.retry = RETRY[0];
                 self.changes += 1;
                 tell(event);
@@ -269,5 +283,21 @@ impl<'a> Switch<'a> {
                 self.unfit("the switch cannot do what is asked of it".to_owned(), tell);
             }
         }
+    }
+}
+
+/// How far above the election id that was asked for is tried next, once another controller had this one.
+fn raise(raised: u128) -> u128 {
+    if raised < MOST_RAISED { raised + 1 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn election_ids_are_raised_one_by_one_and_then_begin_again() {
+        let tried: Vec<u128> = std::iter::successors(Some(0), |raised| Some(raise(*raised))).take(1_003).collect();
+        assert_eq!((tried[1], tried[1_000], tried[1_001], tried[1_002]), (1, 1_000, 0, 1));
     }
 }

@@ -1,6 +1,8 @@
 //! `triplane subscribe serve` and its clients, as processes, with a switch in this one: rules that come and go while a
 //! feed runs, files that change, and switches that go away.
 
+#[path = "support/deliveries.rs"]
+mod deliveries;
 #[path = "support/plain.rs"]
 mod plain;
 #[path = "support/rig.rs"]
@@ -9,44 +11,16 @@ mod rig;
 mod service;
 mod support;
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use market::{Counts, Feed, Filter, Mix, Receiver, Spec, Workload, messages};
+use deliveries::{bytes, delivered, spec, wanted};
+use market::{Feed, messages};
 use rig::{Rig, free_address};
 use service::{FORMAT, Service, eventually};
 use support::feed::frame;
 use support::{Directory, Running, run, triplane};
 use switch::{Frame, PortId};
-use wire::ethernet;
-
-fn payload(frame: &[u8]) -> &[u8] {
-    &frame[ethernet::HEADER_LEN + 20 + 8..]
-}
-
-fn spec() -> Spec {
-    Spec { share: 0.3, others: 4, mix: Mix::BOOK, counts: Counts::Exactly(4), ..Workload::Synthetic.spec(7) }
-}
-
-fn bytes(message: &wire::itch::Message) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    message.emit(&mut bytes);
-    bytes
-}
-
-/// The ports that want a message, by rules.
-fn wanted(rules: &[String], message: &wire::itch::Message) -> Vec<u32> {
-    let mut ports = Vec::new();
-    if !rules.is_empty() {
-        for rule in Filter::rules("rules", &rules.join("\n")).unwrap_or_else(|wrong| panic!("{wrong}")) {
-            ports.extend(rule.ports.iter().filter(|_| rule.filter.wants(message)));
-        }
-    }
-    ports.sort_unstable();
-    ports.dedup();
-    ports
-}
 
 #[test]
 fn every_message_is_delivered_by_the_old_rules_or_by_the_new_ones() {
@@ -173,17 +147,7 @@ fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
     std::thread::sleep(Duration::from_millis(50));
     let (left, last) = (rig.left(), rig.sent());
 
-    let mut delivered: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
-    for (port, frames) in &left {
-        let mut receiver = Receiver::from_start();
-        for frame in frames {
-            for arrival in receiver.receive(payload(frame), 0).expect("well-formed") {
-                delivered.entry(bytes(&arrival.message)).or_default().push(*port);
-            }
-        }
-        let totals = receiver.totals();
-        assert_eq!((totals.missing, totals.repeated), (0, 0), "port {port} has gaps in {} messages", totals.messages);
-    }
+    let mut delivered = delivered(&left);
     let mut feed = Feed::new(spec());
     let (mut asked, mut changes) = (0, 0);
     for number in 1..=last {

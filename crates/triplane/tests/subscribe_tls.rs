@@ -81,9 +81,18 @@ fn services_switches_and_users_are_who_the_authority_says() {
 
     // The switch lets nobody in without a certificate, and a plain service is told so.
     let mut nobody = Service::start(&rules, address, &to_switch);
-    nobody.running.wait_for("the switch");
+    nobody.running.wait_for("give --switch-tls-cert and --switch-tls-key");
     assert_eq!(nobody.tell(&["add", "price > 5 : fwd(3)"]).code, Some(3));
     refused(&tell(&nobody, &authority, &["list"], &[CA], NAMED), 3, "does not use TLS; leave out --tls-ca");
+    // A switch with TLS and a service without, and the other way round.
+    let mut plain = Service::start(&rules, address, &[]);
+    plain.running.wait_for("if it uses TLS, give --switch-tls-ca");
+    drop(plain);
+    let other = free_address();
+    let _plain = Rig::new(8, other);
+    let mut secure = Service::start(&rules, other, &to_switch);
+    secure.running.wait_for("does not use TLS: leave out --switch-tls-ca");
+    drop(secure);
     let start = |more: &[&str]| {
         let serve = ["subscribe", "serve", service::FORMAT, &rules, "--listen", "0"];
         run(&mut triplane(&[&serve[..], more].concat()))

@@ -125,4 +125,38 @@ fn a_call_is_answered_though_the_switch_never_is() {
         service.tell(&["add", "price > 5 : fwd(3)"]).stderr.contains("no answer")
     });
     assert!(service.list().contains("GOOGL"));
+    let mut watch = Running::start(&mut triplane(&["subscribe", "watch", "--service", &service.address]));
+    watch.wait_for("1 rules, 1 of them in the file; 0 changes; ");
+}
+
+#[test]
+fn a_program_that_is_not_for_the_rules_is_said_once_and_which_it_is() {
+    const OTHER: &str = "#include <v1model.p4>
+header q_t { @query_field bit<32> price; @query_field bit<16> side; }
+struct headers_t { q_t q; }
+struct metadata_t {}
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.q); transition accept; }
+}
+";
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2); fwd(510)\n");
+    let (format, others) = (directory.write("other.p4", OTHER), directory.write("others.sub", "price > 5 : fwd(2)\n"));
+    let address = free_address();
+    let _rig = Rig::new(4, address);
+    let mut other = Service::of(&format, &others, address, &[]);
+    other.running.wait_for("program loaded");
+    drop(other);
+    let said = told(Service::start(&rules, address, &["--keep-program"]), "different formats");
+    assert_eq!(said.matches("were made of different formats").count(), 1, "{said}");
+    assert!(
+        !said.contains("different orders") && said.contains("serve the format that its program was made of"),
+        "{said}"
+    );
+    // What is loaded for the rules is the right one; that they deliver to the controller's port may not be meant.
+    let mut right = Service::start(&rules, address, &[]);
+    right.running.wait_for("program loaded");
+    assert!(said.contains("the controller gets what goes to port 510"), "{said}");
+    assert!(right.tell(&["add", "price > 5 : fwd(510)"]).code == Some(0));
+    right.running.wait_for("the controller gets what goes to port 510");
 }

@@ -9,11 +9,11 @@ use p4runtime_proto::v1::write_request::Atomicity;
 use subscribe::Writes;
 use subscribe_p4::entries::{Steps, Update};
 
-use super::{Failed, Ready, Switch};
+use super::{Failed, Ready, Switch, mend};
 use crate::blame::Refused;
 use crate::book::{Book, Written};
 use crate::content::{self, Content};
-use crate::fit;
+use crate::fit::{self, REMADE};
 use crate::link::Link;
 use crate::names::{Missing, Names};
 use crate::status::Event;
@@ -23,10 +23,6 @@ use crate::trouble::Trouble;
 const PIECE: usize = 10_000;
 /// How long messages may take through a switch that takes writes one after the other.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// What helps where the switch has a program that is not for the rules.
-const REMADE: &str = "Make the program again with the `--order`, `--ranges` and `--exact-tables` that `serve` has, and load \
-                      it; or, if the switch is Triplane's, leave out --keep-program, and `serve` loads it";
 
 impl Switch<'_> {
     /// Loads the program if need be, looks at what the switch has, and writes what differs.
@@ -39,8 +35,9 @@ impl Switch<'_> {
                 "the switch takes writes one after the other, and codes change together: make the program without";
             return Err(Trouble::Unfit(format!("{why} `@query_codes` of `{}`", field.name)).into());
         }
-        book.write(if atomic { Writes::Together } else { Writes::InTurn });
-        let steps = book.everything();
+        let unfit = |why: String| Trouble::Unfit(format!("the rules cannot be compiled for this switch: {why}"));
+        book.write(if atomic { Writes::Together } else { Writes::InTurn }).map_err(unfit)?;
+        let steps = book.everything().map_err(unfit)?;
         let there = link.content(&names.tables())?;
         let mut wanted = Content::default();
         for update in steps.clone().all() {
@@ -48,7 +45,7 @@ impl Switch<'_> {
             wanted.put(names.encode(&entity).map_err(missing)?);
         }
         let updates = there.to(&wanted);
-        let writes = updates.len();
+        let (writes, mut clean) = (updates.len(), Vec::new());
         if there.is_empty() {
             // Before the last step no message is delivered, and the first may be long.
             for piece in encode(&names, &steps.prepare)?.chunks(PIECE) {
@@ -57,7 +54,13 @@ impl Switch<'_> {
             self.turn(link, &names, atomic, &steps)?;
         } else if atomic {
             put(link, &names, updates, Atomicity::DataplaneAtomic)?;
-        } else if !updates.is_empty() {
+        } else if updates.is_empty() {
+        } else if let Some(steps) = self.way_back(&names, &there, &wanted, book) {
+            // Messages may be on their way past what was written before.
+            std::thread::sleep(PAUSE);
+            self.prepare_and_turn(link, &names, &steps)?;
+            clean = encode(&names, &steps.clean)?;
+        } else {
             // Numbers of states may mean something else now: messages wait until all is there.
             let (entrances, rest) =
                 there.to(&Content::default()).into_iter().partition(|update| is_entrance(&names, update));
@@ -70,6 +73,7 @@ impl Switch<'_> {
             self.turn(link, &names, atomic, &steps)?;
         }
         self.ready = Some(Ready { names, atomic });
+        self.clean_later(clean);
         Ok(Event::Installed { rules: book.len(), writes, loaded, atomic })
     }
 
@@ -87,9 +91,11 @@ impl Switch<'_> {
                 self.take_order(&info, is_one, book, tell)?;
             }
             if is_one(book.written()) || self.keep_program {
-                return match fit::misfit(&info, &book.written().info) {
+                let tables = info.tables.iter().filter_map(|table| table.preamble.as_ref()).map(|of| of.name.as_str());
+                let is_of_format = subscribe_p4::order(&self.program.rules.format, tables).is_some();
+                return match fit::misfit(&info, &book.written().info, is_of_format) {
                     None => Ok((Names::new(&info), false)),
-                    Some(why) => Err(Trouble::Unfit(format!("the switch's program and these rules {why}. {REMADE}"))),
+                    Some(why) => Err(Trouble::Unfit(why)),
                 };
             }
         }
@@ -139,25 +145,43 @@ impl Switch<'_> {
         Ok(())
     }
 
+    /// From what is there to what is wanted where states have the same numbers in both.
+    fn way_back(&self, names: &Names, there: &Content, wanted: &Content, book: &Book<'_>) -> Option<Steps> {
+        mend::steps(names, there, wanted, &self.tried).filter(|_| self.counts_as(book))
+    }
+
     /// Makes a change.
     pub fn write(&mut self, steps: &Steps) -> Result<(), Failed> {
         if steps.is_empty() {
             return Ok(());
         }
         self.clean()?;
+        if let Some(ready) = self.ready.as_ref().filter(|ready| !ready.atomic) {
+            self.tried = mend::left(&ready.names, &steps.clone().all());
+        }
         let (Some(link), Some(ready)) = (&self.link, &self.ready) else { return Err(Trouble::NotPrimary.into()) };
         if ready.atomic {
             put(link, &ready.names, encode(&ready.names, &steps.clone().all())?, Atomicity::DataplaneAtomic)?;
         } else {
-            for piece in encode(&ready.names, &steps.prepare)?.chunks(PIECE) {
-                put(link, &ready.names, piece.to_vec(), Atomicity::ContinueOnError)?;
-            }
-            self.turn(link, &ready.names, false, steps)?;
+            self.prepare_and_turn(link, &ready.names, steps)?;
             let clean = encode(&ready.names, &steps.clean)?;
-            self.clean = (!clean.is_empty()).then(|| (Instant::now() + PAUSE, clean));
+            self.clean_later(clean);
         }
         self.changes += 1;
         Ok(())
+    }
+
+    /// The steps of a change but the last, one after the other.
+    fn prepare_and_turn(&self, link: &Link, names: &Names, steps: &Steps) -> Result<(), Failed> {
+        for piece in encode(names, &steps.prepare)?.chunks(PIECE) {
+            put(link, names, piece.to_vec(), Atomicity::ContinueOnError)?;
+        }
+        self.turn(link, names, false, steps)
+    }
+
+    /// Has these made once the messages on their way have left.
+    fn clean_later(&mut self, updates: Vec<v1::Update>) {
+        self.clean = (!updates.is_empty()).then(|| (Instant::now() + PAUSE, updates));
     }
 
     /// Takes messages to the new rules.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use subscribe::{Target, Wide};
 
-pub use super::live::args::{AddArgs, RemoveArgs, ServeArgs, ServiceArgs};
+pub use super::live::args::{AddArgs, RemoveArgs, ServeArgs, ServiceArgs, TlsArgs};
 
 pub const AFTER_HELP: &str = "\
 Examples:
@@ -81,8 +81,8 @@ pub struct FormatArgs {
     /// Take the order of this program, which was made of the same format before.
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath, conflicts_with = "order")]
     pub order_of: Option<PathBuf>,
-    /// Memory that diagrams may take: 512M, 2G. Without it 4G, or half of what there is (memory, its limit for the control group,
-    /// `ulimit -v`) if that is less.
+    /// Memory that diagrams may take: 512M, 2G. It bounds these, not the process: entries, their text and rules come on top. Without
+    /// it 4G, or half of what there is (memory, its limit for the control group, `ulimit -v`) if that is less.
     #[arg(long, value_name = "SIZE", value_parser = super::memory::size)]
     pub memory: Option<u64>,
 }
@@ -181,18 +181,9 @@ pub struct DiffArgs {
     /// The device of the switch to read.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,
-    /// Speak TLS, to a switch in whose certificate this authority signed (PEM).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
-    pub tls_ca: Option<PathBuf>,
-    /// The certificate to show to a switch that asks for one (PEM).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
-    pub tls_cert: Option<PathBuf>,
-    /// The key that belongs to it (PEM).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
-    pub tls_key: Option<PathBuf>,
-    /// The name in the switch's certificate, if it is not the one in its address.
-    #[arg(long, value_name = "NAME", help_heading = "Switch")]
-    pub tls_name: Option<String>,
+    /// TLS.
+    #[command(flatten, next_help_heading = "Switch")]
+    pub tls: TlsArgs,
 }
 
 /// How the program is written.

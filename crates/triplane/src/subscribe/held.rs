@@ -153,10 +153,10 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
         addr: address.to_owned(),
         device_id: args.device_id,
         election_id: None,
-        tls_ca: args.tls_ca.clone(),
-        tls_cert: args.tls_cert.clone(),
-        tls_key: args.tls_key.clone(),
-        tls_name: args.tls_name.clone(),
+        tls_ca: args.tls.tls_ca.clone(),
+        tls_cert: args.tls.tls_cert.clone(),
+        tls_key: args.tls.tls_key.clone(),
+        tls_name: args.tls.tls_name.clone(),
         json: false,
     };
     let client = Client::connect(&server)?;

@@ -1,8 +1,13 @@
 //! A P4Runtime server before another one that is as many are: it knows CONTINUE_ON_ERROR only, refuses what else is asked for, and begins
 //! to answer on a stream only when it has something to say; who is refused at once hears it as the end of the call.
 
+// Each program uses a part of this.
+#![allow(dead_code)]
+
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -13,7 +18,30 @@ use tonic::codegen::tokio_stream::{self, Stream, StreamExt};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status, Streaming};
 
-struct Plain(P4RuntimeClient<Channel>);
+struct Plain(P4RuntimeClient<Channel>, Refusals);
+
+/// Says which update is refused.
+#[derive(Clone)]
+pub struct Refusals(Arc<AtomicUsize>);
+
+impl Refusals {
+    const NONE: usize = usize::MAX;
+
+    /// After so many, one update is refused.
+    pub fn after(&self, updates: usize) {
+        self.0.store(updates, Ordering::SeqCst);
+    }
+
+    /// The place of the update that is refused among so many.
+    fn among(&self, updates: usize) -> Option<usize> {
+        let left = self.0.load(Ordering::SeqCst);
+        let is_here = left < updates;
+        if left != Refusals::NONE {
+            self.0.store(if is_here { Refusals::NONE } else { left - updates }, Ordering::SeqCst);
+        }
+        is_here.then_some(left)
+    }
+}
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -28,8 +56,12 @@ impl P4Runtime for Plain {
             return Err(Status::unimplemented("CONTINUE_ON_ERROR only"));
         }
         // The order within a write is the server's own affair.
+        let refused = self.1.among(request.updates.len());
+        let all = request.updates.len();
+        refused.into_iter().for_each(|at| drop(request.updates.remove(at)));
         request.updates.reverse();
-        self.0.clone().write(request).await.map_err(|status| in_order(&status))
+        let done = self.0.clone().write(request).await.map_err(|status| in_order(&status))?;
+        refused.map_or(Ok(done), |at| Err(no_room(at, all)))
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
@@ -81,6 +113,19 @@ impl P4Runtime for Plain {
     }
 }
 
+/// One update of so many was refused.
+fn no_room(at: usize, all: usize) -> Status {
+    let error = v1::Error {
+        canonical_code: Code::ResourceExhausted as i32,
+        message: "there is no room".to_owned(),
+        ..v1::Error::default()
+    };
+    let mut of = google::rpc::Status { code: Code::Unknown as i32, ..google::rpc::Status::default() };
+    of.details.resize_with(all, Default::default);
+    of.details[at].value = error.encode_to_vec();
+    Status::with_details(Code::Unknown, "1 of the updates failed", of.encode_to_vec().into())
+}
+
 /// Details are in the order of the request (specification 12.3).
 fn in_order(status: &Status) -> Status {
     let mut of = google::rpc::Status::decode(status.details()).unwrap_or_default();
@@ -101,6 +146,13 @@ fn nobody_is_primary(mut answer: v1::StreamMessageResponse) -> v1::StreamMessage
 
 /// Serves what `server` serves, for as long as the test runs; the address.
 pub fn plain(server: SocketAddr) -> SocketAddr {
+    refusing(server).0
+}
+
+/// The same with updates that are refused when that is asked for.
+pub fn refusing(server: SocketAddr) -> (SocketAddr, Refusals) {
+    let refusals = Refusals(Arc::new(AtomicUsize::new(Refusals::NONE)));
+    let refused = refusals.clone();
     let (told, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
@@ -108,7 +160,7 @@ pub fn plain(server: SocketAddr) -> SocketAddr {
             let endpoint = Endpoint::from_shared(format!("http://{server}")).expect("an address").tcp_nodelay(true);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
             told.send(listener.local_addr().expect("it is bound")).expect("the test waits");
-            let service = P4RuntimeServer::new(Plain(P4RuntimeClient::new(endpoint.connect_lazy())));
+            let service = P4RuntimeServer::new(Plain(P4RuntimeClient::new(endpoint.connect_lazy()), refused));
             let (guests, incoming) = tokio::sync::mpsc::channel(4);
             tokio::spawn(async move {
                 while let Ok((stream, _)) = listener.accept().await {
@@ -122,5 +174,5 @@ pub fn plain(server: SocketAddr) -> SocketAddr {
             let _ = tonic::transport::Server::builder().serve_with_incoming(service, incoming).await;
         });
     });
-    address.recv().expect("it listens")
+    (address.recv().expect("it listens"), refusals)
 }

@@ -107,12 +107,9 @@ impl SwitchArgs {
     }
 }
 
-/// Where the service is.
-#[derive(Args, Debug)]
-pub struct ServiceArgs {
-    /// The service that `triplane subscribe serve` runs: ADDRESS:PORT, or PORT alone for this machine.
-    #[arg(long, value_name = "ADDR", default_value_t = service().to_string(), value_parser = with_port)]
-    pub service: String,
+/// How a server is spoken to over TLS.
+#[derive(Args, Clone, Debug)]
+pub struct TlsArgs {
     /// Speak TLS, to a server in whose certificate this authority signed (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
@@ -122,9 +119,20 @@ pub struct ServiceArgs {
     /// The key that belongs to it (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
-    /// The name in the server's certificate, if it is not the one in --service.
+    /// The name in the server's certificate, if it is not the one in its address.
     #[arg(long, value_name = "NAME")]
     pub tls_name: Option<String>,
+}
+
+/// Where the service is.
+#[derive(Args, Debug)]
+pub struct ServiceArgs {
+    /// The service that `triplane subscribe serve` runs: ADDRESS:PORT, or PORT alone for this machine.
+    #[arg(long, value_name = "ADDR", default_value_t = service().to_string(), value_parser = with_port)]
+    pub service: String,
+    /// TLS.
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -135,10 +143,10 @@ impl ServiceArgs {
     pub fn dial(&self) -> Dial<'_> {
         Dial {
             addr: &self.service,
-            tls_ca: self.tls_ca.as_deref(),
-            tls_cert: self.tls_cert.as_deref(),
-            tls_key: self.tls_key.as_deref(),
-            tls_name: self.tls_name.as_deref(),
+            tls_ca: self.tls.tls_ca.as_deref(),
+            tls_cert: self.tls.tls_cert.as_deref(),
+            tls_key: self.tls.tls_key.as_deref(),
+            tls_name: self.tls.tls_name.as_deref(),
             options: ("--service", OPTIONS.1),
         }
     }

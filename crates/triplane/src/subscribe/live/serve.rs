@@ -16,7 +16,8 @@ use crate::subscribe::report::digits;
 
 /// Serves until a signal ends it.
 pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
-    let loaded = Loaded::format(&args.format, output)?;
+    let mut loaded = Loaded::format(&args.format, output)?;
+    loaded.rules.format.controller_port = Some(args.cpu_port);
     let options = options(Some(&args.shape));
     let name = format!("the program of {}", args.format.format.display());
     let mut loader = Loader::builtin(&name, &loaded.program(&options));
@@ -106,6 +107,7 @@ fn describe(event: &Event, rules: &str) -> String {
             format!("{rules}: {} added, {go} removed, {}", many(*come, "rule"), many(*writes, "write"))
         }
         Event::Mistakes(why) => format!("{}\n{rules} is left out; the rules from before stay", why.trim_end()),
+        Event::Warnings(warnings) => warnings.trim_end().to_owned(),
         Event::Added(added) => format!("added: rule {}", ids(added)),
         Event::Removed(removed) => format!("removed: rule {}", ids(removed)),
     }

@@ -1,0 +1,52 @@
+//! A feed of messages through a switch, and who got which of them.
+
+// Each program uses a part of this.
+#![allow(dead_code)]
+
+use std::collections::{BTreeMap, HashMap};
+
+use market::{Counts, Filter, Mix, Receiver, Spec, Workload};
+use wire::ethernet;
+
+pub fn payload(frame: &[u8]) -> &[u8] {
+    &frame[ethernet::HEADER_LEN + 20 + 8..]
+}
+
+pub fn spec() -> Spec {
+    Spec { share: 0.3, others: 4, mix: Mix::BOOK, counts: Counts::Exactly(4), ..Workload::Synthetic.spec(7) }
+}
+
+pub fn bytes(message: &wire::itch::Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    bytes
+}
+
+/// The ports that want a message, by rules.
+pub fn wanted(rules: &[String], message: &wire::itch::Message) -> Vec<u32> {
+    let mut ports = Vec::new();
+    if !rules.is_empty() {
+        for rule in Filter::rules("rules", &rules.join("\n")).unwrap_or_else(|wrong| panic!("{wrong}")) {
+            ports.extend(rule.ports.iter().filter(|_| rule.filter.wants(message)));
+        }
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+/// The ports at which each message left, by its bytes; no port's numbers have gaps.
+pub fn delivered(left: &BTreeMap<u32, Vec<Vec<u8>>>) -> HashMap<Vec<u8>, Vec<u32>> {
+    let mut delivered: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
+    for (port, frames) in left {
+        let mut receiver = Receiver::from_start();
+        for frame in frames {
+            for arrival in receiver.receive(payload(frame), 0).expect("well-formed") {
+                delivered.entry(bytes(&arrival.message)).or_default().push(*port);
+            }
+        }
+        let totals = receiver.totals();
+        assert_eq!((totals.missing, totals.repeated), (0, 0), "port {port} has gaps in {} messages", totals.messages);
+    }
+    delivered
+}
