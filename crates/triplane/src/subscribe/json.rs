@@ -24,7 +24,7 @@ pub fn message(message: &Message, rules: &Rules) -> Value {
     let before: Map<String, Value> = counters
         .chain(slots)
         .filter(|(_, value)| *value != 0)
-        .map(|(key, number)| (key.described(format), value(number, Kind::Unsigned, 64)))
+        .map(|(key, number)| (key.name(format), value(number, Kind::Unsigned, 64)))
         .collect();
     json!({ "headers": headers, "fields": fields, "before": before })
 }
@@ -48,7 +48,7 @@ pub fn delivery(of: &Delivery, format: &Format) -> Value {
         json!({ "action": declared.name, "arguments": arguments })
     });
     let updates = of.updates.iter().map(|update| subscribe::Action::Update(update.clone()).shown(format).to_string());
-    let counts = of.slots.iter().map(|slot| Key::Slot(*slot).described(format));
+    let counts = of.slots.iter().map(|slot| Key::Slot(*slot).name(format));
     json!({
         "ports": of.ports,
         "to_controller": of.to_controller,
