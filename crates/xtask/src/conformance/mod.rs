@@ -21,14 +21,15 @@ use v1model::description::V1Model;
 use cases::Fault;
 
 pub const HELP: &str = "\
-Usage: cargo xtask conformance --p4c DIR [--p4c-bm2-ss FILE] [--only ROW] [--name TEXT] [--all]
+Usage: cargo xtask conformance --p4c DIR [--p4c-bm2-ss FILE [--p4test FILE]] [--only ROW] [--name TEXT] [--all]
 
 Runs the project on the test data in a checkout of https://github.com/p4lang/p4c and prints a row for each yardstick:
 how many programs there are, how many do as they should, and the names of those that do not.
 
   --p4c DIR          The checkout.
   --p4c-bm2-ss FILE  p4c's compiler for BMv2, which the row `programs` needs: has it compile the programs for packet
-                     subscriptions that the formats in `examples` become.
+                     subscriptions that the formats in `examples` become, one message a pass, for every kind of tables.
+  --p4test FILE      p4c's compiler for no target: `programs` has it compile those that match all messages in one pass.
   --only ROW         Only this yardstick: check, errors, speed, stf, p4info, programs.
   --name TEXT        Only programs whose path contains this.
   --all              Print the whole of what is wrong with a program, not only its first line.
@@ -65,6 +66,8 @@ pub struct Request {
     p4c: PathBuf,
     /// p4c's compiler for BMv2.
     compiler: Option<PathBuf>,
+    /// p4c's compiler for no target.
+    no_target: Option<PathBuf>,
     /// The one yardstick.
     only: Option<String>,
     /// What the paths of programs have to contain.
@@ -76,7 +79,7 @@ pub struct Request {
 impl Request {
     /// The checkout alone, for what runs on several threads.
     fn alone(&self) -> Request {
-        Request { p4c: self.p4c.clone(), compiler: None, only: None, name: String::new(), all: true }
+        Request { p4c: self.p4c.clone(), compiler: None, no_target: None, only: None, name: String::new(), all: true }
     }
 }
 
@@ -133,13 +136,15 @@ pub fn run(arguments: &[String]) -> Result<bool> {
 }
 
 fn request(arguments: &[String]) -> Result<Request> {
-    let mut request = Request { p4c: PathBuf::new(), compiler: None, only: None, name: String::new(), all: false };
+    let mut request =
+        Request { p4c: PathBuf::new(), compiler: None, no_target: None, only: None, name: String::new(), all: false };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().cloned().ok_or_else(|| anyhow::anyhow!("`{argument}` needs a value"));
         match argument.as_str() {
             "--p4c" => request.p4c = value()?.into(),
             "--p4c-bm2-ss" => request.compiler = Some(value()?.into()),
+            "--p4test" => request.no_target = Some(value()?.into()),
             "--only" => request.only = Some(value()?),
             "--name" => request.name = value()?,
             "--all" => request.all = true,

@@ -1,14 +1,15 @@
-//! The yardstick of programs for packet subscriptions: p4c compiles for BMv2 what formats become, and describes it to a control
-//! plane as we do.
+//! The yardstick of programs for packet subscriptions: p4c compiles what formats become, for every kind of tables, and
+//! describes it to a control plane as we do.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use p4runtime_proto::config::P4Info;
 use source::{Diagnostics, FileId, SourceMap};
-use subscribe::Layout;
-use subscribe_p4::Options;
+use subscribe::{Layout, Target, Wide};
+use subscribe_p4::{Format, Options, Rules};
 
 use super::cases::{Fault, programs};
 use super::{Request, Row, checked, errors, p4info};
@@ -16,21 +17,116 @@ use super::{Request, Row, checked, errors, p4info};
 /// Where formats are.
 const FOLDERS: [&str; 2] = ["examples", "crates/subscribe_p4/testdata"];
 
-/// Has p4c compile the programs of all formats, one after the other: it takes seconds and much memory for each.
+/// What a program is made for.
+struct Variant {
+    /// What the command line would say.
+    flags: &'static str,
+    wide: Wide,
+    exact_beside: bool,
+    /// As `subscribe network` makes programs.
+    split_horizon: bool,
+    /// The fields in the opposite order.
+    is_reversed: bool,
+}
+
+const PLAIN: Variant =
+    Variant { flags: "", wide: Wide::Range, exact_beside: false, split_horizon: false, is_reversed: false };
+
+const VARIANTS: [Variant; 6] = [
+    PLAIN,
+    Variant { flags: "--ranges ternary", wide: Wide::Ternary, ..PLAIN },
+    Variant { flags: "--ranges lpm", wide: Wide::Lpm, ..PLAIN },
+    Variant { flags: "--exact-tables --order (reversed)", exact_beside: true, is_reversed: true, ..PLAIN },
+    Variant { flags: "--ranges ternary --exact-tables", wide: Wide::Ternary, exact_beside: true, ..PLAIN },
+    Variant {
+        flags: "--ranges lpm --exact-tables (in a network)",
+        wide: Wide::Lpm,
+        exact_beside: true,
+        split_horizon: true,
+        ..PLAIN
+    },
+];
+
+impl Variant {
+    fn options(&self, messages_per_pass: Option<u32>) -> Options {
+        let defaults = Options::default();
+        let has_ranges = self.wide == Wide::Range;
+        let target = Target { wide: self.wide, has_ranges, exact_beside: self.exact_beside, ..defaults.target };
+        Options { target, messages_per_pass, split_horizon: self.split_horizon, ..defaults }
+    }
+
+    fn layout(&self, rules: &Rules) -> Result<Layout, String> {
+        let layout = Layout::sensible(&rules.format, &[]);
+        if !self.is_reversed {
+            return Ok(layout);
+        }
+        let names = layout.shown(&rules.format);
+        let names: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+        Layout::forced(&rules.format, &names).map_err(|error| error.to_string())
+    }
+}
+
+/// A compiler of p4c's, and for which programs.
+struct Compiler<'a> {
+    file: &'a Path,
+    variants: &'static [Variant],
+    messages_per_pass: Option<u32>,
+    /// What it is given beside the program.
+    output: &'static [&'static str],
+    shape: &'static str,
+}
+
+/// Has p4c compile the programs of all formats, one after the other: it takes seconds and much memory for each. BMv2's
+/// compiler takes tables that are applied in one place; the other, for no target, takes programs in whatever shape.
 pub fn row(request: &Request) -> Result<Row> {
-    let compiler = request.compiler.as_deref().context("name p4c's compiler with --p4c-bm2-ss FILE")?;
+    let file = request.compiler.as_deref().context("name p4c's compiler with --p4c-bm2-ss FILE")?;
+    let narrow =
+        Compiler { file, variants: &VARIANTS, messages_per_pass: Some(1), output: &["-o", "program.json"], shape: "" };
+    let whole = request.no_target.as_deref().map(|file| Compiler {
+        file,
+        variants: &VARIANTS[..1],
+        messages_per_pass: None,
+        output: &[],
+        shape: "(all messages in one pass)",
+    });
     let paths: Vec<PathBuf> =
         formats()?.into_iter().filter(|path| path.display().to_string().contains(&request.name)).collect();
     let folder = std::env::temp_dir().join(format!("triplane-xtask-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let short = paths.iter().filter_map(|path| {
-        let reason = agrees(request, compiler, &folder, path).err()?;
-        Some(Fault { name: path.strip_prefix(crate::root()).unwrap_or(path).display().to_string(), reason })
-    });
-    let short = short.collect();
+    let (mut total, mut short) = (0, Vec::new());
+    for path in &paths {
+        let shown = path.strip_prefix(crate::root()).unwrap_or(path).display();
+        let source = match Source::read(request, path) {
+            Ok(source) => source,
+            Err(reason) => {
+                total += 1;
+                short.push(Fault { name: shown.to_string(), reason });
+                continue;
+            }
+        };
+        // A format without ranges becomes the same program for several targets.
+        let mut seen = BTreeSet::new();
+        for (compiler, variant) in [Some(&narrow), whole.as_ref()]
+            .into_iter()
+            .flatten()
+            .flat_map(|one| one.variants.iter().map(move |variant| (one, variant)))
+        {
+            let agreed = source.program(variant, compiler.messages_per_pass).and_then(|text| {
+                if !seen.insert(text.clone()) {
+                    return Ok(false);
+                }
+                agrees(request, compiler, &folder, &text).map(|()| true)
+            });
+            total += usize::from(agreed != Ok(false));
+            if let Err(reason) = agreed {
+                let name = [shown.to_string().as_str(), variant.flags, compiler.shape].join(" ");
+                short.push(Fault { name: name.trim_end().to_owned(), reason });
+            }
+        }
+    }
     std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    let what = "p4c compiles programs for subscriptions for BMv2, and its P4Info equals ours";
-    Ok(Row { name: "programs", what, required: 100.0, total: paths.len(), excused: Vec::new(), short })
+    let what = "p4c compiles programs for subscriptions, and its P4Info equals ours";
+    Ok(Row { name: "programs", what, required: 100.0, total, excused: Vec::new(), short })
 }
 
 /// Programs with annotations for rules and no package.
@@ -47,45 +143,63 @@ fn formats() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn agrees(request: &Request, compiler: &Path, folder: &Path, path: &Path) -> Result<(), String> {
-    let file = |name: &str| folder.join(name);
-    std::fs::write(file("program.p4"), program(request, path)?).map_err(|error| error.to_string())?;
-    let wanted = theirs(request, compiler, &file("program.p4"), &file("program.txtpb"), &file("program.json"))?;
+/// A format, read.
+struct Source {
+    text: String,
+    format: Format,
+    rules: Rules,
+}
+
+impl Source {
+    fn read(request: &Request, path: &Path) -> Result<Source, String> {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let typed = checked(request, path, &mut map)?;
+        let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
+        let format = format.ok_or_else(|| errors(&map, &diagnostics))?;
+        let rules = subscribe_p4::rules(&format).map_err(|error| error.to_string())?;
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        Ok(Source { text, format, rules })
+    }
+
+    /// What it becomes.
+    fn program(&self, variant: &Variant, messages_per_pass: Option<u32>) -> Result<String, String> {
+        let layout = variant.layout(&self.rules)?;
+        let options = variant.options(messages_per_pass);
+        Ok(subscribe_p4::program(&self.text, &self.format, &self.rules, &layout, &options))
+    }
+}
+
+/// Whether p4c compiles a program and its P4Info is ours.
+fn agrees(request: &Request, compiler: &Compiler, folder: &Path, text: &str) -> Result<(), String> {
+    let path = folder.join("program.p4");
+    std::fs::write(&path, text).map_err(|error| error.to_string())?;
+    let wanted = theirs(request, compiler, folder)?;
     let mut map = SourceMap::new();
-    let program = checked(request, &file("program.p4"), &mut map)?;
+    let program = checked(request, &path, &mut map)?;
     let found = ::p4info::p4info(&program, &::p4info::V1Model, &map, &mut Diagnostics::new());
     let differences = p4info::differences(&found, &wanted);
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }
 
-/// What a format becomes, as BMv2 wants it.
-fn program(request: &Request, path: &Path) -> Result<String, String> {
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let typed = checked(request, path, &mut map)?;
-    let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
-    let format = format.ok_or_else(|| errors(&map, &diagnostics))?;
-    let rules = subscribe_p4::rules(&format).map_err(|error| error.to_string())?;
-    let layout = Layout::sensible(&rules.format, &[]);
-    let options = Options { messages_per_pass: Some(1), split_horizon: true, ..Options::default() };
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    Ok(subscribe_p4::program(&text, &format, &rules, &layout, &options))
-}
-
 /// Runs p4c: the P4Info that it writes. The error is what it says.
-fn theirs(request: &Request, compiler: &Path, program: &Path, info: &Path, json: &Path) -> Result<P4Info, String> {
-    let ran = Command::new(compiler)
+fn theirs(request: &Request, compiler: &Compiler, folder: &Path) -> Result<P4Info, String> {
+    let include = std::path::absolute(request.p4c.join("p4include")).map_err(|error| error.to_string())?;
+    let file = std::path::absolute(compiler.file).map_err(|error| error.to_string())?;
+    let ran = Command::new(&file)
+        .current_dir(folder)
         .arg("-I")
-        .arg(request.p4c.join("p4include"))
-        .arg("--p4runtime-files")
-        .arg(info)
-        .arg("-o")
-        .arg(json)
-        .arg(program)
+        .arg(include)
+        .args(["--p4runtime-files", "program.txtpb"])
+        .args(compiler.output)
+        .arg("program.p4")
         .output()
-        .map_err(|error| format!("cannot run {}: {error}", compiler.display()))?;
+        .map_err(|error| format!("cannot run {}: {error}", file.display()))?;
     if !ran.status.success() {
-        return Err(String::from_utf8_lossy(&ran.stderr).into_owned());
+        return Err(match String::from_utf8_lossy(&ran.stderr).into_owned() {
+            nothing if nothing.trim().is_empty() => format!("p4c ends with {}", ran.status),
+            said => said,
+        });
     }
-    let text = std::fs::read_to_string(info).map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(folder.join("program.txtpb")).map_err(|error| error.to_string())?;
     p4runtime_proto::from_text(&text).map_err(|error| error.to_string())
 }
