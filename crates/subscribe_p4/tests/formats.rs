@@ -69,6 +69,16 @@ fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
     assert_eq!((wide.matches("leaf.apply()").count(), narrow.matches("leaf.apply()").count()), (12, 1));
 }
 
+/// BMv2 stamps no packet that goes round, so windows must not ask for the stamp of a pass: it is taken where there is one, and kept.
+#[test]
+fn a_packet_that_goes_round_keeps_its_time_where_it_gets_no_other() {
+    const STAMP: &str = "standard_metadata.ingress_global_timestamp";
+    let momentum = program(&data("../../examples/market-data/momentum.p4"), &Options::default());
+    assert!(momentum.contains("@field_list(1) bit<48> now;"));
+    assert!(momentum.contains(&format!("if ({STAMP} != 0) {{\n            meta.subscription.now = {STAMP};")));
+    assert_eq!(momentum.matches(STAMP).count(), 2);
+}
+
 /// Formats of all kinds.
 fn formats() -> Vec<String> {
     let market = ["market-data/feed", "market-data/orders", "market-data/momentum"];

@@ -143,6 +143,7 @@ fn packet_fields(text: &mut Text, written: &Written<'_>) {
 
 /// A packet that is matched as a whole.
 fn one(text: &mut Text, written: &Written<'_>) {
+    memory::take_time(text, written);
     packet_fields(text, written);
     match_tables(text, written, false);
     send(text, "target");
@@ -179,6 +180,7 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
         }
         text.line("return;");
     });
+    memory::take_time(text, written);
     packet_fields(text, written);
     text.line("");
     text.line("bit<16> done = 0;      // messages that this pass deals with, from the first on");

@@ -2,11 +2,12 @@
 
 use crate::format::{Format, Kind, Messages, Path, Piece, Size};
 
+use super::state::has_clock;
 use super::text::Text;
-use super::{Options, ROUND, numbers, place};
+use super::{Options, ROUND, Rules, numbers, place};
 
 /// What the tables leave for egress, as a type.
-pub(super) fn declaration(format: &Format, options: &Options) -> String {
+pub(super) fn declaration(format: &Format, rules: &Rules, options: &Options) -> String {
     let mut text = Text::default();
     text.line("// Added: what the rules' tables leave for egress.");
     text.block("struct subscription_t", |text| {
@@ -22,6 +23,10 @@ pub(super) fn declaration(format: &Format, options: &Options) -> String {
             if options.split_horizon {
                 text.line(format!("@field_list({ROUND}) bit<9> from;         // the port that the packet came in on"));
             }
+        }
+        if has_clock(&rules.format) {
+            let kept = if format.messages.is_some() { format!("@field_list({ROUND}) ") } else { String::new() };
+            text.line(format!("{kept}bit<48> now;         // the time of this pass, in microseconds"));
         }
     });
     text.line("");

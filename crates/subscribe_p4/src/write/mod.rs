@@ -124,7 +124,7 @@ pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, op
     ));
     let addition = "\n    // Added: what the rules' tables leave for egress.\n    subscription_t subscription;\n";
     let heading = heading(rules, layout);
-    format!("{heading}{}{before}{addition}{behind}\n{}", message::declaration(format, options), text.finish())
+    format!("{heading}{}{before}{addition}{behind}\n{}", message::declaration(format, rules, options), text.finish())
 }
 
 /// What entries have to agree with.

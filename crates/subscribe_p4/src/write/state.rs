@@ -25,7 +25,28 @@ use crate::format::Field;
 pub(crate) const COUNTS: &str = "counts";
 
 /// The time of a pass, in microseconds.
-pub(super) const NOW: &str = "standard_metadata.ingress_global_timestamp";
+pub(super) const NOW: &str = "meta.subscription.now";
+
+/// Whether the program has windows that are over at some time.
+pub(super) fn has_clock(format: &subscribe::Format) -> bool {
+    let is_time = |window: &Window| matches!(window, Window::Micros(_));
+    format.computed().iter().any(|computed| is_time(&computed.aggregate.window))
+        || format.counters().iter().any(|counter| counter.window.as_ref().is_some_and(is_time))
+}
+
+/// Takes the time of a pass. BMv2 stamps a packet when it comes in, and not when it goes round: there its time stays that of
+/// its arrival.
+pub(super) fn take_time(text: &mut Text, written: &Written<'_>) {
+    const STAMP: &str = "standard_metadata.ingress_global_timestamp";
+    if !has_clock(&written.rules.format) {
+        return;
+    }
+    let take = |text: &mut Text| text.line(format!("{NOW} = {STAMP};"));
+    match written.format.messages {
+        Some(_) => text.block(format!("if ({STAMP} != 0)"), take),
+        None => take(text),
+    }
+}
 
 /// The table of the places of an aggregate's keys.
 pub(crate) fn place_table(computed: usize) -> String {

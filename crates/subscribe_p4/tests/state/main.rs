@@ -202,13 +202,10 @@ const MISTAKES: [(&str, &str); 14] = [
     ("slot_3_amount |+|", "slot_3_amount +"),
     ("total_value |-| operand", "total_value - operand"),
     // Windows that end too late or too early.
-    ("timestamp >= slot_0_end", "timestamp > slot_0_end"),
+    ("now >= slot_0_end", "now > slot_0_end"),
     ("slot_2_count >= 4", "slot_2_count >= 5"),
     ("few_count >= 3", "few_count >= 4"),
-    (
-        "lately_end = standard_metadata.ingress_global_timestamp + 40",
-        "lately_end = standard_metadata.ingress_global_timestamp + 35",
-    ),
+    ("lately_end = meta.subscription.now + 40", "lately_end = meta.subscription.now + 35"),
     // A smallest value of nothing that is 0.
     ("slot_5_amount = 0xffffffffffffffff", "slot_5_amount = 0"),
     // Cells that do not know whose they are, or that are not found again.
