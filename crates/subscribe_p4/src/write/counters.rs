@@ -3,7 +3,7 @@
 use subscribe::Window;
 
 use super::stages::{STATE_KEY, table, validity};
-use super::state::NOW;
+use super::state::{NOW, is_over};
 use super::text::{Text, identifier};
 use super::{Written, amount};
 use crate::format::Counter;
@@ -72,7 +72,7 @@ pub(super) fn read(text: &mut Text, counter: &Counter) {
     let Some((beside, _)) = beside(counter) else { return };
     text.line(format!("kept_{beside}.read({beside}, 0);"));
     match counter.window {
-        Some(Window::Micros(length)) => text.block(format!("if ({NOW} >= {beside})"), |text| {
+        Some(Window::Micros(length)) => text.block(format!("if ({})", is_over(&beside, length)), |text| {
             text.line(format!("{beside} = {NOW} + {length};"));
             text.line(format!("{value} = 0;"));
         }),

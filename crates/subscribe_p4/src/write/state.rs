@@ -48,6 +48,15 @@ pub(super) fn take_time(text: &mut Text, written: &Written<'_>) {
     }
 }
 
+/// By how much a packet's time may lie before a window's begin (12 days): workers' clocks differ, and captures are merged.
+const EARLY: u64 = 1 << 40;
+
+/// Whether no window is open that would end at `end`; 0 if there never was one. The clock has 48 bits and goes round: what is left
+/// of a window is its length at most, whatever the clock says.
+pub(super) fn is_over(end: &str, length: u64) -> String {
+    format!("{end} == 0 || {end} - {NOW} - 1 >= {}", length + EARLY)
+}
+
 /// The table of the places of an aggregate's keys.
 pub(crate) fn place_table(computed: usize) -> String {
     format!("place_{computed}")
@@ -257,7 +266,7 @@ fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
     }
     let (end, count) = (slot.var("end"), slot.var("count"));
     let over = match slot.of.window {
-        Window::Micros(_) => format!("{NOW} >= {end}"),
+        Window::Micros(length) => is_over(&end, length),
         Window::Packets(length) => format!("{count} == 0 || {count} >= {length}"),
     };
     let others: Vec<String> = key.iter().map(|(name, _)| format!("{} != {name}_value", slot.var(&of(name)))).collect();
