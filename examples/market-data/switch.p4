@@ -6,7 +6,8 @@ struct subscription_t {
     bit<32> state;                      // of the diagram, after the last table
     @field_list(1) bit<16> done;        // messages that this pass dealt with
     bit<32> keep;                       // bytes of the packet that leaves; 0 for all
-    @field_list(1) bit<8> rounds;       // how often it went round before
+    bit<1> around;                      // whether the packet itself goes round, since nothing leaves
+    @field_list(1) bit<8> passes;       // how often it was cloned or went round
     bit<64> missed;                     // messages that never came here
     @field_list(1) bit<32> stream;      // where its session's numbers are kept
     @field_list(1) bit<64> turn;        // which session of the stream that is
@@ -3071,7 +3072,25 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             return;
         }
         if (done < (bit<16>)hdr.mold.count) {
-            if (meta.subscription.rounds == 32) {
+            if (run == 0 && meta.subscription.passes < 64) {
+                meta.subscription.around = 1;
+                meta.subscription.passes = meta.subscription.passes + 1;
+                hdr.mold.count = hdr.mold.count - (bit<16>)done;
+                hdr.mold.sequence = hdr.mold.sequence + (bit<64>)done;
+                {
+                    bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
+                    hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
+                    sum = sum + (bit<32>)hdr.ipv4.total_len;
+                    sum = (sum & 0xffff) + (sum >> 16);
+                    sum = (sum & 0xffff) + (sum >> 16);
+                    hdr.ipv4.checksum = ~(bit<16>)sum;
+                }
+                hdr.udp.length = hdr.udp.length - (bit<16>)removed;
+                hdr.udp.checksum = 0;
+                standard_metadata.egress_spec = 510;
+                return;
+            }
+            if (meta.subscription.passes > 62) {
                 lose((bit<64>)hdr.mold.count - (bit<64>)done);    // the switch would drop them
             } else {
                 meta.subscription.done = done;
@@ -3086,8 +3105,21 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             standard_metadata.mcast_grp = run[15:0];
         }
         if (promised > before) {
+            // Nothing leaves of what is behind the stack: neither messages nor what is behind them.
+            meta.subscription.keep = seen - removed;
+            if (hdr.ethernet.isValid()) {
+                meta.subscription.keep = meta.subscription.keep + 32w14;
+            }
+            if (hdr.ipv4.isValid()) {
+                meta.subscription.keep = meta.subscription.keep + 32w20;
+            }
+            if (hdr.udp.isValid()) {
+                meta.subscription.keep = meta.subscription.keep + 32w8;
+            }
+            if (hdr.mold.isValid()) {
+                meta.subscription.keep = meta.subscription.keep + 32w20;
+            }
             removed = removed + promised - before;
-            meta.subscription.keep = standard_metadata.packet_length - removed;
         }
         if (removed != 0) {
             hdr.mold.count = (bit<16>)kept;
@@ -3475,7 +3507,7 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             }
             hdr.mold.count = hdr.mold.count - (bit<16>)meta.subscription.done;
             hdr.mold.sequence = hdr.mold.sequence + (bit<64>)meta.subscription.done;
-            meta.subscription.rounds = meta.subscription.rounds + 1;
+            meta.subscription.passes = meta.subscription.passes + 2;
             {
                 bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
                 hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
@@ -3488,35 +3520,39 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             hdr.udp.checksum = 0;
             recirculate_preserving_field_list(1);
         } else {
-            if (hdr.mold.isValid()) {
-                bit<32> at_port = (meta.subscription.stream << 9) | (bit<32>)standard_metadata.egress_port;
-                bit<64> more = (hdr.mold.count == 65535 ? 64w0 : (bit<64>)hdr.mold.count);
-                bit<64> given;
-                bit<64> gap;
-                bit<64> mine;
-                @atomic {
-                    delivered.read(given, at_port);
-                    opened.read(gap, at_port);
-                    numbered.read(mine, at_port);
-                    if (mine != meta.subscription.turn) {
-                        given = 0;
-                        gap = 0;
+            if (meta.subscription.around == 1) {
+                recirculate_preserving_field_list(1);
+            } else {
+                if (hdr.mold.isValid()) {
+                    bit<32> at_port = (meta.subscription.stream << 9) | (bit<32>)standard_metadata.egress_port;
+                    bit<64> more = (hdr.mold.count == 65535 ? 64w0 : (bit<64>)hdr.mold.count);
+                    bit<64> given;
+                    bit<64> gap;
+                    bit<64> mine;
+                    @atomic {
+                        delivered.read(given, at_port);
+                        opened.read(gap, at_port);
+                        numbered.read(mine, at_port);
+                        if (mine != meta.subscription.turn) {
+                            given = 0;
+                            gap = 0;
+                        }
+                        if (meta.subscription.missed > gap) {
+                            gap = meta.subscription.missed;
+                        }
+                        // What is left of a session whose place another has by now counts for nobody.
+                        if (mine <= meta.subscription.turn) {
+                            numbered.write(at_port, meta.subscription.turn);
+                            opened.write(at_port, gap);
+                            delivered.write(at_port, given + more);
+                        }
                     }
-                    if (meta.subscription.missed > gap) {
-                        gap = meta.subscription.missed;
-                    }
-                    // What is left of a session whose place another has by now counts for nobody.
-                    if (mine <= meta.subscription.turn) {
-                        numbered.write(at_port, meta.subscription.turn);
-                        opened.write(at_port, gap);
-                        delivered.write(at_port, given + more);
-                    }
+                    hdr.mold.sequence = (bit<64>)(given + gap + 1);
+                    hdr.udp.checksum = 0;
                 }
-                hdr.mold.sequence = (bit<64>)(given + gap + 1);
-                hdr.udp.checksum = 0;
-            }
-            if (meta.subscription.keep != 0) {
-                truncate(meta.subscription.keep);
+                if (meta.subscription.keep != 0) {
+                    truncate(meta.subscription.keep);
+                }
             }
         }
     }

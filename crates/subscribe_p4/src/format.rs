@@ -92,6 +92,8 @@ pub struct Path {
     pub field: String,
     /// Width in bits.
     pub width: u32,
+    /// Bits before it in the header, if that is the same in every packet.
+    pub offset: Option<u32>,
 }
 
 impl Path {
@@ -151,8 +153,10 @@ pub struct Messages {
     pub before: u32,
     /// Fields to set to zero when messages are taken out: checksums that are optional.
     pub clear: Vec<Path>,
-    /// The IPv4 header's checksum, to be kept right as the lengths change.
+    /// The checksum of a header (IPv4's), to be kept right as fields there change.
     pub checksum: Option<Path>,
+    /// All headers outside the stack: where they lie (`ethernet`, `tags[1]`), and their bytes.
+    pub others: Vec<(String, Size)>,
 }
 
 /// The field that says which stream of numbers a packet belongs to, and for how many the program has room.
@@ -168,6 +172,11 @@ impl Messages {
     /// The last of [`Messages::lengths`]: what it counts ends with the last message.
     pub fn innermost_length(&self) -> &Path {
         self.lengths.last().expect("there is one: the reader asks for it")
+    }
+
+    /// Whether [`Messages::checksum`] is over a field.
+    pub fn covers(&self, path: &Path) -> bool {
+        self.checksum.as_ref().is_some_and(|checksum| checksum.header == path.header)
     }
 }
 

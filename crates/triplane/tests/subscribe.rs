@@ -1,6 +1,10 @@
 //! Packet subscriptions as a user has them: a format and rules in, a program and entries out, and a market data feed
 //! through a switch that runs them. What each subscriber gets is held against the feed, message by message.
 
+#[path = "subscribe/checksums.rs"]
+mod checksums;
+#[path = "subscribe/passes.rs"]
+mod passes;
 #[path = "subscribe/random.rs"]
 mod random;
 #[path = "subscribe/sessions.rs"]

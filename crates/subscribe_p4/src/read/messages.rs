@@ -2,7 +2,7 @@
 
 use p4::ast::StructKind;
 use p4::typed::{Annotation, AnnotationBody, FieldDecl, StructDecl, Type, Value};
-use source::{Diagnostic, Span};
+use source::Diagnostic;
 
 use super::Reader;
 use super::annotation::find;
@@ -81,56 +81,23 @@ impl<'a> Reader<'a> {
                 self.error("messages", annotation.span, message);
             }
         }
-        self.widths(&count, &sequence, &session, &lengths, &checksum, annotation.span);
-        let before = self.before(all, stack, &lengths[lengths.len() - 1], annotation.span)?;
-        Some(Messages {
+        let session = session.into_iter().next();
+        let messages = Messages {
             stack: stack.name.to_string(),
             most,
             kinds,
             count,
             sequence: sequence.into_iter().next(),
-            session: session
-                .into_iter()
-                .next()
-                .map(|field| Session { field, streams: streams.unwrap_or(USUAL_STREAMS) }),
+            session: session.map(|field| Session { field, streams: streams.unwrap_or(USUAL_STREAMS) }),
             lengths,
-            before,
+            before: 0,
             clear,
             checksum: checksum.into_iter().next(),
-        })
-    }
-
-    /// The generated arithmetic is done in 16, 32 and 64 bits.
-    fn widths(
-        &mut self,
-        count: &Path,
-        sequence: &[Path],
-        session: &[Path],
-        lengths: &[Path],
-        checksum: &[Path],
-        span: Span,
-    ) {
-        let mut check = |path: &Path, most: u32, what: &str| {
-            if path.width > most {
-                let message =
-                    format!("`{}.{}` has {} bits, and {what} at most {most}", path.header, path.field, path.width);
-                self.error("messages", span, message);
-            }
+            others: self.others(all, stack),
         };
-        check(count, 16, "a count of messages has");
-        sequence.iter().for_each(|path| check(path, 64, "a message's number has"));
-        session.iter().for_each(|path| check(path, 128, "what tells sessions apart has"));
-        lengths.iter().for_each(|path| check(path, 32, "a length has"));
-        for checksum in checksum {
-            let covered = lengths.iter().filter(|length| length.header == checksum.header);
-            if let Some(odd) = covered.chain([checksum]).find(|path| path.width != 16) {
-                let message = format!(
-                    "`{}.{}` has {} bits; a checksum and what it covers has 16",
-                    odd.header, odd.field, odd.width
-                );
-                self.error("messages", span, message);
-            }
-        }
+        self.widths(&messages, annotation.span);
+        let before = self.before(all, stack, messages.innermost_length(), annotation.span)?;
+        Some(Messages { before, ..messages })
     }
 
     fn kinds(&mut self, stack: &'a FieldDecl, element: &'a Type) -> Vec<Kind> {
@@ -152,7 +119,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A header's bytes: the sum of its fields, or what `@query_size` says.
-    fn size(&mut self, decl: &StructDecl) -> Size {
+    pub(super) fn size(&mut self, decl: &StructDecl) -> Size {
         if let Some(annotation) = find(&decl.annotations, "query_size") {
             return self.expression(decl, annotation);
         }
@@ -171,40 +138,6 @@ impl<'a> Reader<'a> {
                 Size::Fixed(0)
             }
         }
-    }
-
-    fn bits(&self, decl: &StructDecl) -> Option<u32> {
-        decl.fields.iter().map(|field| self.width_of(&field.ty)).sum()
-    }
-
-    fn width_of(&self, ty: &Type) -> Option<u32> {
-        match ty {
-            Type::Bit(width) | Type::Int(width) => Some(*width),
-            Type::Bool => Some(1),
-            Type::New(id) => self.width_of(&self.program.new_types[*id].underlying),
-            Type::Enum(id) => self.width_of(self.program.enums[*id].underlying.as_ref()?),
-            Type::Struct(id) => self.bits(&self.program.structs[*id]),
-            _ => None,
-        }
-    }
-
-    /// The bytes from the header of `length` up to the stack, which have to be the same in every packet.
-    fn before(&mut self, all: &StructDecl, stack: &FieldDecl, length: &Path, span: Span) -> Option<u32> {
-        let from = all.fields.iter().position(|field| *field.name == *length.header)?;
-        let to = all.fields.iter().position(|field| field.name == stack.name)?;
-        let bits = all
-            .fields
-            .get(from..to)
-            .and_then(|between| between.iter().map(|field| self.width_of(&field.ty)).sum::<Option<u32>>());
-        let bytes = bits.filter(|bits| bits % 8 == 0).map(|bits| bits / 8);
-        if bytes.is_none() {
-            let message = format!(
-                "the headers from `{}` up to `{}` have to stand in that order and be of fixed length",
-                length.header, stack.name
-            );
-            self.error("messages", span, message);
-        }
-        bytes
     }
 }
 

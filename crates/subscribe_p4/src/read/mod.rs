@@ -4,6 +4,7 @@ mod actions;
 mod annotation;
 mod clashes;
 mod fields;
+mod measures;
 mod messages;
 mod names;
 mod parts;
@@ -106,9 +107,11 @@ impl<'a> Reader<'a> {
             if structure.kind != StructKind::Header {
                 return None;
             }
-            let found = structure.fields.iter().find(|candidate| *candidate.name == *field)?;
+            let at = structure.fields.iter().position(|candidate| *candidate.name == *field)?;
+            let (before, found) = (&structure.fields[..at], &structure.fields[at]);
             let Type::Bit(width) = found.ty else { return None };
-            Some(Path { header: header.to_owned(), field: field.to_owned(), width })
+            let offset = before.iter().map(|field| self.width_of(&field.ty)).sum();
+            Some(Path { header: header.to_owned(), field: field.to_owned(), width, offset })
         });
         if found.is_none() {
             let message = format!("`{}` is not a `bit<>` field of a header of `{}`", text.trim(), all.name);

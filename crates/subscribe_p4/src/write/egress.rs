@@ -1,8 +1,8 @@
 //! The control behind replication: every copy gets its port's numbers, and what is left of a packet goes round.
 
-use super::message::{element, kinds, shorten, size};
+use super::message::{count_off, element, goes_alone, kinds, shorten, size};
 use super::text::Text;
-use super::{Options, ROUND, numbers, place};
+use super::{Options, ROUND, numbers};
 use crate::format::{Format, Messages};
 
 /// A clone that ingress made (v1model's `instance_type`, as BMv2 numbers it).
@@ -38,13 +38,21 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
             let again = |text: &mut Text| rest(text, messages, options, parts.compute.is_some());
             let copy = |text: &mut Text| {
                 if let Some(sequence) = &messages.sequence {
-                    numbers::number(text, messages, sequence);
+                    numbers::number(text, messages, sequence, parts.compute.is_some());
                 }
                 text.block("if (meta.subscription.keep != 0)", |text| text.line("truncate(meta.subscription.keep);"));
                 own(text);
             };
             let is_clone = format!("standard_metadata.instance_type == {INGRESS_CLONE}");
-            text.choice(is_clone, again, |text| near(text, &copy));
+            let leaves = |text: &mut Text| match goes_alone(format) {
+                true => text.choice(
+                    "meta.subscription.around == 1",
+                    |text| text.line(format!("recirculate_preserving_field_list({ROUND});")),
+                    |text| near(text, &copy),
+                ),
+                false => near(text, &copy),
+            };
+            text.choice(is_clone, again, leaves);
         });
     });
 }
@@ -76,13 +84,9 @@ fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bo
             });
         });
     }
-    let count = &messages.count;
-    let at = place(count);
-    text.line(format!("{at} = {at} - (bit<{}>)meta.subscription.done;", count.width));
-    if let Some(sequence) = &messages.sequence {
-        let at = place(sequence);
-        text.line(format!("{at} = {at} + (bit<{}>)meta.subscription.done;", sequence.width));
-        text.line("meta.subscription.rounds = meta.subscription.rounds + 1;");
+    count_off(text, messages, has_compute, "meta.subscription.done");
+    if messages.sequence.is_some() {
+        text.line("meta.subscription.passes = meta.subscription.passes + 2;");
     }
     shorten(text, messages, has_compute);
     text.line(format!("recirculate_preserving_field_list({ROUND});"));

@@ -2,10 +2,10 @@
 
 use subscribe::state;
 
-use super::message::{element, is_there, kinds, shorten, size};
+use super::message::{assign, bytes, count_off, element, goes_alone, is_there, kinds, shorten, size};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
-use super::{EVERYONE, REST_SESSION, ROUND, ROUNDS, Written, do_table, place};
+use super::{AROUND, EVERYONE, PASSES, REST_SESSION, ROUND, Written, do_table, place};
 use super::{counters, numbers, state as memory};
 use crate::format::{Bound, HeaderId, Messages};
 
@@ -213,13 +213,16 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
         text.line("return;");
     });
     text.block(format!("if (done < (bit<16>){count})"), |text| {
+        if goes_alone(written.format) {
+            alone(text, written, messages);
+        }
         let again = |text: &mut Text| {
             text.line("meta.subscription.done = done;");
             text.line(format!("clone_preserving_field_list(CloneType.I2E, {REST_SESSION}, {ROUND});"));
         };
         match messages.sequence {
             Some(_) => text.choice(
-                format!("meta.subscription.rounds == {ROUNDS}"),
+                format!("meta.subscription.passes > {}", PASSES - 2),
                 |text| text.line(format!("lose((bit<64>){count} - (bit<64>)done);    // the switch would drop them")),
                 again,
             ),
@@ -227,13 +230,41 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
         }
     });
     send(text, "run");
+    let has_compute = written.format.parts.compute.is_some();
     text.block("if (promised > before)", |text| {
+        text.line("// Nothing leaves of what is behind the stack: neither messages nor what is behind them.");
+        text.line("meta.subscription.keep = seen - removed;");
+        for (name, size) in &messages.others {
+            let at = format!("hdr.{name}");
+            text.block(format!("if ({at}.isValid())"), |text| {
+                let size = bytes(size, &at);
+                text.line(format!("meta.subscription.keep = meta.subscription.keep + {size};"));
+            });
+        }
         text.line("removed = removed + promised - before;");
-        text.line("meta.subscription.keep = standard_metadata.packet_length - removed;");
     });
     text.block("if (removed != 0)", |text| {
-        text.line(format!("{count} = (bit<{}>)kept;", messages.count.width));
-        shorten(text, messages, written.format.parts.compute.is_some());
+        assign(text, messages, has_compute, &messages.count, &format!("(bit<{}>)kept", messages.count.width));
+        shorten(text, messages, has_compute);
+    });
+}
+
+/// Nobody wants any of the messages of this pass: what is left goes round, and nothing else leaves.
+fn alone(text: &mut Text, written: &Written<'_>, messages: &Messages) {
+    let may = match messages.sequence {
+        Some(_) => format!("run == 0 && meta.subscription.passes < {PASSES}"),
+        None => "run == 0".to_owned(),
+    };
+    text.block(format!("if ({may})"), |text| {
+        text.line("meta.subscription.around = 1;");
+        if messages.sequence.is_some() {
+            text.line("meta.subscription.passes = meta.subscription.passes + 1;");
+        }
+        let has_compute = written.format.parts.compute.is_some();
+        count_off(text, messages, has_compute, "done");
+        shorten(text, messages, has_compute);
+        text.line(format!("standard_metadata.egress_spec = {AROUND};"));
+        text.line("return;");
     });
 }
 
@@ -261,7 +292,10 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
         });
         text.line("seen = seen + size;");
         if !in_turn {
-            take_out(text, messages, index);
+            match goes_alone(format) {
+                true => text.block("if (run != 0)", |text| take_out(text, messages, index)),
+                false => take_out(text, messages, index),
+            }
             return;
         }
         text.block("if (full == 0)", |text| {

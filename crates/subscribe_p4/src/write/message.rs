@@ -15,8 +15,15 @@ pub(super) fn declaration(format: &Format, rules: &Rules, options: &Options) -> 
         if let Some(messages) = &format.messages {
             text.line(format!("@field_list({ROUND}) bit<16> done;        // messages that this pass dealt with"));
             text.line("bit<32> keep;                       // bytes of the packet that leaves; 0 for all");
+            if goes_alone(format) {
+                text.line(
+                    "bit<1> around;                      // whether the packet itself goes round, since nothing leaves",
+                );
+            }
             if messages.sequence.is_some() {
-                text.line(format!("@field_list({ROUND}) bit<8> rounds;       // how often it went round before"));
+                text.line(format!(
+                    "@field_list({ROUND}) bit<8> passes;       // how often it was cloned or went round"
+                ));
                 text.line("bit<64> missed;                     // messages that never came here");
                 numbers::carried(text, messages);
             }
@@ -31,6 +38,12 @@ pub(super) fn declaration(format: &Format, rules: &Rules, options: &Options) -> 
     });
     text.line("");
     text.finish()
+}
+
+/// Whether a packet may go round itself where nobody wants what a pass dealt with. Else a clone does, as it came in: what the
+/// format's own parts did to the packet is for its other messages.
+pub(super) fn goes_alone(format: &Format) -> bool {
+    format.actions.is_empty() && format.parts.before.is_none()
 }
 
 /// The heading of what is added behind the program.
@@ -51,10 +64,14 @@ pub(super) fn element(messages: &Messages, kind: &Kind, index: u32) -> String {
 
 /// A message's bytes as an expression of 32 bits.
 pub(super) fn size(messages: &Messages, kind: &Kind, index: u32) -> String {
-    match &kind.size {
+    bytes(&kind.size, &element(messages, kind, index))
+}
+
+/// The bytes of a header, which lies there.
+pub(super) fn bytes(size: &Size, element: &str) -> String {
+    match size {
         Size::Fixed(bytes) => format!("32w{bytes}"),
         Size::Computed(pieces) => {
-            let element = element(messages, kind, index);
             let pieces = pieces.iter().map(|piece| match piece {
                 Piece::Text(text) => text.clone(),
                 Piece::Field(field) => format!("(bit<32>){element}.{field}"),
@@ -84,30 +101,67 @@ pub(super) fn is_there(messages: &Messages, index: u32) -> String {
 /// Makes the packet say that `removed` bytes are gone.
 pub(super) fn shorten(text: &mut Text, messages: &Messages, has_compute: bool) {
     for length in &messages.lengths {
-        let checksum = messages.checksum.as_ref().filter(|checksum| !has_compute && checksum.header == length.header);
-        if let Some(checksum) = checksum {
-            replace_checksummed(text, length, checksum);
-        } else {
-            let at = place(length);
-            text.line(format!("{at} = {at} - (bit<{}>)removed;", length.width));
-        }
+        let shorter = format!("{} - (bit<{}>)removed", place(length), length.width);
+        assign(text, messages, has_compute, length, &shorter);
     }
-    for cleared in &messages.clear {
-        text.line(format!("{} = 0;", place(cleared)));
+    clear(text, messages, has_compute);
+}
+
+/// Makes checksums nothing that may be nothing.
+pub(super) fn clear(text: &mut Text, messages: &Messages, has_compute: bool) {
+    messages.clear.iter().for_each(|cleared| assign(text, messages, has_compute, cleared, "0"));
+}
+
+/// Makes the packet say that `done` messages from the first on are gone.
+pub(super) fn count_off(text: &mut Text, messages: &Messages, has_compute: bool, done: &str) {
+    let count = &messages.count;
+    let fewer = format!("{} - (bit<{}>){done}", place(count), count.width);
+    assign(text, messages, has_compute, count, &fewer);
+    if let Some(sequence) = &messages.sequence {
+        let later = format!("{} + (bit<{}>){done}", place(sequence), sequence.width);
+        assign(text, messages, has_compute, sequence, &later);
     }
 }
 
-/// Changes a word and the checksum over it (RFC 1624, equation 3).
-fn replace_checksummed(text: &mut Text, length: &Path, checksum: &Path) {
-    let (length, checksum) = (place(length), place(checksum));
+/// Gives a field a value, and changes the checksum over it (RFC 1624, equation 3), unless the format computes that itself.
+pub(super) fn assign(text: &mut Text, messages: &Messages, has_compute: bool, path: &Path, value: &str) {
+    let at = place(path);
+    let Some(checksum) = messages.checksum.as_ref().filter(|_| !has_compute && messages.covers(path)) else {
+        return text.line(format!("{at} = {value};"));
+    };
+    let (checksum, words) = (place(checksum), words(path));
     text.line("{");
     text.indented(|text| {
-        text.line(format!("bit<32> sum = (bit<32>)(~{checksum}) + (bit<32>)(~{length});"));
-        text.line(format!("{length} = {length} - (bit<16>)removed;"));
-        text.line(format!("sum = sum + (bit<32>){length};"));
+        let old: String = words.iter().map(|word| format!(" + (bit<32>)(~{word})")).collect();
+        let new: String = words.iter().map(|word| format!(" + (bit<32>){word}")).collect();
+        text.line(format!("bit<32> sum = (bit<32>)(~{checksum}){old};"));
+        text.line(format!("{at} = {value};"));
+        text.line(format!("sum = sum{new};"));
         text.line("sum = (sum & 0xffff) + (sum >> 16);");
         text.line("sum = (sum & 0xffff) + (sum >> 16);");
         text.line(format!("{checksum} = ~(bit<16>)sum;"));
     });
     text.line("}");
+}
+
+/// What a field gives to the words of 16 bits that it lies in, from the last word to the first.
+fn words(path: &Path) -> Vec<String> {
+    let at = place(path);
+    let end = path.offset.expect("the reader asks for it") + path.width;
+    let (mut low, mut shift) = (0, (16 - end % 16) % 16);
+    let mut words = Vec::new();
+    while low < path.width {
+        let high = (low + 16 - shift).min(path.width);
+        let bits = match (low, high) {
+            (0, high) if high == path.width => at.clone(),
+            (low, high) => format!("{at}[{}:{low}]", high - 1),
+        };
+        words.push(match (high - low, shift) {
+            (16, _) => bits,
+            (_, 0) => format!("((bit<16>){bits})"),
+            (_, shift) => format!("((bit<16>){bits} << {shift})"),
+        });
+        (low, shift) = (high, 0);
+    }
+    words
 }

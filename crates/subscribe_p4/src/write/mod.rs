@@ -31,9 +31,12 @@ pub const REST_SESSION: u16 = 1;
 /// The list of fields that what is left of a packet takes with it as it goes round.
 const ROUND: u8 = 1;
 
-/// How often what is left of a packet goes round before its messages count as lost, where they are numbered. Triplane's switch lets
-/// a packet through 64 times, and to leave and to go round take one each: what it would drop the program opens a gap for.
-pub(crate) const ROUNDS: u8 = 32;
+/// How often Triplane's switch clones a packet, or has it go round, with all that it was before: what it would drop the program
+/// opens a gap for, where messages are numbered. To leave and to go round take two of these, to go round alone takes one.
+pub(crate) const PASSES: u8 = 64;
+
+/// The port for which a packet goes to egress only to go round: any would do.
+const AROUND: u16 = 510;
 
 /// How the program is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,14 +86,15 @@ impl Options {
 /// are others than those of the messages before it stay, and leave as one packet for their subscribers; what is left,
 /// from that message on or beyond what one pass can match, goes round once more as a packet of its own (a clone, which is
 /// recirculated). So every subscriber gets the messages that it asked for and no others, in order; a packet with n messages
-/// costs one pass, and one more for each change of subscribers among the messages that anyone wants. Counts, lengths and
+/// costs one pass, and one more for each change of subscribers among the messages that anyone wants. Where a pass finds none that
+/// anyone wants, the packet itself goes round, unless the format's own parts may have changed it. Counts, lengths and
 /// checksums are those of the packets that leave.
 ///
 /// Where messages are numbered, each port's are numbered anew without gaps, from 1 on, in a register: a subscriber finds
 /// out by a gap that a packet to it was lost. A gap in what comes in becomes a gap in every subscriber's numbers, since
 /// nobody knows for whom the lost messages were. Gaps are counted apart for each port that packets come in on, from the first
-/// number there on. If packets say which session they belong to, all of that is a session's, and begins anew with another one. Packets without messages (count 0, and all ones) go to everyone. What is left of a packet after 32 rounds, or
-/// cannot be read, is lost, and a gap in every subscriber's numbers like one that comes in.
+/// number there on. If packets say which session they belong to, all of that is a session's, and begins anew with another one. Packets without messages (count 0, and all ones) go to everyone. What a switch lets go round
+/// no further (64 passes), or cannot be read, is lost, and a gap in every subscriber's numbers like one that comes in.
 pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, options: &Options) -> String {
     let parts = &format.parts;
     let stages = subscribe::stages(&rules.format, layout, &options.target);

@@ -32,7 +32,8 @@ const IN_CONTROLS: &str = "
 
 /// Parameters, members and variables within these: nothing of the format is called in their scope, but a macro changes them, too.
 const WITHIN: &str = "
-    packet state port group code function number index slots messages done keep rounds missed from now empty first next due kept run
+    packet state port group code function number index slots messages done keep passes around missed from now empty first next due
+    kept run
     full seen removed size promised before sum given gap
     stream session is_over more mine at_port
 ";

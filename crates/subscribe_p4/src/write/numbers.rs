@@ -10,6 +10,7 @@
 //!                              stream and port: due_message, of due_turn                   for stream and port
 //! ```
 
+use super::message::{assign, clear};
 use super::place;
 use super::text::Text;
 use crate::format::{Messages, Path, Session};
@@ -170,18 +171,16 @@ pub(super) fn declare_delivered(text: &mut Text, messages: &Messages) {
 
 /// Numbers the messages as the port's. Packets of several workers may come here in another order than they came in: one that knows
 /// of fewer missing messages than the port was shown gets no number a second time.
-pub(super) fn number(text: &mut Text, messages: &Messages, sequence: &Path) {
-    let at = place(sequence);
+pub(super) fn number(text: &mut Text, messages: &Messages, sequence: &Path, has_compute: bool) {
     text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
         match messages.session {
             None => of_port(text, messages),
             Some(_) => of_session(text, messages),
         }
-        text.line(format!("{at} = (bit<{}>)(given + gap + 1);", sequence.width));
+        let number = format!("(bit<{}>)(given + gap + 1)", sequence.width);
+        assign(text, messages, has_compute, sequence, &number);
         // A checksum over the messages covers their number, too.
-        for cleared in &messages.clear {
-            text.line(format!("{} = 0;", place(cleared)));
-        }
+        clear(text, messages, has_compute);
     });
 }
 

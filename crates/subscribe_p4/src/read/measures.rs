@@ -1,0 +1,116 @@
+//! Widths and places of what the program does arithmetic with.
+
+use p4::ast::StructKind;
+use p4::typed::{FieldDecl, StructDecl, Type};
+use source::{Diagnostic, Span};
+
+use super::Reader;
+use crate::format::{Messages, Path, Size};
+
+impl Reader<'_> {
+    /// The generated arithmetic is done in 16, 32 and 64 bits.
+    pub(super) fn widths(&mut self, messages: &Messages, span: Span) {
+        let mut check = |path: &Path, most: u32, what: &str| {
+            if path.width > most {
+                let message =
+                    format!("`{}.{}` has {} bits, and {what} at most {most}", path.header, path.field, path.width);
+                self.error("messages", span, message);
+            }
+        };
+        check(&messages.count, 16, "a count of messages has");
+        messages.sequence.iter().for_each(|path| check(path, 64, "a message's number has"));
+        messages.session.iter().for_each(|session| check(&session.field, 128, "what tells sessions apart has"));
+        messages.lengths.iter().for_each(|path| check(path, 32, "a length has"));
+        self.covered(messages, span);
+    }
+
+    /// A checksum is kept right field by field: where in its words a field lies has to be known.
+    fn covered(&mut self, messages: &Messages, span: Span) {
+        let Some(checksum) = &messages.checksum else { return };
+        let what = match checksum {
+            Path { width, .. } if *width != 16 => Some(format!("has {width} bits, and a checksum 16")),
+            Path { offset: Some(offset), .. } if offset % 16 == 0 => None,
+            Path { offset: Some(offset), .. } => {
+                Some(format!("stands behind {offset} bits, and a checksum behind whole words of 16"))
+            }
+            Path { offset: None, .. } => Some("stands behind a field of varying length".to_owned()),
+        };
+        let changed =
+            [&messages.count].into_iter().chain(&messages.sequence).chain(&messages.lengths).chain(&messages.clear);
+        let unknown = changed.filter(|path| messages.covers(path)).find(|path| path.offset.is_none());
+        let wrong = match (what, unknown) {
+            (Some(what), _) => Some((checksum, what)),
+            (None, Some(path)) => Some((path, "stands behind a field of varying length".to_owned())),
+            (None, None) => None,
+        };
+        if let Some((path, what)) = wrong {
+            let message = format!("`{}.{}` {what}: the checksum cannot be kept right", path.header, path.field);
+            self.diagnostics.push(Diagnostic::error("messages", span, message).help(
+                "leave `checksum` out, and compute it in a control with the parameters (inout headers, inout metadata)",
+            ));
+        }
+    }
+
+    /// All headers outside the stack of messages, with their bytes.
+    pub(super) fn others(&mut self, all: &StructDecl, stack: &FieldDecl) -> Vec<(String, Size)> {
+        let mut found = Vec::new();
+        for field in all.fields.iter().filter(|field| field.name != stack.name) {
+            self.headers_in(field.name.to_string(), &field.ty, &mut found);
+        }
+        found
+    }
+
+    fn headers_in(&mut self, at: String, ty: &Type, found: &mut Vec<(String, Size)>) {
+        match ty {
+            Type::Stack(element, count) => {
+                (0..*count).for_each(|index| self.headers_in(format!("{at}[{index}]"), element, found));
+            }
+            Type::Struct(id) => {
+                let decl = &self.program.structs[*id];
+                if decl.kind == StructKind::Header {
+                    let size = self.size(decl);
+                    found.push((at, size));
+                    return;
+                }
+                for member in &decl.fields {
+                    self.headers_in(format!("{at}.{}", member.name), &member.ty, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn bits(&self, decl: &StructDecl) -> Option<u32> {
+        decl.fields.iter().map(|field| self.width_of(&field.ty)).sum()
+    }
+
+    pub(super) fn width_of(&self, ty: &Type) -> Option<u32> {
+        match ty {
+            Type::Bit(width) | Type::Int(width) => Some(*width),
+            Type::Bool => Some(1),
+            Type::New(id) => self.width_of(&self.program.new_types[*id].underlying),
+            Type::Enum(id) => self.width_of(self.program.enums[*id].underlying.as_ref()?),
+            Type::Struct(id) => self.bits(&self.program.structs[*id]),
+            _ => None,
+        }
+    }
+
+    /// The bytes from the header of `length` up to the stack, which have to be the same in every packet.
+    pub(super) fn before(&mut self, all: &StructDecl, stack: &FieldDecl, length: &Path, span: Span) -> Option<u32> {
+        let from = all.fields.iter().position(|field| *field.name == *length.header)?;
+        let to = all.fields.iter().position(|field| field.name == stack.name)?;
+        let bits = all
+            .fields
+            .get(from..to)
+            .and_then(|between| between.iter().map(|field| self.width_of(&field.ty)).sum::<Option<u32>>());
+        let bytes = bits.filter(|bits| bits % 8 == 0).map(|bits| bits / 8);
+        if bytes.is_none() {
+            let message = format!(
+                "the headers from `{}` up to `{}` have to stand in that order and be of fixed length",
+                length.header, stack.name
+            );
+            self.error("messages", span, message);
+        }
+        bytes
+    }
+}
