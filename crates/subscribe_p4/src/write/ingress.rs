@@ -7,7 +7,7 @@ use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
 use super::{AROUND, EVERYONE, PASSES, REST_SESSION, ROUND, Written, do_table, place};
 use super::{counters, numbers, state as memory};
-use crate::format::{Bound, HeaderId, Messages};
+use crate::format::{Bound, Field, Header, HeaderId, Messages};
 
 pub(super) fn control(text: &mut Text, written: &Written<'_>) {
     let parts = &written.format.parts;
@@ -109,12 +109,18 @@ fn act(text: &mut Text, written: &Written<'_>) {
     });
 }
 
-/// Sends the packet to `target`, or drops it.
-fn send(text: &mut Text, target: &str) {
+/// Sends the packet to `target`, or drops it. Code of the format that ran before may have chosen a group: it does not choose who gets
+/// messages.
+fn send(text: &mut Text, target: &str, is_chosen: bool) {
     text.line(format!("if ({target} == 0) {{"));
     text.indented(|text| text.line("mark_to_drop(standard_metadata);"));
     text.line(format!("}} else if ({target}[31:31] == 1) {{"));
-    text.indented(|text| text.line(format!("standard_metadata.egress_spec = {target}[8:0];")));
+    text.indented(|text| {
+        text.line(format!("standard_metadata.egress_spec = {target}[8:0];"));
+        if is_chosen {
+            text.line("standard_metadata.mcast_grp = 0;");
+        }
+    });
     text.line("} else {");
     text.indented(|text| text.line(format!("standard_metadata.mcast_grp = {target}[15:0];")));
     text.line("}");
@@ -133,9 +139,10 @@ fn take(text: &mut Text, written: &Written<'_>, header: HeaderId, at: &str) {
     }
 }
 
-/// What headers give that a packet has once.
-fn packet_fields(text: &mut Text, written: &Written<'_>) {
-    for (id, header) in written.format.headers.iter().enumerate().filter(|(_, header)| !header.in_message) {
+/// What some headers give that a packet has once.
+fn packet_fields(text: &mut Text, written: &Written<'_>, which: impl Fn(HeaderId) -> bool) {
+    let own = |(id, header): &(usize, &Header)| !header.in_message && which(HeaderId(*id));
+    for (id, header) in written.format.headers.iter().enumerate().filter(own) {
         let at = format!("hdr.{}", header.name);
         text.block(format!("if ({at}.isValid())"), |text| take(text, written, HeaderId(id), &at));
     }
@@ -144,9 +151,9 @@ fn packet_fields(text: &mut Text, written: &Written<'_>) {
 /// A packet that is matched as a whole.
 fn one(text: &mut Text, written: &Written<'_>) {
     memory::take_time(text, written);
-    packet_fields(text, written);
+    packet_fields(text, written, |_| true);
     match_tables(text, written, false);
-    send(text, "target");
+    send(text, "target", written.format.parts.before.is_some());
     // Last, so that an action can send the packet elsewhere.
     act(text, written);
 }
@@ -181,7 +188,7 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
         text.line("return;");
     });
     memory::take_time(text, written);
-    packet_fields(text, written);
+    packet_fields(text, written, |_| true);
     text.line("");
     text.line("bit<16> done = 0;      // messages that this pass deals with, from the first on");
     text.line("bit<16> kept = 0;      // of these, the ones that leave");
@@ -229,7 +236,7 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
             None => again(text),
         }
     });
-    send(text, "run");
+    send(text, "run", written.format.parts.before.is_some() || !written.format.actions.is_empty());
     let has_compute = written.format.parts.compute.is_some();
     text.block("if (promised > before)", |text| {
         text.line("// Nothing leaves of what is behind the stack: neither messages nor what is behind them.");
@@ -275,14 +282,17 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
         if in_turn {
             // What a message before it gave must not count for this one.
             let in_messages = |header: &HeaderId| format.headers[header.0].in_message;
-            for field in
-                format.fields.iter().filter(|field| field.sources.iter().any(|source| in_messages(&source.header)))
-            {
+            let of_messages = |field: &&Field| field.sources.iter().any(|source| in_messages(&source.header));
+            let fields: Vec<&Field> = format.fields.iter().filter(of_messages).collect();
+            for field in &fields {
                 text.line(format!("{}_value = 0;", identifier(&field.name)));
             }
             for any in written.rules.headers.iter().filter(|any| any.iter().any(in_messages)) {
                 text.line(format!("{} = 0;", validity(format, any)));
             }
+            // A field that the packet's own headers have, too, is theirs in messages without it.
+            let sources = || fields.iter().flat_map(|field| &field.sources);
+            packet_fields(text, written, |id| sources().any(|source| source.header == id));
         }
         kinds(text, messages, index, |text, kind, at| {
             text.line(format!("size = {};", size(messages, kind, index)));

@@ -1,11 +1,15 @@
 //! How often packets go round, and what stands behind their messages.
 
+use std::fs::read_to_string;
+
 use market::{Feed, Receiver, Spec, Workload, messages};
 use wire::{ethernet, ipv4, moldudp64};
 
+use crate::support::Directory;
 use crate::support::feed::frame;
 use crate::{FORMAT, payload, run_rules};
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const GOOGLE: &str = "stock == \"GOOGL\" : fwd(2)\n";
 
 /// So many messages of a feed, as bytes.
@@ -53,6 +57,43 @@ fn messages_that_nobody_wants_take_a_pass_and_no_more() {
         let sent = messages(&moldudp64::datagram(*b"TRIPLANE01", 1, &sent)).unwrap();
         assert_eq!(arrived, sent, "{nobodys} and {wanted}, {per_pass} a pass");
         assert_eq!(receiver.totals().missing, lost, "{nobodys} and {wanted}, {per_pass} a pass");
+    }
+}
+
+#[test]
+fn actions_do_not_choose_who_gets_messages() {
+    let action =
+        "@query_action action astray(inout standard_metadata_t to) { to.mcast_grp = 0x7fff; to.egress_spec = 3; }";
+    let directory = Directory::new();
+    let format =
+        directory.write("astray.p4", format!("{}\n{action}\n", read_to_string(format!("{ROOT}/{FORMAT}")).unwrap()));
+    let rules = "stock == \"GOOGL\" : fwd(2); astray()\nkind == \"X\" : fwd(3)\n";
+    for shape in [&[][..], &["--messages-per-pass", "1"]] {
+        let got = run_rules(&format, rules, shape, &[datagram(1, &wanted_last(3, 3))], &[2, 3]);
+        assert!(!got[0].is_empty() && got[1].is_empty(), "{shape:?}: {got:02x?}");
+    }
+}
+
+#[test]
+fn a_field_of_the_packet_is_there_in_messages_without_it() {
+    let mixed = read_to_string(format!("{ROOT}/crates/subscribe_p4/testdata/mixed.p4")).unwrap();
+    let shared = mixed.replace("@query_field_exact(\"version\")", "@query_field(\"fee\")");
+    assert_ne!(mixed, shared);
+    let directory = Directory::new();
+    let format = directory.write("shared.p4", &shared);
+    let packet = |messages: &[&[u8]]| {
+        let body = messages.concat();
+        [&[17, 0, 4 + body.len() as u8, messages.len() as u8, 2][..], &body].concat()
+    };
+    let (buy, sell, dear, note) = (&[0x42, 7][..], &[0x53, 7, 9][..], &[0x53, 7, 2][..], &[0x60][..]);
+    for shape in [&[][..], &["--messages-per-pass", "1"]] {
+        let frames = [packet(&[buy, sell, note]), packet(&[sell, dear])];
+        let got = run_rules(&format, "fee == 2 : fwd(2)", shape, &frames, &[2]);
+        let expected = match shape {
+            [] => vec![packet(&[buy, note]), packet(&[dear])],
+            _ => vec![packet(&[buy]), packet(&[note]), packet(&[dear])],
+        };
+        assert_eq!(got[0], expected, "{shape:?}");
     }
 }
 
