@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         let operand = self.operand(counter)?;
         if self.is("+") || self.is("-") {
             let name = &self.format.get_counter(counter).name;
-            let help = format!("write `{name} <- {name} + …`, or two rules");
+            let help = format!("write `{name} <- {name} + …`");
             let error = Diagnostic::error("rule-type", self.next.span, "a counter is updated by one number or field");
             return self.fail(error.help(help));
         }
