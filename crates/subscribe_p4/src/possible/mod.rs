@@ -1,9 +1,9 @@
 //! Which headers can be there together, and which values their fields can have then, as the program's parser makes it
 //! out.
 //!
-//! The parser is followed through its states with what is known of the packet so far ([`parse`]): each state with every
+//! The parser is followed through its states with what is known of the packet so far (`parse`): each state with every
 //! set of valid headers that comes there. `select` and `lookahead` tell of values; whatever is not understood leaves what
-//! it may write unknown ([`effects`]). So what is said to be impossible is. Packets that end too early count: v1model's
+//! it may write unknown (`effects`). So what is said to be impossible is. Packets that end too early count: v1model's
 //! rules see the headers before their end, unless the packet has several messages.
 
 mod effects;
