@@ -160,6 +160,51 @@ fn rules_that_no_packet_is_for_are_told() {
     }
 }
 
+/// A format of single messages with these states of its parser.
+fn made(states: &str) -> Read {
+    Read::of(format!(
+        "#include <v1model.p4>
+        header a_t {{ @query_field(\"x\") bit<8> x; }}
+        header b_t {{ @query_field(\"y\") bit<8> y; }}
+        header s_t {{ bit<8> v; }}
+        struct headers_t {{ a_t a; b_t b; s_t[2] s; }}
+        struct metadata_t {{ bit<8> seen; }}
+        bit<1> bump(inout a_t a) {{ a.x = 7; return 0; }}
+        parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {{
+            {states}
+            state b {{ hdr.b.setValid(); hdr.b.y = 1; transition accept; }}
+        }}"
+    ))
+}
+
+#[test]
+fn elements_that_a_stack_has_not_end_the_parser_where_they_are_asked_for() {
+    for before in [
+        "transition select(hdr.s.last.v) { 0: b; default: b; }",
+        "meta.seen = hdr.s.last.v; transition b;",
+        "if (hdr.s.last.isValid()) { meta.seen = 1; } transition b;",
+        "packet.extract(hdr.s.next); packet.extract(hdr.s.next); hdr.s.next.setValid(); transition b;",
+        "packet.extract(hdr.s.next); packet.extract(hdr.s.next); hdr.s.next.v = 4; transition b;",
+    ] {
+        let read = made(&format!("state start {{ packet.extract(hdr.a); {before} }}"));
+        assert_eq!(read.never("valid(a) and not valid(b)"), None, "{before}");
+    }
+    let read = made("state start { packet.extract(hdr.a); meta.seen = 3; transition b; }");
+    assert!(read.never("valid(a) and not valid(b)").is_some());
+}
+
+#[test]
+fn a_key_that_writes_leaves_what_was_selected_on_unknown() {
+    let one = "state one { transition select(hdr.a.x) { 1: accept; default: b; } }";
+    let with = |keys| {
+        made(&format!(
+            "state start {{ packet.extract(hdr.a); transition select({keys}) {{ (1, _): one; default: accept; }} }} {one}"
+        ))
+    };
+    assert_eq!(with("hdr.a.x, bump(hdr.a)").never("valid(b)"), None);
+    assert!(with("hdr.a.x, meta.seen").never("valid(b)").is_some());
+}
+
 #[test]
 fn what_excludes_each_other_is_shown() {
     let feed = Read::new("../../examples/market-data/feed.p4");

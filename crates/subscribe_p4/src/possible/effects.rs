@@ -33,8 +33,8 @@ pub(super) struct Effects {
     pub vars: BTreeSet<VarId>,
     /// The parser goes on in the packet.
     pub moves: bool,
-    /// Something is called that may find an error.
-    pub calls: bool,
+    /// Something may find an error: a call, or an element of a stack that is not there.
+    pub may_fail: bool,
     /// Anything may happen.
     pub everything: bool,
 }
@@ -60,6 +60,11 @@ impl Effects {
         Walker::walk(program, places, of.params[0].var, |walker| walker.control(of))
     }
 
+    /// Whether something is written that a parser could ask, or it goes on in the packet.
+    pub fn writes(&self) -> bool {
+        !self.headers.is_empty() || !self.vars.is_empty() || self.messages || self.moves || self.everything
+    }
+
     /// These and others.
     pub fn add(&mut self, other: Effects) {
         for (header, touch) in other.headers {
@@ -69,7 +74,7 @@ impl Effects {
         self.messages |= other.messages;
         self.vars.extend(other.vars);
         self.moves |= other.moves;
-        self.calls |= other.calls;
+        self.may_fail |= other.may_fail;
         self.everything |= other.everything;
     }
 }
@@ -193,9 +198,11 @@ impl<'a> Walker<'a> {
             | ExprKind::ValueSet(_)
             | ExprKind::This
             | ExprKind::Invalid => {}
+            ExprKind::Next(of) | ExprKind::Last(of) => {
+                self.effects.may_fail = true;
+                self.expr(of);
+            }
             ExprKind::Field(of, _)
-            | ExprKind::Next(of)
-            | ExprKind::Last(of)
             | ExprKind::LastIndex(of)
             | ExprKind::Slice(of, ..)
             | ExprKind::Unary(_, of)
@@ -220,7 +227,7 @@ impl<'a> Walker<'a> {
                 self.expr(e);
             }
         }
-        self.effects.calls |= !matches!(call.callee, Callee::Builtin(..));
+        self.effects.may_fail |= !matches!(call.callee, Callee::Builtin(..));
         match &call.callee {
             Callee::Function(id) => {
                 let of = &program.functions[*id];

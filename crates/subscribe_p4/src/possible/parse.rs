@@ -280,9 +280,11 @@ impl Follower<'_> {
         self.places.fields(header).filter_map(seen).collect()
     }
 
-    fn expr(&mut self, e: &Expr, world: &mut World) {
+    /// Follows an expression; whether it writes.
+    fn expr(&mut self, e: &Expr, world: &mut World) -> bool {
         let effects = Effects::of_expression(self.program, self.places, self.ask.headers, e);
         self.apply(&effects, world);
+        effects.writes()
     }
 
     fn apply(&mut self, effects: &Effects, world: &mut World) {
@@ -294,14 +296,15 @@ impl Follower<'_> {
             self.ask.copies.clear();
         }
         self.ask.copies.retain(|var, _| !effects.vars.contains(var));
-        if effects.calls {
+        if effects.may_fail {
             self.fail(world);
         }
     }
 
     fn select(&mut self, exprs: &[Expr], cases: &[SelectCase], mut world: World) {
-        exprs.iter().for_each(|e| self.expr(e, &mut world));
-        let asked: Vec<Option<Asked>> = exprs.iter().map(|e| self.ask.asked(e)).collect();
+        let write = exprs.iter().filter(|e| self.expr(e, &mut world)).count() > 0;
+        // What one key writes another may have read before.
+        let asked: Vec<Option<Asked>> = exprs.iter().map(|e| self.ask.asked(e).filter(|_| !write)).collect();
         for case in cases {
             let is_for_all = case.keys.len() != exprs.len();
             if case.keys.iter().all(|key| matches!(key, Keyset::Any(_))) {

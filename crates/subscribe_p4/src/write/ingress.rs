@@ -3,11 +3,12 @@
 use subscribe::state;
 
 use super::message::{assign, bytes, count_off, element, goes_alone, is_there, kinds, shorten, size};
+use super::names::{valid_of_packet, value_of_packet};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
 use super::{AROUND, EVERYONE, PASSES, REST_SESSION, ROUND, Written, do_table, place};
 use super::{counters, numbers, state as memory};
-use crate::format::{Bound, Field, Header, HeaderId, Messages};
+use crate::format::{Bound, Field, HeaderId, Messages};
 
 pub(super) fn control(text: &mut Text, written: &Written<'_>) {
     let parts = &written.format.parts;
@@ -139,19 +140,34 @@ fn take(text: &mut Text, written: &Written<'_>, header: HeaderId, at: &str) {
     }
 }
 
-/// What some headers give that a packet has once.
-fn packet_fields(text: &mut Text, written: &Written<'_>, which: impl Fn(HeaderId) -> bool) {
-    let own = |(id, header): &(usize, &Header)| !header.in_message && which(HeaderId(*id));
-    for (id, header) in written.format.headers.iter().enumerate().filter(own) {
+/// What headers give that a packet has once.
+fn packet_fields(text: &mut Text, written: &Written<'_>) {
+    for (id, header) in written.format.headers.iter().enumerate().filter(|(_, header)| !header.in_message) {
         let at = format!("hdr.{}", header.name);
         text.block(format!("if ({at}.isValid())"), |text| take(text, written, HeaderId(id), &at));
+    }
+}
+
+/// Keeps what the packet's own headers gave to fields that messages have, too: it is theirs in messages without the field. An action
+/// for one message may write to these headers.
+fn keep_packet_fields(text: &mut Text, written: &Written<'_>) {
+    let format = written.format;
+    for field in &format.fields {
+        if let Some(kept) = value_of_packet(format, field) {
+            text.line(format!("bit<{}> {kept} = {}_value;", field.width, identifier(&field.name)));
+        }
+    }
+    for any in &written.rules.headers {
+        if let Some(kept) = valid_of_packet(format, any) {
+            text.line(format!("bit<1> {kept} = {};", validity(format, any)));
+        }
     }
 }
 
 /// A packet that is matched as a whole.
 fn one(text: &mut Text, written: &Written<'_>) {
     memory::take_time(text, written);
-    packet_fields(text, written, |_| true);
+    packet_fields(text, written);
     match_tables(text, written, false);
     send(text, "target", written.format.parts.before.is_some());
     // Last, so that an action can send the packet elsewhere.
@@ -188,7 +204,8 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
         text.line("return;");
     });
     memory::take_time(text, written);
-    packet_fields(text, written, |_| true);
+    packet_fields(text, written);
+    keep_packet_fields(text, written);
     text.line("");
     text.line("bit<16> done = 0;      // messages that this pass deals with, from the first on");
     text.line("bit<16> kept = 0;      // of these, the ones that leave");
@@ -283,16 +300,14 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
             // What a message before it gave must not count for this one.
             let in_messages = |header: &HeaderId| format.headers[header.0].in_message;
             let of_messages = |field: &&Field| field.sources.iter().any(|source| in_messages(&source.header));
-            let fields: Vec<&Field> = format.fields.iter().filter(of_messages).collect();
-            for field in &fields {
-                text.line(format!("{}_value = 0;", identifier(&field.name)));
+            for field in format.fields.iter().filter(of_messages) {
+                let value = value_of_packet(format, field).unwrap_or_else(|| "0".to_owned());
+                text.line(format!("{}_value = {value};", identifier(&field.name)));
             }
             for any in written.rules.headers.iter().filter(|any| any.iter().any(in_messages)) {
-                text.line(format!("{} = 0;", validity(format, any)));
+                let valid = valid_of_packet(format, any).unwrap_or_else(|| "0".to_owned());
+                text.line(format!("{} = {valid};", validity(format, any)));
             }
-            // A field that the packet's own headers have, too, is theirs in messages without it.
-            let sources = || fields.iter().flat_map(|field| &field.sources);
-            packet_fields(text, written, |id| sources().any(|source| source.header == id));
         }
         kinds(text, messages, index, |text, kind, at| {
             text.line(format!("size = {};", size(messages, kind, index)));

@@ -3,7 +3,7 @@
 use super::stages::validity;
 use super::{do_table, identifier, update_table, with_field};
 use crate::Rules;
-use crate::format::Format;
+use crate::format::{Field, Format, HeaderId};
 
 /// What is added at top level.
 pub(crate) const TOP_LEVEL: [&str; 6] = [
@@ -40,6 +40,23 @@ const WITHIN: &str = "
 
 /// Names that end with a number: what is before it.
 const NUMBERED: [&str; 4] = ["place_", "to_place_", "cell_", "divide_"];
+
+/// Whether some of these headers are messages and some are not.
+fn is_shared(format: &Format, headers: impl Iterator<Item = HeaderId> + Clone) -> bool {
+    let in_message = |header: HeaderId| format.headers[header.0].in_message;
+    headers.clone().any(in_message) && headers.clone().any(|header| !in_message(header))
+}
+
+/// The variable for what the packet's own headers give to a field that messages have, too, if there are both.
+pub(super) fn value_of_packet(format: &Format, field: &Field) -> Option<String> {
+    let is_shared = is_shared(format, field.sources.iter().map(|source| source.header));
+    is_shared.then(|| format!("{}_packet", identifier(&field.name)))
+}
+
+/// The same for whether one of these headers is valid.
+pub(super) fn valid_of_packet(format: &Format, any: &[HeaderId]) -> Option<String> {
+    is_shared(format, any.iter().copied()).then(|| format!("{}_packet", validity(format, any)))
+}
 
 fn is_among(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|one| one == name)
@@ -79,7 +96,13 @@ pub(crate) fn is_declared(name: &str, format: &Format, rules: Option<&Rules>) ->
         || is_slots
         || is_numbered()
         || format.fields.iter().any(|field| is_fields(&field.name))
+        || format.fields.iter().any(|field| value_of_packet(format, field).as_deref() == Some(name))
         || format.counters.iter().any(|counter| is_counters(&counter.name))
         || format.actions.iter().any(|action| name == do_table(&action.name))
-        || rules.is_some_and(|rules| rules.headers.iter().any(|any| name == validity(format, any)))
+        || rules.is_some_and(|rules| {
+            rules
+                .headers
+                .iter()
+                .any(|any| name == validity(format, any) || valid_of_packet(format, any).as_deref() == Some(name))
+        })
 }

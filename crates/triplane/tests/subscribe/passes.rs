@@ -95,6 +95,13 @@ fn a_field_of_the_packet_is_there_in_messages_without_it() {
         };
         assert_eq!(got[0], expected, "{shape:?}");
     }
+    // What an action for one message writes there is nothing to the ones behind it.
+    let action = "@query_action action late(inout headers_t hdr) { hdr.head.version = 9; }";
+    let format = directory.write("late.p4", format!("{shared}\n{action}\n"));
+    let got = run_rules(&format, "fee == 2 : fwd(2); late()", &[], &[packet(&[buy, note])], &[2]);
+    let mut expected = packet(&[buy, note]);
+    expected[4] = 9;
+    assert_eq!(got[0], [expected]);
 }
 
 #[test]
