@@ -112,6 +112,8 @@ pub(crate) struct Book<'a> {
     in_file: usize,
     /// Goes up whenever numbers of states and groups may have become others without a change that a switch was told.
     numbering: u64,
+    /// How often all rules were compiled from nothing: their numbers are others then.
+    compiled: u64,
 }
 
 fn subscriptions(program: &Program, layout: &Layout, writes: Writes) -> Subscriptions {
@@ -142,6 +144,7 @@ impl<'a> Book<'a> {
             max_rules,
             in_file: 0,
             numbering: 0,
+            compiled: 0,
         }
     }
 
@@ -284,7 +287,7 @@ impl<'a> Book<'a> {
         for ((id, text), rule) in ids.iter().zip(texts).zip(applied.added) {
             self.hold(*id, Held { rule, origin, text });
         }
-        let undo = Undo { added: ids.clone(), removed, before };
+        let undo = Undo { added: ids.clone(), removed, before, compiled: self.compiled };
         match self.installer.steps(&applied.change) {
             Ok(steps) => Ok(Changed { ids, steps, undo }),
             Err(many) => {
@@ -361,6 +364,7 @@ impl<'a> Book<'a> {
         let mut subscriptions = subscriptions(self.program, layout, writes);
         let applied = subscriptions.change(&[], rules)?;
         self.subscriptions = subscriptions;
+        self.compiled += 1;
         for (id, rule) in known.iter().zip(applied.added) {
             if let Some(held) = self.held.get_mut(id) {
                 held.rule = rule;

@@ -103,6 +103,29 @@ fn what_is_undone_for_writes_in_turn_has_the_numbers_that_it_had() {
     assert_eq!(book.numbering(), numbering);
 }
 
+/// While a change is at work, another primary's program may turn the order, and all is compiled anew: rules have other numbers.
+#[test]
+fn what_is_undone_after_all_was_compiled_anew_has_its_new_numbers() {
+    let program = program();
+    let mut book = Book::new(&program, 20);
+    book.write(Writes::InTurn).unwrap();
+    change(&mut book, &[], "a < 9 : fwd(1)\na in 3..20 : fwd(2, 3)\na == 4 : fwd(7, 8)", Origin::Added).unwrap();
+    change(&mut book, &[1], "a in 5..12 : fwd(4, 5)", Origin::Added).unwrap();
+    let before = held(&book);
+    let changed = change(&mut book, &[2], "a in 6..30 : fwd(5, 6)", Origin::Added).unwrap();
+    book.write(Writes::Together).unwrap();
+    book.write(Writes::InTurn).unwrap();
+    let numbering = book.numbering();
+    book.undo(changed).unwrap();
+    assert_eq!(held(&book), before);
+    assert_ne!(book.numbering(), numbering, "the switch is to be compared anew");
+    book.write(Writes::Together).unwrap();
+    change(&mut book, &[2, 3], "", Origin::Added).unwrap();
+    let mut alone = Book::new(&program, 20);
+    change(&mut alone, &[], "a in 5..12 : fwd(4, 5)", Origin::Added).unwrap();
+    assert_eq!(entries(&mut book), entries(&mut alone));
+}
+
 /// The diagrams of the rules before and after may be too large together.
 #[test]
 fn a_change_is_undone_or_stays_whatever_the_limits_are() {

@@ -13,6 +13,9 @@ pub(super) struct Undo<'a> {
     /// What was compiled, for a switch that takes writes one after the other: states have to have the numbers that they had, so
     /// that it can be taken back from where it stopped.
     pub before: Option<Box<(Subscriptions, Installer<'a>)>>,
+    /// How often everything had been compiled from nothing. What was there before is of no use once that happened again, for a
+    /// switch of another order, say.
+    pub compiled: u64,
 }
 
 impl<'a> Book<'a> {
@@ -24,9 +27,10 @@ impl<'a> Book<'a> {
         self.undo_change(changed.undo)
     }
 
-    pub(super) fn undo_change(&mut self, Undo { added, removed, before }: Undo<'a>) -> Result<(), String> {
+    pub(super) fn undo_change(&mut self, undo: Undo<'a>) -> Result<(), String> {
+        let Undo { added, removed, before, compiled } = undo;
         let gone: Vec<(u64, Held)> = added.iter().filter_map(|id| Some((*id, self.let_go(*id)?))).collect();
-        if let Some(before) = before {
+        if let Some(before) = before.filter(|_| compiled == self.compiled) {
             (self.subscriptions, self.installer) = *before;
             removed.into_iter().for_each(|(id, held, _)| self.hold(id, held));
             return Ok(());
@@ -63,6 +67,7 @@ impl<'a> Book<'a> {
         let mut subscriptions = subscriptions(self.program, &self.written.layout, self.writes);
         let mut numbers = subscriptions.change(&[], all)?.added;
         self.subscriptions = subscriptions;
+        self.compiled += 1;
         let back = numbers.split_off(kept.len());
         for ((id, _), rule) in kept.iter().zip(numbers) {
             if let Some(held) = self.held.get_mut(id) {
