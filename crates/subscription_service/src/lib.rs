@@ -144,6 +144,11 @@ impl Running {
         self.address
     }
 
+    /// Whether changes are still made. They are until this is dropped, unless a bug ended the thread that makes them.
+    pub fn is_alive(&self) -> bool {
+        self.desk.as_ref().is_some_and(|desk| !desk.is_finished())
+    }
+
     /// How things stand.
     pub fn standing(&self) -> Standing {
         self.standing.borrow().clone()

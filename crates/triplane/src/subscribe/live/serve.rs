@@ -71,6 +71,11 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         }
     });
     while !stop.load(Ordering::Relaxed) {
+        // Whoever started it may start it again.
+        if !running.is_alive() {
+            let why = "the service ended by a bug; the switch goes on with the rules that it has";
+            return Err(Failure::Environment(anyhow::anyhow!(why)));
+        }
         std::thread::sleep(Duration::from_millis(50));
     }
     output.note("stopped; the switch goes on with the rules that it has");
