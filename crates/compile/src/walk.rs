@@ -13,31 +13,9 @@ pub(crate) enum Node<'a> {
 /// Visits an expression and everything in it.
 pub(crate) fn expr<'a>(e: &'a Expr, visit: &mut dyn FnMut(Node<'a>)) {
     visit(Node::Expr(e));
-    match &e.kind {
-        ExprKind::Const(_)
-        | ExprKind::Var(_)
-        | ExprKind::Instance(_)
-        | ExprKind::ValueSet(_)
-        | ExprKind::This
-        | ExprKind::Invalid => {}
-        ExprKind::Field(a, _)
-        | ExprKind::Next(a)
-        | ExprKind::Last(a)
-        | ExprKind::LastIndex(a)
-        | ExprKind::Slice(a, _, _)
-        | ExprKind::Unary(_, a)
-        | ExprKind::Cast(a) => expr(a, visit),
-        ExprKind::Element(a, b) | ExprKind::Binary(_, a, b) => {
-            expr(a, visit);
-            expr(b, visit);
-        }
-        ExprKind::Ternary(a, b, c) => {
-            expr(a, visit);
-            expr(b, visit);
-            expr(c, visit);
-        }
-        ExprKind::Fields(parts) => parts.iter().for_each(|part| expr(part, visit)),
-        ExprKind::Call(inner) | ExprKind::Hit(inner) | ExprKind::ActionRun(inner) => call(inner, visit),
+    e.children().for_each(|child| expr(child, visit));
+    if let Some(inner) = e.call() {
+        call(inner, visit);
     }
 }
 

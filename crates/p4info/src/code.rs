@@ -4,8 +4,7 @@
 use std::collections::HashSet;
 
 use p4::typed::{
-    Action, ActionId, Arg, Block, Call, Callee, Expr, ExprKind, FunctionId, Keyset, Stmt, StmtKind, Target, Transition,
-    Value,
+    Action, ActionId, Arg, Block, Call, Callee, Expr, FunctionId, Keyset, Stmt, StmtKind, Target, Transition, Value,
 };
 
 use crate::inventory::{Kind, Static, Walker};
@@ -163,27 +162,9 @@ impl<'a> Walker<'a, '_> {
     }
 
     fn expr(&mut self, e: &'a Expr, scene: &mut Scene<'a>) {
-        match &e.kind {
-            ExprKind::Const(_)
-            | ExprKind::Var(_)
-            | ExprKind::Instance(_)
-            | ExprKind::ValueSet(_)
-            | ExprKind::This
-            | ExprKind::Invalid => {}
-            ExprKind::Field(a, _)
-            | ExprKind::Next(a)
-            | ExprKind::Last(a)
-            | ExprKind::LastIndex(a)
-            | ExprKind::Slice(a, _, _)
-            | ExprKind::Unary(_, a)
-            | ExprKind::Cast(a) => self.expr(a, scene),
-            ExprKind::Element(a, b) | ExprKind::Binary(_, a, b) => {
-                self.expr(a, scene);
-                self.expr(b, scene);
-            }
-            ExprKind::Ternary(a, b, c) => [a, b, c].into_iter().for_each(|e| self.expr(e, scene)),
-            ExprKind::Fields(parts) => parts.iter().for_each(|e| self.expr(e, scene)),
-            ExprKind::Call(call) | ExprKind::Hit(call) | ExprKind::ActionRun(call) => self.call(call, scene),
+        e.children().for_each(|child| self.expr(child, scene));
+        if let Some(call) = e.call() {
+            self.call(call, scene);
         }
     }
 

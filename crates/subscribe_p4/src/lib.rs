@@ -37,6 +37,7 @@ pub mod read_back;
 mod rules;
 mod stateful;
 mod turn;
+mod widths;
 mod write;
 
 pub use fit::{Misfit, misfit, order};

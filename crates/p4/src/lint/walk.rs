@@ -123,7 +123,7 @@ impl Walk<'_, '_, '_> {
         }
         match &e.kind {
             ExprKind::Call(call) | ExprKind::Hit(call) | ExprKind::ActionRun(call) => self.call(call),
-            _ => children(e).into_iter().for_each(|child| self.expr(child)),
+            _ => e.children().for_each(|child| self.expr(child)),
         }
     }
 
@@ -162,23 +162,6 @@ impl Walk<'_, '_, '_> {
             diagnostic = diagnostic.help(text.trim().trim_matches('"').to_owned());
         }
         self.findings.push(diagnostic);
-    }
-}
-
-/// The expressions that an expression other than a call is made of.
-pub(super) fn children(e: &Expr) -> Vec<&Expr> {
-    match &e.kind {
-        ExprKind::Field(a, _)
-        | ExprKind::Next(a)
-        | ExprKind::Last(a)
-        | ExprKind::LastIndex(a)
-        | ExprKind::Slice(a, _, _)
-        | ExprKind::Unary(_, a)
-        | ExprKind::Cast(a) => vec![a],
-        ExprKind::Element(a, b) | ExprKind::Binary(_, a, b) => vec![a, b],
-        ExprKind::Ternary(a, b, c) => vec![a, b, c],
-        ExprKind::Fields(list) => list.iter().collect(),
-        _ => Vec::new(),
     }
 }
 

@@ -63,6 +63,42 @@ pub enum ExprKind {
     ActionRun(Box<Call>),
 }
 
+impl Expr {
+    /// The expressions that it is made of, from left to right; none of a call's, which [`Expr::call`] gives.
+    pub fn children(&self) -> impl Iterator<Item = &Expr> {
+        let (few, list): ([Option<&Expr>; 3], &[Expr]) = match &self.kind {
+            ExprKind::Const(_)
+            | ExprKind::Var(_)
+            | ExprKind::Instance(_)
+            | ExprKind::ValueSet(_)
+            | ExprKind::This
+            | ExprKind::Invalid
+            | ExprKind::Call(_)
+            | ExprKind::Hit(_)
+            | ExprKind::ActionRun(_) => ([None; 3], &[]),
+            ExprKind::Field(a, _)
+            | ExprKind::Next(a)
+            | ExprKind::Last(a)
+            | ExprKind::LastIndex(a)
+            | ExprKind::Slice(a, _, _)
+            | ExprKind::Unary(_, a)
+            | ExprKind::Cast(a) => ([Some(a), None, None], &[]),
+            ExprKind::Element(a, b) | ExprKind::Binary(_, a, b) => ([Some(a), Some(b), None], &[]),
+            ExprKind::Ternary(a, b, c) => ([Some(a), Some(b), Some(c)], &[]),
+            ExprKind::Fields(list) => ([None; 3], list),
+        };
+        few.into_iter().flatten().chain(list)
+    }
+
+    /// The call whose value it is, or tells something of.
+    pub fn call(&self) -> Option<&Call> {
+        match &self.kind {
+            ExprKind::Call(call) | ExprKind::Hit(call) | ExprKind::ActionRun(call) => Some(call),
+            _ => None,
+        }
+    }
+}
+
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {

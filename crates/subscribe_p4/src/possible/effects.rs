@@ -191,29 +191,10 @@ impl<'a> Walker<'a> {
     }
 
     fn expr(&mut self, e: &Expr) {
-        match &e.kind {
-            ExprKind::Const(_)
-            | ExprKind::Var(_)
-            | ExprKind::Instance(_)
-            | ExprKind::ValueSet(_)
-            | ExprKind::This
-            | ExprKind::Invalid => {}
-            ExprKind::Next(of) | ExprKind::Last(of) => {
-                self.effects.may_fail = true;
-                self.expr(of);
-            }
-            ExprKind::Field(of, _)
-            | ExprKind::LastIndex(of)
-            | ExprKind::Slice(of, ..)
-            | ExprKind::Unary(_, of)
-            | ExprKind::Cast(of) => self.expr(of),
-            ExprKind::Element(of, index) | ExprKind::Binary(_, of, index) => {
-                self.expr(of);
-                self.expr(index);
-            }
-            ExprKind::Ternary(condition, yes, no) => [condition, yes, no].into_iter().for_each(|e| self.expr(e)),
-            ExprKind::Fields(all) => all.iter().for_each(|e| self.expr(e)),
-            ExprKind::Call(call) | ExprKind::Hit(call) | ExprKind::ActionRun(call) => self.call(call),
+        self.effects.may_fail |= matches!(e.kind, ExprKind::Next(_) | ExprKind::Last(_));
+        e.children().for_each(|child| self.expr(child));
+        if let Some(call) = e.call() {
+            self.call(call);
         }
     }
 

@@ -9,6 +9,7 @@ use subscribe::Ranges;
 use super::select::MOST_STRETCHES;
 use super::{Given, Values};
 use crate::format::{Format, HeaderId};
+use crate::widths;
 
 /// Members one in the other, from the struct of headers on. An element of a stack is [`ELEMENT`].
 pub(super) type Path = Vec<usize>;
@@ -106,29 +107,11 @@ impl<'a> Places<'a> {
     pub fn fields(&self, header: HeaderId) -> impl Iterator<Item = (usize, u32, u32)> {
         let mut offset = Some(0);
         self.headers[header.0].decl.fields.iter().enumerate().map_while(move |(at, field)| {
-            let width = self.width(&field.ty);
+            let width = widths::fixed(self.program, &field.ty);
             let place = (at, offset?, width?);
             offset = offset.zip(width).map(|(offset, width)| offset + width);
             Some(place)
         })
-    }
-
-    /// The bits of a type, if they are always as many.
-    pub fn width(&self, ty: &Type) -> Option<u32> {
-        match ty {
-            Type::Bit(width) | Type::Int(width) => Some(*width),
-            Type::Bool => Some(1),
-            Type::New(id) => self.width(&self.program.new_types[*id].underlying),
-            Type::Enum(id) => self.width(self.program.enums[*id].underlying.as_ref()?),
-            Type::Struct(id) => {
-                let decl = &self.program.structs[*id];
-                match decl.kind {
-                    StructKind::Union => None,
-                    _ => decl.fields.iter().map(|field| self.width(&field.ty)).sum(),
-                }
-            }
-            _ => None,
-        }
     }
 
     /// The width of a type whose values are unsigned numbers of up to 128 bits.
@@ -149,7 +132,7 @@ impl<'a> Places<'a> {
         if decl.kind == StructKind::Union {
             return None;
         }
-        decl.fields[..member].iter().map(|field| self.width(&field.ty)).sum()
+        decl.fields[..member].iter().map(|field| widths::fixed(self.program, &field.ty)).sum()
     }
 
     /// What is known, for others.

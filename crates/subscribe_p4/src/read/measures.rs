@@ -6,6 +6,7 @@ use source::{Diagnostic, Span};
 
 use super::Reader;
 use crate::format::{Messages, Path, Size};
+use crate::widths;
 
 impl Reader<'_> {
     /// The generated arithmetic is done in 16, 32 and 64 bits.
@@ -80,29 +81,13 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn bits(&self, decl: &StructDecl) -> Option<u32> {
-        decl.fields.iter().map(|field| self.width_of(&field.ty)).sum()
-    }
-
-    pub(super) fn width_of(&self, ty: &Type) -> Option<u32> {
-        match ty {
-            Type::Bit(width) | Type::Int(width) => Some(*width),
-            Type::Bool => Some(1),
-            Type::New(id) => self.width_of(&self.program.new_types[*id].underlying),
-            Type::Enum(id) => self.width_of(self.program.enums[*id].underlying.as_ref()?),
-            Type::Struct(id) => self.bits(&self.program.structs[*id]),
-            _ => None,
-        }
-    }
-
     /// The bytes from the header of `length` up to the stack, which have to be the same in every packet.
     pub(super) fn before(&mut self, all: &StructDecl, stack: &FieldDecl, length: &Path, span: Span) -> Option<u32> {
         let from = all.fields.iter().position(|field| *field.name == *length.header)?;
         let to = all.fields.iter().position(|field| field.name == stack.name)?;
-        let bits = all
-            .fields
-            .get(from..to)
-            .and_then(|between| between.iter().map(|field| self.width_of(&field.ty)).sum::<Option<u32>>());
+        let bits = all.fields.get(from..to).and_then(|between| {
+            between.iter().map(|field| widths::fixed(self.program, &field.ty)).sum::<Option<u32>>()
+        });
         let bytes = bits.filter(|bits| bits % 8 == 0).map(|bits| bits / 8);
         if bytes.is_none() {
             let message = format!(

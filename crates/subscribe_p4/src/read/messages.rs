@@ -7,6 +7,7 @@ use source::Diagnostic;
 use super::Reader;
 use super::annotation::find;
 use crate::format::{Kind, Messages, Path, Session, Size};
+use crate::widths;
 
 /// The keys of `@query_messages`.
 const KEYS: [&str; 6] = ["count", "sequence", "session", "lengths", "clear", "checksum"];
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
         if let Some(annotation) = find(&decl.annotations, "query_size") {
             return self.expression(decl, annotation);
         }
-        match self.bits(decl) {
+        match widths::of_fields(self.program, decl) {
             Some(bits) if bits % 8 == 0 => Size::Fixed(bits / 8),
             Some(_) => {
                 self.error("query-size", decl.span, format!("`{}` is not a whole number of bytes", decl.name));

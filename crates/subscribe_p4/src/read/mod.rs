@@ -18,6 +18,7 @@ use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::{Format, Header, HeaderId, Path};
 use crate::possible::{self, Possible};
+use crate::widths;
 use annotation::find;
 
 /// What the annotations of `program` say, whose main file is `main`. `None` if there was an error.
@@ -110,7 +111,7 @@ impl<'a> Reader<'a> {
             let at = structure.fields.iter().position(|candidate| *candidate.name == *field)?;
             let (before, found) = (&structure.fields[..at], &structure.fields[at]);
             let Type::Bit(width) = found.ty else { return None };
-            let offset = before.iter().map(|field| self.width_of(&field.ty)).sum();
+            let offset = before.iter().map(|field| widths::fixed(self.program, &field.ty)).sum();
             Some(Path { header: header.to_owned(), field: field.to_owned(), width, offset })
         });
         if found.is_none() {

@@ -3,7 +3,6 @@
 use source::Diagnostic;
 
 use super::super::state::{May, Path, State};
-use super::super::walk::children;
 use super::{Flow, whole};
 use crate::ast::{BinaryOp, StructKind, UnaryOp};
 use crate::typed::{Builtin, Callee, Expr, ExprKind, Type};
@@ -77,7 +76,7 @@ impl Flow<'_, '_, '_> {
                         );
                     }
                 }
-                Place::Other => children(e).into_iter().for_each(|child| self.read(child, state)),
+                Place::Other => e.children().for_each(|child| self.read(child, state)),
             },
             ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
                 self.read(a, state);
@@ -96,7 +95,7 @@ impl Flow<'_, '_, '_> {
                 self.meet(state, &other);
             }
             ExprKind::Call(call) | ExprKind::Hit(call) | ExprKind::ActionRun(call) => self.call(call, state),
-            _ => children(e).into_iter().for_each(|child| self.read(child, state)),
+            _ => e.children().for_each(|child| self.read(child, state)),
         }
     }
 
