@@ -79,6 +79,16 @@ fn rules_that_all_ask_a_value_and_rules_of_many_kinds_get_an_order_near_the_best
     }
 }
 
+/// The order that is tried first took 10 and 14 % more.
+#[test]
+fn fields_are_moved_to_where_they_make_the_fewest_entries() {
+    for seed in [7, 14] {
+        let [chosen, best, _] =
+            against_all(&workload::siena(seed, &Siena { predicates: 3, subscriptions: 80, ..Siena::default() }));
+        assert!(chosen <= best + best / 20, "seed {seed}: {chosen} entries, and {best} in the best order");
+    }
+}
+
 #[test]
 fn the_workload_of_the_paper_has_values_first() {
     for rules in [0, 10, 1_000, 10_000] {

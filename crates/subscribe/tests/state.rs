@@ -124,6 +124,21 @@ fn rules_that_differ_in_tests_of_the_key_share_an_aggregate_and_name_its_keys() 
 }
 
 #[test]
+fn cells_of_keys_that_no_rule_names_any_more_are_given_to_others() {
+    let format = computing(&[("avg(price) by stock over 100us", 1, 2)]);
+    let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &[]), Options::default());
+    let mut gone = Vec::new();
+    for number in 0..9 {
+        let rule = support::rules(&format!("stock == S{number} and avg(price) by stock > 50 : fwd(1)"), &format);
+        let applied = all.change(&gone, rule).expect("one key is named at a time");
+        let places = all.tables().places;
+        assert_eq!(places.len(), 1);
+        assert_eq!(places, applied.change.new_places);
+        gone = applied.added;
+    }
+}
+
+#[test]
 fn what_a_program_does_not_compute_is_refused() {
     let format = computing(&[("avg(price) by stock over 100us", 1, 2), ("count() over 7 packets", 2, 1)]);
     let found = |text: &str| {

@@ -130,3 +130,16 @@ fn no_wrong_checksum_leaves_wherever_what_changes_lies() {
         }
     }
 }
+
+/// The ones' complement sum of a checksum of 0, a word of 0 and the 1 that takes its place carries twice.
+#[test]
+fn carries_of_carries_count() {
+    let layout = LAYOUTS[0];
+    let header = [0, 18, 0, 0, 0, 1, 0xff, 0xec, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!((sum(&header), get(layout, &header, "csum")), (0xffff, Some(0)));
+    let directory = Directory::new();
+    let path = directory.write("carries.p4", format(layout));
+    let got = run_rules(&path, "x > 5 : fwd(2)\n", &[], &[[&header[..], &[7, 1]].concat()], &[2]);
+    let leaves = &got[0][0][..bytes(layout)];
+    assert_eq!((sum(leaves), get(layout, leaves, "seq")), (0xffff, Some(1)), "{leaves:02x?}");
+}
