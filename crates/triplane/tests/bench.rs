@@ -245,7 +245,10 @@ fn live_trials_count_what_arrives() {
     }
     let best = trials.iter().filter(|trial| number(trial, "lost") == 0);
     let best = best.map(|trial| number(trial, "sent") as f64 / trial["seconds"].as_f64().expect("a number"));
-    assert_eq!(result["best_pps"].as_f64(), best.max_by(f64::total_cmp), "{result:#}");
+    // Numbers are read from JSON to their last bit but one.
+    let (told, best) = (result["best_pps"].as_f64(), best.max_by(f64::total_cmp));
+    let is_same = told.zip(best).map(|(told, best)| (told - best).abs() <= best * 4.0 * f64::EPSILON);
+    assert!(is_same.unwrap_or(told == best), "{best:?}: {result:#}");
     let latency = &result["latency"];
     assert!(number(latency, "received") > 0 && number(latency, "received") <= number(latency, "sent"), "{result:#}");
     assert!(number(latency, "median_ns") <= number(latency, "p99_ns"), "{result:#}");
