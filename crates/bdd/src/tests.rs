@@ -1,6 +1,6 @@
 //! Diagrams against truth tables: functions of three fields of two bits, all 64 points.
 
-use dice::Dice;
+use rng::Dice;
 
 use crate::{Full, Limits, Ref, Store};
 

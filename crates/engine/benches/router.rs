@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bits::Bits;
+use diagnostics::{Diagnostics, SourceMap};
 use engine::{Interpreter, Now, Objects, PacketState, TableEntry};
 use ir::KeyValue;
-use source::{Diagnostics, SourceMap};
 
 fn main() {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bits::Bits;
+use diagnostics::{Diagnostics, SourceMap};
 use engine::{Objects, TableEntry};
 use ir::{KeyValue, Program, TableId};
-use source::{Diagnostics, SourceMap};
 
 const ENTRIES: u64 = 1_000_000;
 /// Lookups of a batch, after which a worker takes the newest version.

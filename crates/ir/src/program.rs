@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cranelift_entity::{PrimaryMap, entity_impl};
-use source::Place as SourcePlace;
+use diagnostics::Place as SourcePlace;
 
 use crate::*;
 

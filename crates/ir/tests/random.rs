@@ -2,9 +2,9 @@
 
 mod generate;
 
+use diagnostics::{Diagnostics, SourceMap};
 use generate::Random;
 use ir::Program;
-use source::{Diagnostics, SourceMap};
 
 /// Reads a text. One that cannot be read must have a finding that says why, which can be rendered.
 fn read(text: &str) -> Result<Program, String> {

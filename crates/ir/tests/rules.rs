@@ -31,9 +31,9 @@ fn rules_broken(program: &Program) -> Vec<Rule> {
 }
 
 fn read(text: &str) -> Option<Program> {
-    let mut map = source::SourceMap::new();
+    let mut map = diagnostics::SourceMap::new();
     let file = map.add("test.ir", text);
-    parse(&map, file, &mut source::Diagnostics::new())
+    parse(&map, file, &mut diagnostics::Diagnostics::new())
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 mod golden;
 
+use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
-use source::{Diagnostics, SourceMap};
 
 /// Reads a text; the rendered findings if it cannot be read.
 fn read(text: &str) -> Result<Program, String> {

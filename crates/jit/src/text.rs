@@ -1,7 +1,7 @@
 //! Programs for unit tests, from the text of the IR.
 
+use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
-use source::{Diagnostics, SourceMap};
 
 /// The program of a text.
 pub(crate) fn program(text: &str) -> Program {

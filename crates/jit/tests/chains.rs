@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use both::Dice;
+use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
-use source::{Diagnostics, SourceMap};
 
 const HEAD: &str = "program v1model
 errors { NoError PacketTooShort NoMatch StackOutOfBounds HeaderTooShort ParserTimeout ParserInvalidArgument }

@@ -8,8 +8,8 @@ mod both;
 use std::sync::Arc;
 
 use both::Dice;
+use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
-use source::{Diagnostics, SourceMap};
 
 const PROGRAMS: [&str; 6] = ["l2.p4", "l3.p4", "acl.p4", "nat.p4", "int.p4", "tunnel.p4"];
 
@@ -21,12 +21,12 @@ fn program(name: &str) -> Arc<Program> {
     let options = p4::Options {
         defines: Vec::new(),
         include_dirs: vec![directory.into()],
-        builtin: compile::Architecture::includes(&arch).to_vec(),
+        builtin: lower::Architecture::includes(&arch).to_vec(),
     };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let ast = p4::parse(&mut map, &path, &text, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics);
-    let program = typed.and_then(|typed| compile::compile(&typed, &arch, &map, &mut diagnostics));
+    let program = typed.and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics));
     Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
 }
 

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use both::Dice;
+use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
-use source::{Diagnostics, SourceMap};
 
 const ERRORS: &str = "errors { NoError PacketTooShort NoMatch StackOutOfBounds HeaderTooShort ParserTimeout ParserInvalidArgument Mine }";
 

@@ -5,7 +5,7 @@
 
 use std::net::Ipv4Addr;
 
-use source::Span;
+use diagnostics::Span;
 use wire::ethernet::Address;
 
 use crate::random::Random;

@@ -1,6 +1,6 @@
 //! Random numbers that are the same on every machine.
 
-use dice::Dice;
+use rng::Dice;
 
 /// A stream of random numbers.
 ///

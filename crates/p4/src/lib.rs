@@ -6,7 +6,7 @@
 //!
 //! The central types are [`ast::Program`], which is what was written, and [`typed::Program`], which is what it means:
 //! every name resolved, every implicit cast explicit, every type variable replaced, every compile-time value folded.
-//! Each stage recovers from errors and goes on, so that one run reports all mistakes as [`source::Diagnostics`]; a
+//! Each stage recovers from errors and goes on, so that one run reports all mistakes as [`diagnostics::Diagnostics`]; a
 //! typed program is only handed out when there was none.
 //!
 //! This crate refuses to know any switch: `core.p4` is part of the language and ships here, architectures

@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::Path;
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 #[test]
 fn mistakes_are_reported_as_expected() {

@@ -3,10 +3,10 @@
 
 mod guarantees;
 
+use diagnostics::{Diagnostics, SourceMap};
 use num_bigint::BigInt;
 use p4::typed::*;
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 /// The typed program, with `core.p4` before it.
 fn checked(text: &str) -> Program {
@@ -304,7 +304,7 @@ fn refusals(text: &str) -> Vec<&'static str> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let program = p4::parse(&mut map, "test.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
     p4::check(&program, &map, &mut diagnostics);
-    diagnostics.iter().filter(|found| found.severity == source::Severity::Error).map(|found| found.code).collect()
+    diagnostics.iter().filter(|found| found.severity == diagnostics::Severity::Error).map(|found| found.code).collect()
 }
 
 #[test]

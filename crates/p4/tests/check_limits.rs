@@ -1,8 +1,8 @@
 //! Programs that are small to write and large in what they mean: each must end soon, with a finding where there is too
 //! much. The threads tests run in have small stacks; overflowing one would end the test run.
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 /// The codes of all findings.
 fn codes(text: &str) -> Vec<&'static str> {

@@ -4,8 +4,8 @@
 
 mod guarantees;
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 /// xorshift64*: good enough to choose mutations, and the same everywhere.
 struct Random(u64);

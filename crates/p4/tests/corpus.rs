@@ -7,8 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 fn directories(variable: &str) -> Vec<PathBuf> {
     let Some(value) = std::env::var_os(variable) else { return Vec::new() };

@@ -1,8 +1,8 @@
 //! Parses mutated programs and random text: whatever comes, nothing may panic and the same finding is not made twice.
 //! `P4_FUZZ_ROUNDS` makes it longer; a failing round's seed is printed and replays with `P4_FUZZ_SEED`.
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 /// xorshift64*: good enough to choose mutations, and the same everywhere.
 struct Random(u64);

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::{Loader, Options};
-use source::{Diagnostics, SourceMap};
 
 /// Files that are made up: `loop.p4` includes itself, `twice.p4` does so twice.
 struct MadeUp;

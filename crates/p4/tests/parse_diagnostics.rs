@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 #[test]
 fn diagnostics_are_as_expected() {

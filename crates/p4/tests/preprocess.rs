@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::lex::TokenKind;
 use p4::{Loader, Options};
-use source::{Diagnostics, SourceMap};
 
 #[derive(Default)]
 struct Files(HashMap<&'static str, &'static str>);

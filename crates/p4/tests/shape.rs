@@ -1,8 +1,8 @@
 //! What trees the parser makes: expressions and declarations printed with all of their structure.
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4::ast::*;
 use p4::{DiskLoader, Options};
-use source::{Diagnostics, SourceMap};
 
 fn program(text: &str) -> Program {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());

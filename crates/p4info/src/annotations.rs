@@ -1,12 +1,12 @@
 //! Annotations as P4Info shows them (P4Runtime specification, section on annotations).
 
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use num_traits::ToPrimitive;
 use p4::lex::{Token, TokenKind};
 use p4::typed::{Annotation, AnnotationBody, Annotations, Value};
 use p4runtime_proto::config as proto;
 use p4runtime_proto::config::expression::Value as Literal;
 use p4runtime_proto::config::structured_annotation::Body;
-use source::{Diagnostic, Diagnostics, SourceMap};
 
 /// The annotation with this name.
 pub(crate) fn find<'a>(annotations: &'a Annotations, name: &str) -> Option<&'a Annotation> {

@@ -4,13 +4,13 @@
 
 use std::collections::HashSet;
 
+use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use num_traits::Signed;
 use p4::ast::{Direction, StructKind};
 use p4::typed::{Annotations, Program, Type, Value, ValueSet};
 use p4runtime_proto::config as proto;
 use p4runtime_proto::config::action_ref::Scope;
 use p4runtime_proto::config::match_field::{Match, MatchType};
-use source::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use crate::annotations;
 use crate::arch::{Architecture, MatchKind};

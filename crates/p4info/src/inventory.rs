@@ -8,11 +8,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4::typed::{
     Action, ActionId, Annotations, Arg, ControlId, Expr, ExprKind, ExternDecl, Instance, InstanceId, Local, ParserId,
     Program, Table, TableId, Type, Value, ValueSet, ValueSetId, VarId,
 };
-use source::{Diagnostic, Diagnostics, Span};
 
 use crate::arch::Architecture;
 use crate::eval;

@@ -28,7 +28,7 @@ pub use arch::{Architecture, MatchKind, Property, Resource};
 pub use p4runtime_proto::config::P4Info;
 pub use v1model::V1Model;
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 /// Describes a checked program to the control plane. What the control plane cannot be told is reported; the result is
 /// then incomplete, and the caller, who sees the errors, does not use it.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
 use p4::typed::{Annotations, Type, Value};
 use p4runtime_proto::config as proto;
 use p4runtime_proto::config::action_profile::{SelectorSizeSemantics, SumOfMembers, SumOfWeights};
 use p4runtime_proto::config::table::IdleTimeoutBehavior;
 use p4runtime_proto::config::{counter_spec, meter_spec};
-use source::{Diagnostic, Span};
 
 use crate::annotations;
 use crate::arch::{Property, Resource};

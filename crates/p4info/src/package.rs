@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use num_traits::ToPrimitive;
 use p4::typed::{Annotation, Instance, Value};
 use p4runtime_proto::config as proto;
-use source::{Diagnostic, Diagnostics, SourceMap};
 
 use crate::annotations;
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use source::{Diagnostic, Diagnostics, Span};
+use diagnostics::{Diagnostic, Diagnostics, Span};
 
 pub(crate) use p4runtime_proto::config::p4_ids::Prefix;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use p4::ast::StructKind;
 use p4::lex::TokenKind;
 use p4::typed::{AnnotationBody, EnumId, FieldDecl, NewTypeDecl, NewTypeId, Program, StructDecl, StructId, Type};
@@ -10,7 +11,6 @@ use p4runtime_proto::config::p4_bitstring_like_type_spec::TypeSpec as Bitstring;
 use p4runtime_proto::config::p4_data_type_spec::TypeSpec;
 use p4runtime_proto::config::p4_new_type_spec::Representation;
 use p4runtime_proto::config::p4_new_type_translation::SdnType;
-use source::{Diagnostic, Diagnostics, SourceMap};
 
 use crate::annotations;
 
@@ -97,7 +97,7 @@ impl<'a> Types<'a> {
     pub(crate) fn spec(
         &mut self,
         ty: &Type,
-        span: source::Span,
+        span: diagnostics::Span,
         diagnostics: &mut Diagnostics,
     ) -> Option<proto::P4DataTypeSpec> {
         if self.depth > MAX_DEPTH {
@@ -116,7 +116,7 @@ impl<'a> Types<'a> {
     fn spec_inside(
         &mut self,
         ty: &Type,
-        span: source::Span,
+        span: diagnostics::Span,
         diagnostics: &mut Diagnostics,
     ) -> Option<proto::P4DataTypeSpec> {
         let spec = match ty {
@@ -361,7 +361,7 @@ pub(crate) struct FlatField<'a> {
     pub(crate) name: String,
     pub(crate) ty: &'a Type,
     pub(crate) annotations: p4::typed::Annotations,
-    pub(crate) span: source::Span,
+    pub(crate) span: diagnostics::Span,
 }
 
 /// The fields of a header, without structs.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
 use p4runtime_proto::config::{Preamble, p4_ids::Prefix};
 use p4runtime_proto::{from_bytes, from_json, from_text, to_bytes, to_json, to_text};
-use source::{Diagnostics, SourceMap};
 
 const V1MODEL: &str = include_str!("../../v1model/src/v1model.p4");
 

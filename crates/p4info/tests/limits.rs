@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
+use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
-use source::{Diagnostics, SourceMap};
 
 const V1MODEL: &str = include_str!("../../v1model/src/v1model.p4");
 

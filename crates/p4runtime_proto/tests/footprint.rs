@@ -5,11 +5,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use dice::Dice;
 use p4runtime_proto::footprint::bytes_of;
 use p4runtime_proto::prost::{Message, Name};
 use p4runtime_proto::v1;
 use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
+use rng::Dice;
 
 thread_local! {
     /// Bytes that this thread has, and the most that it had.

@@ -73,7 +73,7 @@ fn udp_segments(router: &Namespace) {
         libc::setsockopt(from.as_raw_fd(), libc::IPPROTO_UDP, libc::UDP_SEGMENT, value, 4)
     };
     if set < 0 {
-        skip::optional("this kernel has no UDP_SEGMENT");
+        testing::optional("this kernel has no UDP_SEGMENT");
         return;
     }
     let sent = noise(9500, 3);
@@ -115,7 +115,7 @@ fn vlan_tcp(router: &Namespace) {
     for (host, number) in [(&hosts.h1, 1), (&hosts.h2, 2)] {
         match host.add_vlan("eth0", "eth0.5", 5) {
             Err(NamespaceError::System { source, .. }) if source.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                skip::optional("this kernel has no VLAN interfaces");
+                testing::optional("this kernel has no VLAN interfaces");
                 return;
             }
             result => result.unwrap(),

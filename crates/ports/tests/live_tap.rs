@@ -22,7 +22,7 @@ fn main() {
 fn open(name: &str) -> Option<TapPort> {
     match TapPort::open(name) {
         Err(error @ (PortError::NoTunDriver { .. } | PortError::NotPermitted { .. })) => {
-            skip::test(&error.to_string());
+            testing::skip(&error.to_string());
             None
         }
         port => Some(port.unwrap()),

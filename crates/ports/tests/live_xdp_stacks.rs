@@ -111,7 +111,7 @@ fn vlan_beside(router: &Namespace) {
     know_each_other(&hosts);
     let mut port = open("r1");
     if !port.keeps_tags() {
-        return skip::optional("this kernel does not tell XDP programs about VLAN tags");
+        return testing::optional("this kernel does not tell XDP programs about VLAN tags");
     }
     let receive = |port: &mut XdpPort, wanted: &dyn Fn(&Frame) -> bool| {
         let mut batch: Vec<Frame> = Vec::new();
@@ -141,12 +141,12 @@ fn vlan_beside(router: &Namespace) {
 fn vlan_tcp(router: &Namespace) {
     let hosts = Hosts::new(router);
     if !open("r1").keeps_tags() {
-        return skip::optional("this kernel does not tell XDP programs about VLAN tags");
+        return testing::optional("this kernel does not tell XDP programs about VLAN tags");
     }
     for (host, number) in [(&hosts.h1, 1), (&hosts.h2, 2)] {
         match host.add_vlan("eth0", "eth0.5", 5) {
             Err(NamespaceError::System { source, .. }) if source.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                return skip::optional("this kernel has no VLAN interfaces");
+                return testing::optional("this kernel has no VLAN interfaces");
             }
             result => result.unwrap(),
         }

@@ -108,7 +108,7 @@ fn state(router: &Namespace, hosts: &Hosts) -> (String, Vec<Offload>, Vec<Offloa
 fn has_ip() -> bool {
     let found = Command::new("ip").arg("-V").output().is_ok();
     if !found {
-        skip::test("needs the program ip");
+        testing::skip("needs the program ip");
     }
     found
 }
@@ -209,10 +209,10 @@ fn user_namespace(_: &Namespace) {
     // A process of its own, since this one has threads behind it: it makes a user namespace and fails there.
     let mut child = Command::new("unshare");
     child.args(["--user", "--map-root-user", "--net"]).arg(std::env::current_exe().unwrap()).args([HOLD, "lo"]);
-    let Ok(output) = child.output() else { return skip::test("needs the program unshare") };
+    let Ok(output) = child.output() else { return testing::skip("needs the program unshare") };
     let text = String::from_utf8_lossy(&output.stderr);
     if text.contains("unshare:") {
-        return skip::test("needs user namespaces");
+        return testing::skip("needs user namespaces");
     }
     assert!(!output.status.success() && text.contains("NotPermitted"), "{text}");
 }

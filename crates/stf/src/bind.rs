@@ -6,10 +6,10 @@ mod lookup;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bits::Bits;
+use diagnostics::names::nearest;
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use engine::{ActionCall, ActionSpec, GroupMember, MeterConfig, TableEntry};
 use ir::{ActionId, KeyValue, MatchKind, ProfileId, Program, TableId};
-use source::names::nearest;
-use source::{Diagnostic, Diagnostics, Span};
 
 use crate::keys::unmentioned;
 use crate::plan::{EntryRef, Op, Test};

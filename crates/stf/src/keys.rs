@@ -87,7 +87,7 @@ fn prefix(text: &str, width: u32) -> Result<KeyValue, String> {
 
 #[cfg(test)]
 mod tests {
-    use source::Span;
+    use diagnostics::Span;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The words of a line.
 
-use source::{FileId, Span};
+use diagnostics::{FileId, Span};
 
 use crate::script::Word;
 

@@ -2,9 +2,9 @@
 
 mod words;
 
+use diagnostics::names::nearest;
+use diagnostics::{Diagnostics, FileId, SourceMap};
 use engine::CrcParams;
-use source::names::nearest;
-use source::{Diagnostics, FileId, SourceMap};
 
 use crate::data::Pattern;
 use crate::lex::Line;

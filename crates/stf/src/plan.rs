@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use bits::Bits;
+use diagnostics::Span;
 use engine::{ActionCall, CounterValue, CrcParams, GroupMember, MeterConfig, TableEntry};
 use ir::{CounterId, DigestId, KeyValue, MeterId, ProfileId, RegisterId, TableId, ValueSetId};
-use source::Span;
 
 use crate::data::Pattern;
 use crate::script::{Outlets, Relation};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use diagnostics::{SourceMap, Span};
 use serde_json::{Value as Json, json};
-use source::{SourceMap, Span};
 use switch::trace::{Outcome, Trace};
 
 use crate::data::{Pattern, difference, hex};

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bits::Bits;
+use diagnostics::Span;
 use engine::{EntryError, TableEntry};
 use ir::{DigestId, Program};
-use source::Span;
 use switch::{Departed, Device, Frame, Notification, PortId, Roomy, Time};
 use v1model::{Config, LoadError, Switch};
 

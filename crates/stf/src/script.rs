@@ -1,7 +1,7 @@
 //! A script as it was written: commands with their places, names and numbers not yet held against a program.
 
+use diagnostics::Span;
 use engine::CrcParams;
-use source::Span;
 
 use crate::data::Pattern;
 

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use source::SourceMap;
+use diagnostics::SourceMap;
 use stf::Way;
 
 fn folder() -> PathBuf {

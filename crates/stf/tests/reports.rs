@@ -5,7 +5,7 @@ mod support;
 
 use std::path::Path;
 
-use source::SourceMap;
+use diagnostics::SourceMap;
 
 #[test]
 fn reports_are_as_expected() {

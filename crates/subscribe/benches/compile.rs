@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use dice::Dice;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
+use rng::Dice;
 use subscribe::workload::{self, Siena, Workload};
 use subscribe::{Format, Layout, Limits, NoIncludes, Options, Rule, Subscriptions, Target, Wide, parse};
 

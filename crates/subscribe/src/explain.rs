@@ -15,7 +15,7 @@ pub struct Decided {
     /// What it saw: `50`, or `add_order is not valid`.
     pub saw: String,
     /// Where the test stands.
-    pub span: source::Span,
+    pub span: diagnostics::Span,
 }
 
 /// What a rule says of a message.
@@ -90,7 +90,7 @@ fn passed(condition: &Condition, view: &View<'_>) -> usize {
 /// Collects the tests that make a condition what it is.
 fn decide(rule: &Rule, condition: &Condition, view: &View<'_>, negated: bool, out: &mut Vec<Decided>) {
     let holds = view.holds(condition);
-    let mut leaf = |span: source::Span, saw: String| {
+    let mut leaf = |span: diagnostics::Span, saw: String| {
         let test = rule.shown_part(condition, view.format).to_string();
         out.push(Decided { test: if negated { format!("not ({test})") } else { test }, saw, span });
     };

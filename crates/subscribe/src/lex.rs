@@ -1,6 +1,6 @@
 //! Tokens of rule files.
 
-use source::{FileId, Span};
+use diagnostics::{FileId, Span};
 
 use crate::value::Constant;
 

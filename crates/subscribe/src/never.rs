@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bdd::{Full, Ref, Store};
-use source::Span;
+use diagnostics::Span;
 
 use crate::format::{HeaderId, Subject};
 use crate::lower::Lowering;

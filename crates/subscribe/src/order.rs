@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bdd::{Limits, Ref, Store};
-use dice::Dice;
+use rng::Dice;
 
 use crate::acts::{Act, Acts};
 use crate::format::{FieldId, Format, Match, Subject};

@@ -85,7 +85,7 @@ fn emit(tree: &Tree, value: u128, length: u32, width: u32, inherited: State, out
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dice::Dice;
+    use rng::Dice;
 
     /// What the entries do with a value.
     fn look_up(entries: &[(EntryKey, State)], value: u128, width: u32) -> State {

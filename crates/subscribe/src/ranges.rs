@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn ranges_are_the_sets_that_they_say() {
-        let mut dice = dice::Dice::new(5);
+        let mut dice = rng::Dice::new(5);
         for _ in 0..500 {
             let mut any = || {
                 let list: Vec<(u128, u128)> =

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bdd::{Full, Ref, Store};
-use source::{Diagnostic, SourceMap, Span};
+use diagnostics::{Diagnostic, SourceMap, Span};
 
 use crate::emit::Refused;
 use crate::format::{Format, Match, Subject};
@@ -177,7 +177,7 @@ impl Refusal {
                     false => format!(
                         "put {} first in the order and test it in every rule; or use fewer different bounds, fewer fields \
                          with ranges, or fewer rules in one switch",
-                        source::names::listed(values.iter().map(String::as_str))
+                        diagnostics::names::listed(values.iter().map(String::as_str))
                     ),
                 };
                 Diagnostic::error("rules-too-large", *at, message).help(prefixes.to_owned() + &why + &help)
@@ -203,7 +203,7 @@ impl Refusal {
                     .help("make the program again with more: the second argument of `@query_aggregate`")
             }
             Refusal::Updates { counter, rules } => {
-                let span = rules.first().map_or(source::Span::default(), |rule| rule.span);
+                let span = rules.first().map_or(diagnostics::Span::default(), |rule| rule.span);
                 let message = format!("a message can ask for different updates of `{counter}`");
                 let error = Diagnostic::error("conflict", span, message);
                 let others = rules.iter().skip(1);
@@ -213,23 +213,23 @@ impl Refusal {
             Refusal::Crossing(rules) => crossing(rules, map),
             Refusal::Groups(max) => {
                 let message = format!("the rules deliver to more than {max} different sets of ports");
-                Diagnostic::error("groups", source::Span::default(), message)
+                Diagnostic::error("groups", diagnostics::Span::default(), message)
                     .help("the target has no more multicast groups: let fewer rules overlap")
             }
             Refusal::Codes(field, bits) => {
                 let message = format!(
                     "the rules ask more different bounds of `{field}` than codes of {bits} bits can tell apart"
                 );
-                Diagnostic::error("codes", source::Span::default(), message)
+                Diagnostic::error("codes", diagnostics::Span::default(), message)
                     .help("give the field wider codes, or none; or use fewer different bounds")
             }
             Refusal::Validity => {
                 let message = "the rules tell too many combinations of valid headers apart";
-                Diagnostic::error("validity", source::Span::default(), message)
+                Diagnostic::error("validity", diagnostics::Span::default(), message)
                     .help("rules about different headers that can be valid together belong into different switches")
             }
             Refusal::Conflict { action, rules } => {
-                let span = rules.first().map_or(source::Span::default(), |rule| rule.span);
+                let span = rules.first().map_or(diagnostics::Span::default(), |rule| rule.span);
                 let message = format!("a message can match rules that run `{action}` with different arguments");
                 let error = Diagnostic::error("conflict", span, message);
                 let others = rules.iter().skip(1);

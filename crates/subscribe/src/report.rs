@@ -1,6 +1,6 @@
 //! Rules that can be left out: those that never match, those that add nothing to the others, and vetoes.
 
-use source::{Diagnostic, SourceMap, Span};
+use diagnostics::{Diagnostic, SourceMap, Span};
 
 use crate::subscriptions::{RuleId, Subscriptions};
 

@@ -1,6 +1,6 @@
 //! Rules as data: what the language says once names are resolved.
 
-use source::Span;
+use diagnostics::Span;
 
 use crate::format::{ActionId, CounterId, FieldId, HeaderId, Subject, Window};
 use crate::ranges::Ranges;
@@ -22,7 +22,7 @@ pub struct Rule {
 
 impl Rule {
     /// How messages name the rule: its name, or the place.
-    pub fn label(&self, map: &source::SourceMap) -> String {
+    pub fn label(&self, map: &diagnostics::SourceMap) -> String {
         match &self.name {
             Some(name) => format!("rule `{name}`"),
             None if map.contains(self.span.file) => {

@@ -91,7 +91,7 @@ pub(crate) fn counted(rule: &Rule, aggregate: &Aggregate, format: &Format) -> Co
     let mut headers: Vec<_> = aggregate.fields().filter_map(|id| format.get(id).header).collect();
     headers.sort_unstable();
     headers.dedup();
-    let span = source::Span::default();
+    let span = diagnostics::Span::default();
     all.extend(headers.into_iter().map(|header| Condition::Valid { header, span }));
     flat(all)
 }
@@ -176,7 +176,7 @@ fn flat(all: Vec<Condition>) -> Condition {
 /// Negations go inwards, so that a test of an aggregate is true wherever it stands; places are left out, so that equal
 /// conditions are equal.
 fn without_aggregates(condition: &Condition, negated: bool) -> Condition {
-    let span = source::Span::default();
+    let span = diagnostics::Span::default();
     let list = |list: &[Condition]| list.iter().map(|part| without_aggregates(part, negated)).collect();
     let not = |inner: Condition| if negated { Condition::Not(Box::new(inner)) } else { inner };
     match condition {

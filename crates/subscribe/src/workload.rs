@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dice::Dice;
+use rng::Dice;
 
 use crate::Message;
 use crate::format::{Field, FieldId, Format, Kind, Match, Padding};

@@ -3,7 +3,7 @@
 
 mod support;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::{Change, Condition, Layout, Limits, Refusal, RuleId, Subscriptions, Tables, difference};
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod support;
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{Computed, Format, Layout, Options, Refusal, Subscriptions, Target, aggregate, workload};
 
 /// A format whose program computes these aggregates, each with so many slots.

@@ -2,8 +2,8 @@
 
 mod support;
 
-use dice::Dice;
-use source::{Diagnostics, SourceMap, Span};
+use diagnostics::{Diagnostics, SourceMap, Span};
+use rng::Dice;
 use subscribe::{
     Action, ActionDeclaration, Condition, Counter, Field, Format, Kind, Loader, Match, NoIncludes, Parameter, Rule,
     parse,

@@ -4,7 +4,7 @@ mod support;
 
 use std::fmt::Write;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::workload::{self, Siena, Workload};
 use subscribe::{Field, Format, Key, Kind, Layout, Match, Options, Rule, Subscriptions};
 

@@ -2,8 +2,8 @@
 
 mod support;
 
-use dice::Dice;
-use source::SourceMap;
+use diagnostics::SourceMap;
+use rng::Dice;
 use subscribe::{
     Condition, Layout, Limits, Message, Options, Refusal, Subscriptions, Tables, Useless, difference, state, workload,
 };
@@ -166,7 +166,7 @@ fn headers_that_exclude_each_other_make_rules_that_never_match() {
     );
     let valid = |name: &str| {
         let header = all.format().header_named(name).expect("a header");
-        Condition::Valid { header, span: source::Span::default() }
+        Condition::Valid { header, span: diagnostics::Span::default() }
     };
     let both = Condition::All(vec![valid("add_order"), valid("trade")]);
     let never: Vec<(String, usize)> = all

@@ -2,7 +2,7 @@
 
 mod support;
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{
     Computed, Format, Layout, Memory, Message, NoIncludes, Options, Refusal, Subscriptions, Tables, Target, Window,
     aggregate, workload,

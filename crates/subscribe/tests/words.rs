@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{
     Action, ActionDeclaration, Counter, Field, Format, Function, Kind, Match, NoIncludes, Parameter, Rule, SIGN_WORDS,
     WORDS, parse,

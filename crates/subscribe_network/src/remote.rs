@@ -1,6 +1,6 @@
 //! What of a rule can be decided away from its subscriber.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 use subscribe::{Action, Condition, Rule, Subject, Test};
 
 use crate::network::HostId;

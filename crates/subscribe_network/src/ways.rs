@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use source::Span;
+use diagnostics::Span;
 use subscribe::{Action, Condition, Rule};
 
 use crate::network::{Far, HostId, Network, NetworkError, SwitchId};

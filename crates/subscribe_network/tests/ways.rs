@@ -4,8 +4,8 @@ mod shapes;
 
 use std::collections::BTreeSet;
 
-use dice::Dice;
-use source::{Diagnostics, SourceMap, Span};
+use diagnostics::{Diagnostics, SourceMap, Span};
+use rng::Dice;
 use subscribe::{Condition, Field, Format, Kind, Match, NoIncludes, Rule, Subject, parse};
 use subscribe_network::{Far, HostId, Network, NetworkError, Shape, SwitchId, Unfit, Upward, Ways};
 

@@ -1,6 +1,6 @@
 //! What a program's messages look like, as its annotations tell it.
 
-use source::Span;
+use diagnostics::Span;
 
 /// How a field is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

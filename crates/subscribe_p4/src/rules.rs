@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use source::Span;
+use diagnostics::Span;
 use subscribe::{
     ActionDeclaration, Condition, FieldId, FormatError, HeaderId as RuleHeader, Kind, Padding, Parameter, Ranges,
     Subject, Test,

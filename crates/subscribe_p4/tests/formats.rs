@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use source::{Diagnostics, FileId, SourceMap};
+use diagnostics::{Diagnostics, FileId, SourceMap};
 use subscribe::Layout;
 use subscribe_p4::{Format, Misfit, Options};
 

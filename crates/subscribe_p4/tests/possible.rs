@@ -12,8 +12,8 @@ mod seen;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use dice::Dice;
-use source::{Diagnostics, FileId, SourceMap};
+use diagnostics::{Diagnostics, FileId, SourceMap};
+use rng::Dice;
 use subscribe::{Condition, Layout, Message, NoIncludes, Subject, Subscriptions, Useless};
 use subscribe_p4::{Format, Rules};
 

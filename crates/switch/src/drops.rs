@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use source::Place;
+use diagnostics::Place;
 
 use crate::{Registry, Stat};
 

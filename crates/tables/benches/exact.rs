@@ -5,8 +5,8 @@
 
 mod support;
 
-use dice::Dice;
 use hashbrown::HashMap;
+use rng::Dice;
 use support::{compare, digest};
 use tables::{Exact, MISS, PackedLookup};
 

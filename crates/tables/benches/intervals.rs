@@ -8,8 +8,8 @@ mod support;
 
 use std::time::Instant;
 
-use dice::Dice;
 use hashbrown::HashMap;
+use rng::Dice;
 use support::{compare, digest};
 use tables::{Classifier, FieldKind, Intervals, Layout, MISS, PackedLookup, Pattern, Ternary};
 

@@ -6,7 +6,7 @@
 
 mod support;
 
-use dice::Dice;
+use rng::Dice;
 use support::{compare, digest};
 use tables::{FieldKind, Layout, Lpm, MISS, PackedLookup};
 

@@ -14,7 +14,7 @@
 
 use crate::layout::{FieldKind, Layout};
 use crate::pattern::Pattern;
-use dice::Dice;
+use rng::Dice;
 
 /// The kind of rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

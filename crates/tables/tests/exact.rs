@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dice::Dice;
+use rng::Dice;
 use tables::{Exact, MISS, PackedLookup};
 
 /// Asks for every key of a list, alone and in batches, and holds the answers against the map.

@@ -1,6 +1,6 @@
 //! Tables with one range against a scan of all entries.
 
-use dice::Dice;
+use rng::Dice;
 use tables::in_place::InPlace;
 use tables::{FieldKind, Intervals, Layout, MISS, PackedLookup};
 

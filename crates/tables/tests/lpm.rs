@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dice::Dice;
+use rng::Dice;
 use tables::{DIRECT_FROM, FieldKind, Layout, Lpm, MISS, PackedLookup};
 
 /// A prefix as a packed key with the bits behind it 0, and its length.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use dice::Dice;
+use rng::Dice;
 use tables::publish::{Absorb, Writer};
 use tables::{Exact, FieldKind, Layout, Lpm, PackedLookup};
 

@@ -1,6 +1,6 @@
 //! Classifiers against a scan of all rules.
 
-use dice::Dice;
+use rng::Dice;
 use tables::{Classifier, FieldKind, Layout, MISS, PackedLookup, Pattern, SmallScan, Ternary, TupleMerge};
 
 /// A rule as it is said, so that the oracle does not depend on how patterns are kept.

@@ -1,13 +1,13 @@
 //! From checked entries to a switch that has them.
 
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use engine::{ActionCall, ActionSpec, CrcParams, EntryError, GroupMember, MeterConfig, TableEntry, WeightedCall};
-use entries::{Call, Crc, Entries, Rates, Replica, Target};
+use entries_file::{Call, Crc, Entries, Rates, Replica, Target};
 use ir::Algorithm;
-use source::{Diagnostic, Diagnostics, Span};
 use switch::{MirrorSession, MulticastGroup, PortId};
 use v1model::Switch;
 
-const _: () = assert!(entries::MAX_REPLICAS == switch::MAX_REPLICAS);
+const _: () = assert!(entries_file::MAX_REPLICAS == switch::MAX_REPLICAS);
 
 /// Gives a fresh switch everything a file asks for. What the switch refuses all the same (a table that is full) becomes
 /// a finding at its place.
@@ -104,7 +104,7 @@ fn spec(target: &Target) -> ActionSpec {
         Target::Member(id) => ActionSpec::Member(*id),
         Target::Group(id) => ActionSpec::Group(*id),
         Target::OneShot(shares) => {
-            let weighted = |share: &entries::Share| WeightedCall {
+            let weighted = |share: &entries_file::Share| WeightedCall {
                 call: call(&share.call),
                 weight: share.weight,
                 watch_port: share.watch_port,

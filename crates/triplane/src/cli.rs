@@ -82,8 +82,8 @@ Behind `triplane ctl`, bash, zsh and fish complete tables, fields, actions and o
 names from the switch that --addr names, and wait 0.3 s for it at most.";
 
 fn bench_after_help() -> String {
-    let width = traffic::KEYS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
-    let words = traffic::KEYS.iter().map(|(word, what)| format!("  {word:width$}  {what}\n"));
+    let width = traffic_gen::KEYS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
+    let words = traffic_gen::KEYS.iter().map(|(word, what)| format!("  {word:width$}  {what}\n"));
     format!(
         "Traffic, for example udp,size=64,flows=10000,dst=10.0.0.0/16,zipf=0.99,ports=1-4:\n{}
 The program runs on one core, in memory, in batches of 32 packets. Packets that

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
-use p4runtime::keep::Store;
-use p4runtime::{Both, Listening, Notified, Pipeline, Plane, PlaneEnd, PlaneHandle, Server, Settings, Teller, Tls};
+use p4runtime_server::keep::Store;
+use p4runtime_server::{
+    Both, Listening, Notified, Pipeline, Plane, PlaneEnd, PlaneHandle, Server, Settings, Teller, Tls,
+};
 use switch::{Frame, Time};
 use v1model::{CPU_PORT, Switch};
 
@@ -110,7 +112,7 @@ pub fn serve(
         ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
     let told = *output;
-    let builder: p4runtime::Builder = Arc::new(move |program| {
+    let builder: p4runtime_server::Builder = Arc::new(move |program| {
         let switch = Switch::new(program, config.clone())?;
         crate::commands::run::tell_if_interpreted(&switch, &told);
         Ok(switch)
@@ -123,7 +125,7 @@ pub fn serve(
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
-    let listening = p4runtime::listen_and_keep(server, way.handle, way.notified, address, tls, store);
+    let listening = p4runtime_server::listen_and_keep(server, way.handle, way.notified, address, tls, store);
     let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {
@@ -140,7 +142,7 @@ pub fn serve(
 }
 
 /// The way between a server and a switch: what the server is to have, and the switch's turns.
-pub fn turns(builder: p4runtime::Builder) -> Result<(Way, Turns), Failure> {
+pub fn turns(builder: p4runtime_server::Builder) -> Result<(Way, Turns), Failure> {
     let (bell, hammer) = UnixStream::pair().context("cannot make a pair of sockets")?;
     bell.set_nonblocking(true).and_then(|()| hammer.set_nonblocking(true)).context("cannot set a socket up")?;
     let rung = Arc::new(AtomicBool::new(false));
@@ -153,7 +155,7 @@ pub fn turns(builder: p4runtime::Builder) -> Result<(Way, Turns), Failure> {
             }
         }
     };
-    let Both { handle, end, teller, notified } = p4runtime::plane(builder, Arc::new(ring));
+    let Both { handle, end, teller, notified } = p4runtime_server::plane(builder, Arc::new(ring));
     Ok((Way { handle, teller, notified }, Turns { end, bell, rung }))
 }
 

@@ -1,6 +1,6 @@
 //! The kinds of warnings there are, for `--allow`.
 
-use source::names::nearest;
+use diagnostics::names::nearest;
 
 /// Every kind of warning that is about a program or its entries, in alphabetical order.
 const KINDS: &[&str] = &[
@@ -96,7 +96,7 @@ mod tests {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         // The checker of restrictions makes its one warning out of an error that is harmless.
         let mut found = BTreeSet::from(["restriction-constant".to_owned()]);
-        for name in ["p4", "compile", "v1model", "p4info", "constraints", "entries"] {
+        for name in ["p4", "lower", "v1model", "p4info", "p4_constraints", "entries_file"] {
             collect(&crates.join(name).join("src"), &mut found);
         }
         assert_eq!(found.into_iter().collect::<Vec<_>>(), KINDS);

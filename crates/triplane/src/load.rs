@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use compile::Architecture;
-use compiled::Compiled;
+use compiler::Compiled;
+use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use lower::Architecture;
 use p4::Options;
 use p4runtime_proto::config::P4Info;
-use source::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use crate::cli::ProgramArgs;
 use crate::output::{Failure, Output};
@@ -39,8 +39,8 @@ pub struct Loader {
 impl Loader {
     /// Reads the program's file.
     pub fn open(args: &ProgramArgs) -> Result<Loader, Failure> {
-        let bytes = read_bytes(&args.program, MAX_PROGRAM_BYTES.max(compiled::MAX_FILE_BYTES))?;
-        let (text, compiled) = match compiled::is_compiled(&bytes) {
+        let bytes = read_bytes(&args.program, MAX_PROGRAM_BYTES.max(compiler::MAX_FILE_BYTES))?;
+        let (text, compiled) = match compiler::is_compiled(&bytes) {
             true => (String::new(), Some(Box::new(read_compiled(args, &bytes)?))),
             false if args.program.extension().is_some_and(|extension| extension == "tpl") => {
                 let what =
@@ -195,13 +195,13 @@ impl Loader {
 
     /// Finds mistakes in `@entry_restriction`, `@action_restriction` and `@refers_to`.
     fn check_restrictions(&mut self, info: &P4Info) {
-        constraints::Checker::new(info, &mut self.map, &mut self.diagnostics);
-        constraints::References::new(info, &mut self.map, &mut self.diagnostics);
+        p4_constraints::Checker::new(info, &mut self.map, &mut self.diagnostics);
+        p4_constraints::References::new(info, &mut self.map, &mut self.diagnostics);
     }
 
     /// A checked program as pipeline IR; `None` if there was an error.
     pub fn compile(&mut self, typed: &p4::typed::Program) -> Option<ir::Program> {
-        compile::compile(typed, &v1model::description::V1Model, &self.map, &mut self.diagnostics)
+        lower::compile(typed, &v1model::description::V1Model, &self.map, &mut self.diagnostics)
     }
 
     /// The program as pipeline IR, ready to run. Findings have been printed when this returns.
@@ -215,7 +215,7 @@ impl Loader {
     /// Reads an entries file, holds it against the switch's program and gives the switch what it asks for. Findings
     /// have been printed when this returns.
     pub fn apply(&mut self, path: &Path, switch: &mut v1model::Switch, output: &Output) -> Result<(), Failure> {
-        let text = read(path, entries::MAX_FILE_BYTES)?;
+        let text = read(path, entries_file::MAX_FILE_BYTES)?;
         self.apply_text(&path.display().to_string(), &text, switch, output)
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use ir::Program;
-use p4runtime::Teller;
+use p4runtime_server::Teller;
 use serde_json::{Map, Value, json};
 use switch::Notification;
 

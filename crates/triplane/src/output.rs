@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 use crate::cli::{Color, exit};
 

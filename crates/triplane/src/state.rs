@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use p4runtime::keep::{DiskError, DiskStore, Kept, Store, StoreError};
-use p4runtime::{Builder, Lost, Pipeline, Server};
+use p4runtime_server::keep::{DiskError, DiskStore, Kept, Store, StoreError};
+use p4runtime_server::{Builder, Lost, Pipeline, Server};
 use v1model::Switch;
 
 use crate::cli::ProgramArgs;

@@ -194,7 +194,7 @@ struct Cables(String);
 impl Cables {
     fn new() -> Option<Cables> {
         if let Some(reason) = Network::obstacle(&[]) {
-            skip::test(&reason);
+            testing::skip(&reason);
             return None;
         }
         let cables = Cables(format!("triplane-{}", support::unique()));

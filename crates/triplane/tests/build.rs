@@ -2,9 +2,9 @@
 
 mod support;
 
-use p4runtime::Pipeline;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1::ForwardingPipelineConfig;
+use p4runtime_server::Pipeline;
 use support::{Directory, Done, root, run, triplane};
 
 const ROUTER: &str = "examples/router/router.p4";
@@ -179,10 +179,10 @@ fn made_up_p4infos_do_no_harm() {
         (seed >> 33) as usize % end
     };
     let (mut taken, mut refused) = (0, 0);
-    for program in ["crates/p4runtime/tests/p4/every.p4", "crates/p4runtime/tests/p4/asked.p4", ROUTER] {
+    for program in ["crates/p4runtime_server/tests/p4/every.p4", "crates/p4runtime_server/tests/p4/asked.p4", ROUTER] {
         let built = directory.path("built.tpl");
         command(&["build", program, "-o", &built]).ok();
-        let compiled = compiled::Compiled::read(&std::fs::read(&built).unwrap()).expect("it was built just now");
+        let compiled = compiler::Compiled::read(&std::fs::read(&built).unwrap()).expect("it was built just now");
         let info = p4runtime_proto::to_bytes(&compiled.info);
         for _ in 0..1_500 {
             let mut changed = info.clone();
@@ -200,7 +200,7 @@ fn made_up_p4infos_do_no_harm() {
                 }
             }
             let Ok(info) = p4runtime_proto::from_bytes::<P4Info>(&changed) else { continue };
-            let made_up = compiled::Compiled { info: info.clone(), ..compiled.clone() };
+            let made_up = compiler::Compiled { info: info.clone(), ..compiled.clone() };
             let config = ForwardingPipelineConfig {
                 p4info: Some(info),
                 p4_device_config: made_up.to_bytes().expect("it is small"),
@@ -213,8 +213,8 @@ fn made_up_p4infos_do_no_harm() {
             taken += 1;
             let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
             let switch = Switch::new(pipeline.program().clone(), config).expect("the program is as it was");
-            let settings = p4runtime::Settings::new(0..4, Some(510));
-            drop(p4runtime::Server::new(settings).with_pipeline(pipeline, &switch));
+            let settings = p4runtime_server::Settings::new(0..4, Some(510));
+            drop(p4runtime_server::Server::new(settings).with_pipeline(pipeline, &switch));
         }
     }
     assert!(taken > 200 && refused > 200, "both happen: {taken} taken, {refused} refused");

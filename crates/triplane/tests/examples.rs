@@ -185,7 +185,7 @@ impl Live {
     /// `None`, and the test is skipped, where there can be none.
     fn up(example: &str, tools: &[&str]) -> Option<Live> {
         if let Some(reason) = Network::obstacle(tools) {
-            skip::test(&reason);
+            testing::skip(&reason);
             return None;
         }
         let live = Live(format!("{example}-{}", std::process::id()));

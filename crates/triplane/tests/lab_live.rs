@@ -19,7 +19,7 @@ impl Lab {
     /// Starts a network of this shape; `None`, and the test is skipped, where that cannot be.
     fn up(name: &str, shape: &[&str], tools: &[&str]) -> Option<Lab> {
         if let Some(reason) = Network::obstacle(tools) {
-            skip::test(&reason);
+            testing::skip(&reason);
             return None;
         }
         let directory = Directory::new();

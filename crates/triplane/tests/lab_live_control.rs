@@ -20,7 +20,7 @@ impl Labs {
     fn new(tools: &[&str]) -> Option<Labs> {
         match Network::obstacle(tools) {
             Some(reason) => {
-                skip::test(&reason);
+                testing::skip(&reason);
                 None
             }
             None => Some(Labs(Directory::new())),

@@ -65,7 +65,7 @@ impl Files {
 
 fn is_possible() -> bool {
     let obstacle = Network::obstacle(&[]);
-    obstacle.iter().for_each(|reason| skip::test(reason));
+    obstacle.iter().for_each(|reason| testing::skip(reason));
     obstacle.is_none()
 }
 

@@ -15,7 +15,7 @@ fn network(tools: &[&str], static_neighbours: bool) -> Option<Network> {
     match Network::obstacle(tools) {
         None => Some(Network::new(static_neighbours)),
         Some(reason) => {
-            skip::test(&reason);
+            testing::skip(&reason);
             None
         }
     }
@@ -339,7 +339,7 @@ fn an_interface_that_is_not_there_is_one_sentence() {
 #[test]
 fn without_the_privilege_it_says_what_to_do() {
     if run(Command::new("sh").args(["-c", "command -v setpriv"])).code != Some(0) {
-        return skip::test("the program `setpriv` is not installed");
+        return testing::skip("the program `setpriv` is not installed");
     }
     let binary = triplane(&[]).get_program().to_owned();
     let mut command = Command::new("setpriv");
@@ -348,7 +348,7 @@ fn without_the_privilege_it_says_what_to_do() {
     command.args(["run", "examples/wire/wire.p4", "--port", "1=lo"]).current_dir(support::root());
     let done = run(&mut command);
     if done.stderr.contains("setpriv") {
-        return skip::test("only root can give up capabilities");
+        return testing::skip("only root can give up capabilities");
     }
     assert_eq!(done.code, Some(3), "{done:?}");
     assert_eq!(done.stderr.lines().count(), 1, "{done:?}");

@@ -222,7 +222,7 @@ async fn until(is_so: impl Fn() -> bool) {
 #[test]
 fn another_program_under_traffic_loses_nothing() {
     let network = match Network::new() {
-        Err(error @ NamespaceError::Refused { .. }) => return skip::test(&error.to_string()),
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
         network => network.expect("a network"),
     };
     let directory = Directory::new();

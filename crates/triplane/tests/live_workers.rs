@@ -57,7 +57,7 @@ impl Network {
 fn run(queues: u32, ports: [&str; 2]) -> Option<(String, Value)> {
     let network = match Network::new(queues) {
         Err(error @ NamespaceError::Refused { .. }) => {
-            skip::test(&error.to_string());
+            testing::skip(&error.to_string());
             return None;
         }
         network => network.expect("a network"),

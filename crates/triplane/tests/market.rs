@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use market::{Feed, Filter, Mix, Spec, Workload};
+use itch_feed::{Feed, Filter, Mix, Spec, Workload};
 use serde_json::Value;
 use support::{Directory, root, run, triplane};
 
@@ -23,7 +23,7 @@ fn asked(spec: Spec, datagrams: usize) -> BTreeMap<u32, u64> {
     let mut feed = Feed::new(spec);
     let mut asked = BTreeMap::new();
     for _ in 0..datagrams {
-        for message in market::messages(&feed.datagram(0)).unwrap() {
+        for message in itch_feed::messages(&feed.datagram(0)).unwrap() {
             let mut ports: Vec<u32> =
                 rules.iter().filter(|rule| rule.filter.wants(&message)).flat_map(|rule| rule.ports.clone()).collect();
             ports.sort_unstable();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use market::{Feed, Filter, Mix, Spec, Workload};
+use itch_feed::{Feed, Filter, Mix, Spec, Workload};
 use support::network::Network;
 use support::{Running, root, run, triplane, unique};
 use wire::itch::Message;
@@ -22,7 +22,7 @@ impl Drop for Lab {
 #[test]
 fn every_subscriber_of_the_lab_gets_what_it_asked_for_without_gaps() {
     if let Some(reason) = Network::obstacle(&[]) {
-        return skip::test(&reason);
+        return testing::skip(&reason);
     }
     let lab = Lab(format!("market-{}", unique()));
     run(&mut triplane(&["lab", "up", "examples/market-data/lab.toml", "--name", &lab.0])).ok();
@@ -49,7 +49,7 @@ fn every_subscriber_of_the_lab_gets_what_it_asked_for_without_gaps() {
     run(&mut on("exchange", &[&publish[..], &["--mix", "book", "--share", "0.2", "--seed", "5"]].concat())).ok();
 
     let mut feed = Feed::new(Spec { mix: Mix::BOOK, share: 0.2, ..Workload::Synthetic.spec(5) });
-    let of_one = |_| market::messages(&feed.datagram(0)).expect("the feed's own");
+    let of_one = |_| itch_feed::messages(&feed.datagram(0)).expect("the feed's own");
     let all: Vec<Message> = (0..DATAGRAMS).flat_map(of_one).collect();
     for (((host, _), receiver), rule) in hosts.iter().zip(receivers).zip(&rules) {
         let got = receiver.wait().ok().json();

@@ -229,8 +229,8 @@ fn dump_shows_each_stage_and_the_ir_reads_back() {
     let types = command(&["dump", "--types", ROUTER]).ok().stdout;
     assert!(types.contains("table RouterIngress.ipv4_lpm"), "{types}");
     let text = command(&["dump", "--ir", ROUTER]).ok().stdout;
-    let mut map = source::SourceMap::new();
-    let mut diagnostics = source::Diagnostics::new();
+    let mut map = diagnostics::SourceMap::new();
+    let mut diagnostics = diagnostics::Diagnostics::new();
     let file = map.add("router.ir", text.as_str());
     let program =
         ir::parse(&map, file, &mut diagnostics).unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use controller::{ELECTION, become_primary, connect};
-use dice::Dice;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use rng::Dice;
 use support::network::Network;
 use support::{Directory, Running, run, triplane, unique};
 use tonic::transport::Channel;
@@ -64,7 +64,7 @@ type Batches = BTreeMap<(u32, u32), (u32, Known)>;
 #[test]
 fn what_was_acknowledged_survives_a_kill_and_no_batch_is_half_done() {
     if let Some(reason) = Network::obstacle(&[]) {
-        return skip::test(&reason);
+        return testing::skip(&reason);
     }
     let name = format!("triplane-{}-state", unique());
     let ip = |arguments: &[&str]| run(Command::new("ip").args(arguments));

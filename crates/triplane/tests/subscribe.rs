@@ -15,7 +15,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use market::{Counts, Feed, Mix, Receiver, Spec, Workload, messages};
+use itch_feed::{Counts, Feed, Mix, Receiver, Spec, Workload, messages};
 use support::feed::frame;
 use support::{Directory, run, triplane};
 use wire::itch::{Body, Message, Price, Symbol};

@@ -4,7 +4,7 @@
 mod rig;
 mod support;
 
-use market::{Counts, Feed, Mix, Spec, Workload, messages};
+use itch_feed::{Counts, Feed, Mix, Spec, Workload, messages};
 use rig::{Rig, free_address};
 use support::feed::frame;
 use support::{Directory, Done, Running, run, triplane};

@@ -5,8 +5,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use dice::Dice;
-use market::{Filter, Receiver, messages};
+use itch_feed::{Filter, Receiver, messages};
+use rng::Dice;
 use support::{Directory, run, triplane};
 use wire::itch::Message;
 

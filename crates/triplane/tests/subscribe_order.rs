@@ -4,7 +4,7 @@ mod support;
 
 use std::fmt::Write;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::workload;
 use support::{Directory, Done, run, triplane};
 

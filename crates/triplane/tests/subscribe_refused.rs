@@ -14,7 +14,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use deliveries::{bytes, delivered, spec, wanted};
-use market::{Feed, messages};
+use itch_feed::{Feed, messages};
 use rig::{Rig, free_address};
 use service::Service;
 use support::Directory;

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use deliveries::{bytes, delivered, spec, wanted};
-use market::{Feed, messages};
+use itch_feed::{Feed, messages};
 use rig::{Rig, free_address};
 use service::{FORMAT, Service, eventually};
 use support::feed::frame;

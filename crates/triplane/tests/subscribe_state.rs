@@ -3,7 +3,7 @@
 
 mod support;
 
-use market::{Feed, Mix, Receiver, Spec, Workload, messages};
+use itch_feed::{Feed, Mix, Receiver, Spec, Workload, messages};
 use support::feed::frame;
 use support::{Directory, run, triplane};
 use wire::itch::{Body, Message, Side, Symbol};

@@ -6,7 +6,7 @@ mod rig;
 mod service;
 mod support;
 
-use p4runtime::Tls;
+use p4runtime_server::Tls;
 use rig::{Rig, free_address};
 use service::Service;
 use support::authority::Authority;
@@ -30,7 +30,7 @@ fn refused(done: &Done, code: i32, said: &str) {
 
 #[test]
 fn services_switches_and_users_are_who_the_authority_says() {
-    let Some(authority) = Authority::new() else { return skip::test("openssl is not installed") };
+    let Some(authority) = Authority::new() else { return testing::skip("openssl is not installed") };
     authority.certificate("switch", "subjectAltName=DNS:switch.test", Some("ca"));
     authority.certificate("service", "subjectAltName=DNS:service.test", Some("ca"));
     authority.certificate("person", "subjectAltName=DNS:person.test", Some("ca"));

@@ -3,9 +3,9 @@
 //! The declarations that programs include are in `v1model.p4` beside this file; what they mean is written in terms of
 //! pipeline IR in the `lower_*` modules, by group: drops and copies, checksums and hashes, objects.
 
-use compile::{Architecture, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val};
+use diagnostics::{Diagnostic, Span};
+use lower::{Architecture, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val};
 use p4::typed::{self, Type};
-use source::{Diagnostic, Span};
 
 use crate::{lower_hash, lower_object, lower_packet};
 

@@ -1,9 +1,9 @@
 //! Hashes, checksums and random numbers.
 
-use compile::{ExternCall, Lowering, Val, fold};
+use diagnostics::Span;
 use ir::{Algorithm, BinaryOp, Data, Expr, Op, Place};
+use lower::{ExternCall, Lowering, Val, fold};
 use p4::typed::Type;
-use source::Span;
 
 use crate::description::standard_field;
 use crate::lower_packet::scalar;
@@ -151,7 +151,7 @@ pub(crate) fn update_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
     let call = &*call;
     cx.when(condition, |cx| {
         let [_, _, target, _] = &call.args[..] else { return };
-        match target.lval.as_ref().and_then(compile::Lval::place) {
+        match target.lval.as_ref().and_then(lower::Lval::place) {
             Some(place) => checksum(cx, call, place, width),
             None => {
                 let sum = cx.temp(width);

@@ -1,8 +1,8 @@
 //! Extern objects: counters, meters, registers, action profiles.
 
-use compile::{ExternCall, ExternInstance, Lowering, Object, Val};
+use diagnostics::{Diagnostic, Span};
 use ir::{Expr, Op, Place, Unit};
-use source::{Diagnostic, Span};
+use lower::{ExternCall, ExternInstance, Lowering, Object, Val};
 
 use crate::lower_hash::{Chosen, algorithm, checksum16};
 use crate::lower_packet::scalar;

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use compile::{Block, BlockParam, ExternArg, ExternCall, Lowering, Store, Val};
 use ir::{Expr, Kept, Op, Place, Request};
+use lower::{Block, BlockParam, ExternArg, ExternCall, Lowering, Store, Val};
 use p4::lex::TokenKind;
 use p4::typed::{Annotation, AnnotationBody, Type, Value};
 
@@ -32,7 +32,7 @@ pub(crate) fn mark_to_drop(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
         };
         if let Some((store, ty)) = found {
             let width = cx.scalar_width(&ty).unwrap_or(0);
-            cx.assign(&store, Val::Bits(compile::fold::constant(value, width)), &ty);
+            cx.assign(&store, Val::Bits(lower::fold::constant(value, width)), &ty);
         }
     }
     let site = match cx.ir.slot_named(DROP_SITE) {
@@ -40,7 +40,7 @@ pub(crate) fn mark_to_drop(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
         None => cx.packet_slot(DROP_SITE, 32),
     };
     let here = cx.here();
-    cx.set(Place::Slot(site), compile::fold::constant(u128::from(here.as_u32()), 32));
+    cx.set(Place::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
 }
 
 /// What `@field_list(n)` keeps, from the annotations of the metadata struct's fields.
@@ -165,7 +165,7 @@ pub(crate) fn clone(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let session = scalar(cx, session);
     let kind = scalar(cx, kind);
     let keep = list_of(cx, call);
-    match compile::fold::known(&kind) {
+    match lower::fold::known(&kind) {
         // The order of the members of `CloneType`: I2E, E2E.
         Some(kind) => {
             let ingress = kind.is_zero();
@@ -240,7 +240,7 @@ pub(crate) fn log_msg(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
 pub(crate) fn assert(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let [check] = &call.args[..] else { return };
     let check = scalar(cx, check);
-    if compile::fold::known(&check).is_none_or(bits::Bits::is_zero) {
+    if lower::fold::known(&check).is_none_or(bits::Bits::is_zero) {
         cx.emit(Op::Assert(check));
     }
 }

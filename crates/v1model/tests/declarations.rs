@@ -1,7 +1,7 @@
 //! What is said of declarations that this architecture cannot have, and where.
 
-use compile::Architecture;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
+use lower::Architecture;
 use v1model::description::V1Model;
 
 /// A program around a declaration in line 6.
@@ -28,9 +28,9 @@ fn errors(declaration: &str) -> Vec<String> {
     let text = program(declaration);
     let ast = p4::parse(&mut map, "test.p4", &text, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics).expect("the language allows it");
-    compile::compile(&typed, &V1Model, &map, &mut diagnostics);
-    let errors = diagnostics.iter().filter(|finding| finding.severity == source::Severity::Error);
-    let told = |finding: &source::Diagnostic| {
+    lower::compile(&typed, &V1Model, &map, &mut diagnostics);
+    let errors = diagnostics.iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
+    let told = |finding: &diagnostics::Diagnostic| {
         format!("{} {}: {}", finding.code, map.place(finding.primary.span).line, finding.message)
     };
     errors.map(told).collect()

@@ -20,7 +20,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 use switch::{Device, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
 use v1model::{Config, Switch};
 
@@ -32,12 +32,12 @@ fn compile(path: &Path) -> ir::Program {
     let options = p4::Options {
         defines: Vec::new(),
         include_dirs: Vec::new(),
-        builtin: compile::Architecture::includes(&arch).to_vec(),
+        builtin: lower::Architecture::includes(&arch).to_vec(),
     };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let ast = p4::parse(&mut map, &name, &text, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics);
-    let program = typed.and_then(|typed| compile::compile(&typed, &arch, &map, &mut diagnostics));
+    let program = typed.and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics));
     program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)))
 }
 

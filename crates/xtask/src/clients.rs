@@ -168,7 +168,7 @@ impl Drop for Server {
 /// Checks that passed and failed. A client that dies counts as one that failed.
 fn one(client: &Client, triplane: &Path, work: &Path) -> Result<(usize, usize)> {
     let sources = crate::root().join("crates/xtask/clients");
-    let program = crate::root().join("crates/p4runtime/tests/p4/every.p4");
+    let program = crate::root().join("crates/p4runtime_server/tests/p4/every.p4");
     let p4info = work.join("every.txtpb");
     let text = Command::new(triplane).arg("p4info").arg(&program).output().context("triplane p4info")?;
     fs::write(&p4info, text.stdout).context("cannot write the P4Info")?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostics, FileId, SourceMap};
+use diagnostics::{Diagnostics, FileId, SourceMap};
 
 use super::text::{Format, Texts};
 use super::{Reached, frontend};
@@ -25,17 +25,17 @@ pub fn target() -> Texts<EntriesFile> {
 }
 
 impl Format for EntriesFile {
-    type Value = ::entries::Entries;
+    type Value = ::entries_file::Entries;
 
     fn file_name(&self) -> &'static str {
         "entries.json"
     }
 
-    fn read(&self, map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<::entries::Entries> {
-        ::entries::parse(map, file, &self.program, diagnostics)
+    fn read(&self, map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<::entries_file::Entries> {
+        ::entries_file::parse(map, file, &self.program, diagnostics)
     }
 
-    fn hold(&self, entries: ::entries::Entries, reached: &mut Reached) {
+    fn hold(&self, entries: ::entries_file::Entries, reached: &mut Reached) {
         let counts = [entries.tables.len(), entries.defaults.len(), entries.groups.len(), entries.mirrors.len()];
         reached.add(counts.map(|count| count.min(3)));
         self.apply(&entries);
@@ -44,11 +44,11 @@ impl Format for EntriesFile {
 
 impl EntriesFile {
     /// What the reader let through, a switch takes; only a full table may refuse.
-    fn apply(&self, entries: &::entries::Entries) {
+    fn apply(&self, entries: &::entries_file::Entries) {
         let mut switch = v1model::Switch::new(self.program.clone(), v1model::Config::with_ports(4)).expect("a router");
-        let call = |call: &::entries::Call| engine::ActionCall { action: call.action, args: call.args.clone() };
+        let call = |call: &::entries_file::Call| engine::ActionCall { action: call.action, args: call.args.clone() };
         for entry in &entries.tables {
-            let ::entries::Target::Action(action) = &entry.target else {
+            let ::entries_file::Target::Action(action) = &entry.target else {
                 panic!("no table of the router has an action profile, and yet an entry names {:?}", entry.target)
             };
             let call = call(action);
@@ -62,7 +62,7 @@ impl EntriesFile {
             let result = switch.objects_mut().set_default_action(*table, call(action));
             result.expect("the reader let the default action through");
         }
-        let replicas = |replicas: &[::entries::Replica]| {
+        let replicas = |replicas: &[::entries_file::Replica]| {
             replicas.iter().map(|replica| ::switch::Replica::new(replica.port, replica.instance as u16)).collect()
         };
         for group in &entries.groups {

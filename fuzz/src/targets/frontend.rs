@@ -3,8 +3,8 @@
 use std::io::{Error, ErrorKind};
 use std::path::Path;
 
-use compile::Architecture;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
+use lower::Architecture;
 
 use super::{Reached, Target};
 use crate::random::Random;
@@ -44,7 +44,7 @@ pub fn compile(text: &str) -> Compiled {
     assert!(typed.is_some() || types > 0, "the checker gave no program and no reason");
     let typed = typed.filter(|_| types == 0);
     let program = typed.and_then(|typed| {
-        let program = compile::compile(&typed, &architecture, &map, &mut diagnostics);
+        let program = lower::compile(&typed, &architecture, &map, &mut diagnostics);
         assert!(program.is_some() || diagnostics.has_errors(), "the compiler gave no program and no reason");
         program.filter(|_| !diagnostics.has_errors())
     });

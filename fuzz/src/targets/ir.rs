@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostics, FileId, SourceMap};
+use diagnostics::{Diagnostics, FileId, SourceMap};
 
 use super::text::{Format, Texts};
 use super::{Reached, frontend, packets};

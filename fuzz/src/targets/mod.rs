@@ -12,7 +12,7 @@ mod text;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 use crate::random::Random;
 

@@ -1,7 +1,7 @@
 //! Calls of controllers, as scripts of messages: the server refuses or does what it is asked, and what it has is what it
-//! says. What must hold is in `p4runtime::testing`.
+//! says. What must hold is in `p4runtime_server::testing`.
 
-use ::p4runtime::testing::script;
+use ::p4runtime_server::testing::script;
 
 use super::{Reached, Target};
 use crate::random::Random;

@@ -1,7 +1,7 @@
 //! Rule files of packet subscriptions: either findings, or rules that print and read back the same, and whose tables do
 //! what the rules say; also for a program that computes certain aggregates and no others.
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{
     ActionDeclaration, Computed, Condition, Counter, Difference, Field, Format, Kind, Layout, Limits, Match, Memory,
     Message, NoIncludes, Options, Padding, Parameter, Rule, Subscriptions, Target as Tables, Wide, Window,

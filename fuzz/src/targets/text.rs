@@ -1,7 +1,7 @@
 //! What targets whose inputs are texts in a format have in common: inputs come from mutation, a reader gives either a
 //! value or findings, and findings can be shown.
 
-use source::{Diagnostics, FileId, SourceMap};
+use diagnostics::{Diagnostics, FileId, SourceMap};
 
 use super::{Reached, Target};
 use crate::random::Random;

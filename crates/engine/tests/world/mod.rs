@@ -3,9 +3,9 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use bits::Bits;
+use diagnostics::{Diagnostics, SourceMap};
 use engine::{Ending, Event, Interpreter, Now, Objects, PacketState, TableEntry, Watch};
 use ir::{ActionId, BodyId, HeaderId, KeyValue, Program, TableId};
-use source::{Diagnostics, SourceMap};
 
 /// The errors of `core.p4`, in front of every test's program.
 const CORE: &str = "program v1model

@@ -131,8 +131,8 @@ fn gap(out: Out<'_>, len: usize) -> fmt::Result {
 }
 
 /// The place that means "nowhere": no file, line 0, column 0.
-pub(crate) fn nowhere() -> source::Place {
-    source::Place { file: String::new(), line: 0, column: 0 }
+pub(crate) fn nowhere() -> diagnostics::Place {
+    diagnostics::Place { file: String::new(), line: 0, column: 0 }
 }
 
 impl Program {
@@ -146,7 +146,7 @@ impl Program {
     /// Renumbers the places in the source in the order in which the text form mentions them, and drops duplicates and
     /// those that nothing refers to. The text of such a program needs no list of places behind it.
     pub fn put_places_in_order(&mut self) {
-        let mut order: cranelift_entity::PrimaryMap<LocId, source::Place> = Default::default();
+        let mut order: cranelift_entity::PrimaryMap<LocId, diagnostics::Place> = Default::default();
         order.push(nowhere());
         let mut known = std::collections::HashMap::new();
         let old = std::mem::take(&mut self.locs);

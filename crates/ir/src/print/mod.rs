@@ -18,7 +18,7 @@ use std::fmt::{self, Display, Write};
 use std::hash::Hash;
 
 use cranelift_entity::EntityRef;
-use source::Place as SourcePlace;
+use diagnostics::Place as SourcePlace;
 
 use crate::text::{Index, Names, write_label, write_name, write_string};
 use crate::*;

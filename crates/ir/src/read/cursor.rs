@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use bits::Bits;
 use cranelift_entity::{EntityRef, PrimaryMap};
-use source::{Diagnostic, Diagnostics, FileId, Place as SourcePlace, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Place as SourcePlace, Span};
 
 use super::lex::{Kind, Token, unquoted};
 use crate::text::{Index, KEYWORDS, Names};

@@ -3,7 +3,7 @@
 //! Bare words are as in [`crate::text`]. `//` begins a comment that ends with the line. `;` begins a place in the P4
 //! source, which also ends with the line.
 
-use source::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 
 use crate::text::{is_word_char, word_length};
 

@@ -14,7 +14,7 @@ mod storage;
 use std::collections::HashMap;
 
 use cranelift_entity::{EntityRef, PrimaryMap};
-use source::{Diagnostics, FileId, SourceMap, Span};
+use diagnostics::{Diagnostics, FileId, SourceMap, Span};
 
 use self::cursor::{Reader, source_place};
 use self::lex::Kind;
@@ -61,7 +61,7 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
     let text = map.file(file).text().clone();
     if text.len() > MAX_TEXT {
         let message = format!("a program's text has at most {MAX_TEXT} bytes");
-        diagnostics.push(source::Diagnostic::error("ir-syntax", Span::new(file, 0, 0), message));
+        diagnostics.push(diagnostics::Diagnostic::error("ir-syntax", Span::new(file, 0, 0), message));
         return None;
     }
     let before = diagnostics.error_count();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use source::Place as SourcePlace;
+use diagnostics::Place as SourcePlace;
 
 /// The longest name in bytes.
 pub const MAX_NAME: usize = 1000;

@@ -4,8 +4,8 @@ mod code;
 mod expr;
 
 use bits::Bits;
+use diagnostics::Place as SourcePlace;
 use ir::*;
-use source::Place as SourcePlace;
 
 /// SplitMix64: small, and the same everywhere.
 pub struct Random(pub u64);

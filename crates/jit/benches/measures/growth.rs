@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use dice::Dice;
 use engine::Objects;
 use jit::{Compiled, Speed};
+use rng::Dice;
 
 use crate::lab::{self, Case};
 use crate::{l2, l3};

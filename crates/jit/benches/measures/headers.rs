@@ -1,9 +1,9 @@
 //! Headers added and removed.
 
 use bits::Bits;
-use dice::Dice;
 use engine::Objects;
 use ir::KeyValue;
+use rng::Dice;
 use tables::{Exact, FieldKind, Layout, Lpm, MISS, PackedLookup};
 
 use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};

@@ -1,9 +1,9 @@
 //! A layer 3 router, with and without an access list in front.
 
 use bits::Bits;
-use dice::Dice;
 use engine::Objects;
 use ir::{KeyValue, Program, TableId};
+use rng::Dice;
 use tables::classbench::{self, Family};
 use tables::{Classifier, FieldKind, Layout, Lpm, MISS, PackedLookup, Ternary};
 

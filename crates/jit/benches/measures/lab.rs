@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use diagnostics::{Diagnostics, SourceMap};
 use engine::{Interpreter, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, Program, TableId};
 use jit::{Compiled, Ended, Outcome, Plan, Progress, Speed, Step, Unit};
-use source::{Diagnostics, SourceMap};
 
 /// Packets of a batch.
 pub const BATCH: usize = 32;
@@ -30,12 +30,12 @@ pub fn compile_p4(name: &str, text: &str) -> Arc<Program> {
     let options = p4::Options {
         defines: Vec::new(),
         include_dirs: vec![programs().into()],
-        builtin: compile::Architecture::includes(&arch).to_vec(),
+        builtin: lower::Architecture::includes(&arch).to_vec(),
     };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics);
-    let program = typed.and_then(|typed| compile::compile(&typed, &arch, &map, &mut diagnostics));
+    let program = typed.and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics));
     Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
 }
 

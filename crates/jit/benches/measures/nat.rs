@@ -1,9 +1,9 @@
 //! Source NAT with many flows.
 
 use bits::Bits;
-use dice::Dice;
 use engine::Objects;
 use ir::KeyValue;
+use rng::Dice;
 use tables::{Exact, MISS, PackedLookup};
 
 use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};

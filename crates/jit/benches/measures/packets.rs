@@ -1,6 +1,6 @@
 //! Packets, and what is done to them by hand.
 
-use dice::Dice;
+use rng::Dice;
 
 pub const ETHERNET: usize = 14;
 pub const IPV4: usize = 20;

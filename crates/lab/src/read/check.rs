@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use source::{Diagnostic, Diagnostics};
+use diagnostics::{Diagnostic, Diagnostics};
 
 use crate::topology::{End, Entries, MAX_NODES, MOST_ON_A_LINK, Node, Program, Rate, Topology};
 
@@ -62,7 +62,7 @@ fn names(topology: &Topology, diagnostics: &mut Diagnostics) {
 }
 
 fn ends(topology: &Topology, diagnostics: &mut Diagnostics) {
-    let mut used: BTreeMap<End, source::Span> = BTreeMap::new();
+    let mut used: BTreeMap<End, diagnostics::Span> = BTreeMap::new();
     for link in &topology.links {
         if link.ends[0].node == link.ends[1].node {
             let name = topology.name(link.ends[0].node);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use source::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -1,6 +1,6 @@
 //! Files that are wrong on purpose: all are told of, none panics, hangs or takes memory.
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 use crate::generate::{Kind, generate};
 use crate::random::Random;

@@ -8,7 +8,7 @@ pub(crate) mod field;
 mod toml;
 mod tutorial;
 
-use source::{Diagnostics, FileId};
+use diagnostics::{Diagnostics, FileId};
 
 pub use check::check;
 pub(crate) use toml::UNLIMITED;

@@ -1,4 +1,4 @@
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 use crate::generate::{Kind, generate};
 use crate::topology::{Endpoint, Entries, Program, Rate, Shape, Topology};

@@ -30,7 +30,7 @@
 //! mtu = 1500
 //! ```
 
-use source::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 use toml::de::DeTable;
 
 use super::document::{self, Reader};

@@ -8,9 +8,9 @@
 //! Of the commands that hosts run, `route add default gw` and `arp -i eth0 -s` are understood, so that simulated hosts,
 //! which have no shell, behave the same.
 
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
-use source::{Diagnostic, Diagnostics, FileId, Span};
 
 use super::{default_mac, field};
 use crate::topology::{Delay, End, Entries, Host, Link, MAX_PORT, Node, Program, Rate, Shape, Switch, Topology};

@@ -1,6 +1,6 @@
 //! What has to come of a scenario: how files say it, and whether it came.
 
-use source::Span;
+use diagnostics::Span;
 use switch::Time;
 use toml::de::{DeTable, DeValue};
 

@@ -1,6 +1,6 @@
 //! Faults, as a file asks for them and as the seed draws them.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 use toml::de::DeTable;
 
 use super::{Planned, RandomFaults};

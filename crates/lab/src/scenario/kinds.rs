@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use source::Span;
+use diagnostics::Span;
 use toml::de::{DeTable, DeValue};
 
 use super::{Timing, TrafficKind};

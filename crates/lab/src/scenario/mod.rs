@@ -12,7 +12,7 @@ mod writes;
 
 use std::net::Ipv4Addr;
 
-use source::Span;
+use diagnostics::Span;
 
 use crate::sim::Fault;
 use crate::sim::traffic::{Reading, SizeDistribution};

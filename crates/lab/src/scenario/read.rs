@@ -87,7 +87,7 @@
 //! among = ["s1:2", "s1:3"]
 //! ```
 
-use source::{Diagnostics, FileId, Span};
+use diagnostics::{Diagnostics, FileId, Span};
 use toml::de::{DeTable, DeValue};
 
 use super::{RandomFaults, Scenario, Traffic, TrafficKind};

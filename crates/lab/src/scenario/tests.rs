@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 use switch::{Device, Frame, PortId, Time};
 
 use super::{Results, Scenario, prepare};

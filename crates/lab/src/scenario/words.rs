@@ -1,7 +1,7 @@
 //! Which words each kind of traffic has. One that another kind has is a mistake, and not passed over: a flow of TCP with a
 //! `rate` would be as fast as it can.
 
-use source::Diagnostic;
+use diagnostics::Diagnostic;
 use toml::de::DeTable;
 
 use crate::read::document::Reader;

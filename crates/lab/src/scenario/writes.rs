@@ -1,6 +1,6 @@
 //! Changes of entries, as a file asks for them.
 
-use source::Span;
+use diagnostics::Span;
 use toml::de::DeTable;
 
 use super::Write;

@@ -4,7 +4,7 @@ mod quantity;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use source::Span;
+use diagnostics::Span;
 use wire::ethernet::Address;
 
 pub use quantity::{Delay, NotAQuantity, Rate};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use diagnostics::Span;
 use num_bigint::BigInt;
-use source::Span;
 
 use super::{Ident, TypeRef};
 

@@ -11,7 +11,7 @@ pub use stmt::*;
 
 use std::sync::Arc;
 
-use source::Span;
+use diagnostics::Span;
 
 /// A name and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Statements as written.
 
-use source::Span;
+use diagnostics::Span;
 
 use super::{Annotations, BinaryOp, Decl, Expr, Ident, TypeRef};
 

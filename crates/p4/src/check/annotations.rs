@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use diagnostics::{Diagnostic, Span};
 use num_bigint::{BigInt, Sign};
-use source::{Diagnostic, Span};
 
 use super::Checker;
 use super::convert::value_of;

@@ -1,7 +1,7 @@
 //! Methods the language itself gives headers, header unions and stacks, and what it demands of those in `core.p4`.
 
+use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
-use source::{Diagnostic, Span};
 
 use super::method::Called;
 use super::scope::nearest;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::infer::{Unknowns, has_wildcard, is_vague, mentions};
 use super::{Checker, Context, bad, counted, is_error};

@@ -1,7 +1,7 @@
 //! Explicit casts (specification section 8.11.1).
 
+use diagnostics::{Diagnostic, Span};
 use num_traits::{One, Zero};
-use source::{Diagnostic, Span};
 
 use super::convert::value_of;
 use super::{Checker, bad, constant, expr, is_error};

@@ -1,6 +1,6 @@
 //! List and struct expressions, `...` and `{#}` (specification sections 8.12 to 8.14).
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::convert::fields;
 use super::{Checker, bad, constant, expr, is_error, scope};

@@ -1,6 +1,6 @@
 //! Controls and actions (specification sections 14 and 14.1).
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::scope::Symbol;
 use super::{Checker, Place, error_type};

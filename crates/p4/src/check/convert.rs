@@ -1,8 +1,8 @@
 //! Implicit conversions (specification section 8.11.2): an `int` gets a width, a serialisable enum becomes its number,
 //! list and struct expressions become structs, headers, stacks and lists. Nothing else changes its type unasked.
 
+use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
-use source::{Diagnostic, Span};
 
 use super::{Checker, bad, constant, expr, fold, is_error};
 use crate::ast::StructKind;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
-use source::{Diagnostic, Span};
 
 use super::convert::value_of;
 use super::scope::{Symbol, name_of, type_params};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
-use source::{Diagnostic, Span};
 
 use super::keyset::is_prefix;
 use super::{Checker, is_error};

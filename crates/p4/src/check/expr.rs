@@ -1,8 +1,8 @@
 //! Expressions.
 
+use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
-use source::{Diagnostic, Span};
 
 use super::convert::value_of;
 use super::scope::Symbol;

@@ -1,6 +1,6 @@
 //! Functions with their bodies, and the signatures of what has none.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::scope::{Symbol, type_params};
 use super::{Checker, Context, Place, is_error};

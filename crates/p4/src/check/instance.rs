@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Signature};
 use super::scope::{Symbol, name_of, type_params};

@@ -1,8 +1,8 @@
 //! Keysets: what stands in the cases of `select` and in the entries of tables (specification section 8.15).
 
+use diagnostics::Diagnostic;
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
-use source::Diagnostic;
 
 use super::scope::Symbol;
 use super::{Checker, is_error};

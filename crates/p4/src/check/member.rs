@@ -1,6 +1,6 @@
 //! `base.name`: members of enums and errors, fields, and what stacks and table results offer.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::scope::{Symbol, nearest};
 use super::{Checker, bad, constant, expr, is_error};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Formal, Signature, applicable};
 use super::scope::{Symbol, nearest};

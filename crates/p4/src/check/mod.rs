@@ -45,7 +45,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use cranelift_entity::packed_option::ReservedValue;
-use source::{Diagnostic, Diagnostics, SourceMap, Span};
+use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use crate::ast;
 use crate::typed::{self, Expr, ExprKind, Type, Value};

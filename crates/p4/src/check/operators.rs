@@ -1,7 +1,7 @@
 //! Unary and binary operators (specification sections 8.3 to 8.10): operand types, implicit conversions, folding.
 
+use diagnostics::{Diagnostic, Span};
 use num_traits::Signed;
-use source::{Diagnostic, Span};
 
 use super::convert::value_of;
 use super::{Checker, bad, constant, expr, fold, is_error};

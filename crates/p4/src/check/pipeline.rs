@@ -1,6 +1,6 @@
 //! What parsers and controls have in common: the scene they are checked in, and what they declare.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::scope::{Symbol, name_of};
 use super::{Checker, Context, Place};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::Checker;
 use crate::ast::{self, DeclKind, Ident};
@@ -146,7 +146,7 @@ impl Checker<'_> {
     fn nearest(&self, name: &str) -> Option<String> {
         // Findings beyond the ones that are kept are only counted: a search through all names for each would make the
         // time of a hopeless program quadratic.
-        if self.diagnostics.error_count() > source::Diagnostics::MAX_KEPT {
+        if self.diagnostics.error_count() > diagnostics::Diagnostics::MAX_KEPT {
             return None;
         }
         let locals = self.scopes.iter().flat_map(|scope| scope.names.keys());

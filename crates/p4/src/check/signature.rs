@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::call::{Signature, may_be_absent};
 use super::{Checker, Context, is_error};

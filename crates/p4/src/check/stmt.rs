@@ -1,7 +1,7 @@
 //! Statements.
 
 use bits::Bits;
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::method::Called;
 use super::scope::Symbol;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::method::Called;
 use super::scope::{Symbol, nearest};

@@ -1,6 +1,6 @@
 //! Tables: key, actions, default action and other properties (specification section 14.2).
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Formal};
 use super::scope::{Symbol, nearest};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
-use source::{Diagnostic, Span};
 
 use super::scope::{Symbol, type_params};
 use super::{Checker, counted, error_type, is_error};

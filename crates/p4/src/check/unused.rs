@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use source::{Diagnostic, FileId, Span};
+use diagnostics::{Diagnostic, FileId, Span};
 
 use super::scope::{Binding, Symbol};
 use super::{Checker, VarKind};

@@ -1,6 +1,6 @@
 //! What may be inside what, and which types parameters and variables may have (specification sections 7.2.8 and 6.8).
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::{Checker, is_error};
 use crate::ast::{self, Direction, StructKind};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use source::{FileId, Span};
+use diagnostics::{FileId, Span};
 
 use super::literal::{Flaw, read_int, unescape};
 use super::{Spliced, TokenKind};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use source::Span;
+use diagnostics::Span;
 
 use crate::ast::IntLiteral;
 

@@ -1,7 +1,7 @@
 //! Comparisons whose outcome is known from the types and constants in them.
 
+use diagnostics::Diagnostic;
 use num_bigint::BigInt;
-use source::Diagnostic;
 
 use super::Findings;
 use crate::ast::BinaryOp;

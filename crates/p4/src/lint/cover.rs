@@ -1,7 +1,7 @@
 //! Whether one set of values holds all of another: cases and entries that can never be the first to match.
 
+use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
-use source::{Diagnostic, Span};
 
 use super::Findings;
 use crate::typed::{Expr, ExprKind, Keyset, SelectCase, Table, Type, Value};

@@ -1,7 +1,7 @@
 //! `select`s that some packet may leave without a case: it is rejected there, which few authors mean without saying so.
 
+use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
-use source::{Diagnostic, Span};
 
 use super::Findings;
 use super::cover::number;

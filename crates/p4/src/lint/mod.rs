@@ -23,7 +23,7 @@ mod flow;
 mod state;
 mod walk;
 
-use source::{Diagnostic, Diagnostics, SourceMap, Span};
+use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use crate::typed::Program;
 

@@ -1,6 +1,6 @@
 //! What can be seen at a place by itself: comparisons, calls of deprecated declarations, covered cases and entries.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::{Findings, compare, cover, exhaustive};
 use crate::ast::BinaryOp;

@@ -10,7 +10,7 @@
 //! Indentation is only asked when the braces of the whole program do not come out even, and no more often than they are
 //! off: a program whose braces match may be laid out as its author likes.
 
-use source::{Diagnostic, SourceMap, Span};
+use diagnostics::{Diagnostic, SourceMap, Span};
 
 use super::Parser;
 use super::recover::{Place, is_open_string};

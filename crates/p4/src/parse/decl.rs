@@ -1,6 +1,6 @@
 //! Top-level declarations (specification sections 7 and 10).
 
-use source::Diagnostic;
+use diagnostics::Diagnostic;
 
 use super::names::Meaning;
 use super::recover::Place;

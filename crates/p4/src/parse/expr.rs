@@ -3,7 +3,7 @@
 //! Operators are kept on a stack of our own rather than by recursion, one level for each precedence, so that a pair of
 //! parentheses costs few stack frames.
 
-use source::Span;
+use diagnostics::Span;
 
 use super::names::Meaning;
 use super::types::Spot;

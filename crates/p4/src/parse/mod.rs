@@ -25,7 +25,7 @@ mod stmt;
 mod table;
 mod types;
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 pub use crate::preprocess::{DiskLoader, Loader, Options, tokenize};
 

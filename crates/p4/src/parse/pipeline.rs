@@ -1,6 +1,6 @@
 //! Parsers, controls and packages (specification sections 13, 14 and 17).
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::names::Meaning;
 use super::recover::Place;

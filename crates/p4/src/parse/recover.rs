@@ -1,6 +1,6 @@
 //! What to say about a mistake, and where to go on.
 
-use source::{Diagnostic, SourceMap, Span};
+use diagnostics::{Diagnostic, SourceMap, Span};
 
 use super::cursor::is_reserved;
 use super::{MAX_DEPTH, Parsed, Parser, Skip};

@@ -1,6 +1,6 @@
 //! Statements (specification section 12).
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::names::Meaning;
 use super::recover::{Place, found};

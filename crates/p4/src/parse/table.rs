@@ -1,6 +1,6 @@
 //! Tables (specification section 14.2).
 
-use source::Diagnostic;
+use diagnostics::Diagnostic;
 
 use super::names::Meaning;
 use super::recover::Place;

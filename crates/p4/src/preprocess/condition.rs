@@ -1,7 +1,7 @@
 //! The expressions behind `#if` and `#elif`: integers and operators as in C.
 
+use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
-use source::{Diagnostic, Span};
 
 use super::{Preprocessor, Tok};
 use crate::ast::IntLiteral;

@@ -1,6 +1,6 @@
 //! Lines that begin with `#`.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::{Conditional, Preprocessor, Tok};
 use crate::lex::{RawKind, TokenKind};

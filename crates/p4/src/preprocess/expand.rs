@@ -6,8 +6,8 @@
 
 use std::rc::Rc;
 
+use diagnostics::{Diagnostic, FileId, Span};
 use num_bigint::BigInt;
-use source::{Diagnostic, FileId, Span};
 
 use super::macros::Macro;
 use super::{Preprocessor, Taken, Tok};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use source::{Diagnostic, FileId, Span};
+use diagnostics::{Diagnostic, FileId, Span};
 
 use super::load::is_absent;
 use super::{MAX_INCLUDE_DEPTH, MAX_INCLUDES, MAX_TOTAL_BYTES, Preprocessor};

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 pub use load::{DiskLoader, Loader, Options};
 

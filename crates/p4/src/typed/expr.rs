@@ -1,6 +1,6 @@
 //! Typed expressions.
 
-use source::Span;
+use diagnostics::Span;
 
 use super::*;
 use crate::ast::{BinaryOp, UnaryOp};

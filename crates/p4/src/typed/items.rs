@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bits::Bits;
 use cranelift_entity::{PrimaryMap, entity_impl};
-use source::Span;
+use diagnostics::Span;
 
 use super::*;
 use crate::ast::Direction;

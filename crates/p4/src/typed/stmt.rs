@@ -1,6 +1,6 @@
 //! Typed statements.
 
-use source::Span;
+use diagnostics::Span;
 
 use super::*;
 use crate::ast::BinaryOp;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cranelift_entity::entity_impl;
-use source::Span;
+use diagnostics::Span;
 
 use super::Annotations;
 

@@ -1,9 +1,9 @@
 //! What a name or a value in a script stands for in the program.
 
 use bits::Bits;
+use diagnostics::names::{Endings, NoName, find, nearest};
+use diagnostics::{Diagnostic, Span};
 use ir::{CounterId, KeyValue, MatchKind, MeterId, ProfileId, TableId};
-use source::names::{Endings, NoName, find, nearest};
-use source::{Diagnostic, Span};
 
 use super::Binder;
 use crate::keys::key_value;

@@ -1,6 +1,6 @@
 //! The pieces that lines are made of: names, numbers, ports, values, rates, relations.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use crate::lex::Line;
 use crate::script::{Copies, Outlets, Rate, Relation, Word, Written};

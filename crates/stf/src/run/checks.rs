@@ -1,9 +1,9 @@
 //! Commands that look at the switch and change nothing: what is checked, and what is read for people.
 
 use bits::Bits;
+use diagnostics::Span;
 use engine::{CounterValue, MeterConfig};
 use ir::{CounterId, DigestId, MeterId};
-use source::Span;
 
 use super::{Done, Run, no_entry};
 use crate::plan::{Cell, EntryRef, Op};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use compile::Architecture;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
+use lower::Architecture;
 use v1model::description::V1Model;
 
 fn name(path: &Path) -> String {
@@ -26,7 +26,7 @@ pub fn program(path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, Str
     };
     let ast = p4::parse(map, &name(path), &text, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, map, &mut diagnostics).filter(|_| !diagnostics.has_errors());
-    let program = typed.and_then(|typed| compile::compile(&typed, &V1Model, map, &mut diagnostics)).map(Arc::new);
+    let program = typed.and_then(|typed| lower::compile(&typed, &V1Model, map, &mut diagnostics)).map(Arc::new);
     program.filter(|_| !diagnostics.has_errors()).ok_or_else(|| diagnostics.render(map, false))
 }
 

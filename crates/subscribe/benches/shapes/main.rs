@@ -9,8 +9,8 @@ mod picture;
 use std::fmt::Write;
 use std::path::Path;
 
+use diagnostics::{Diagnostics, SourceMap};
 use picture::{Line, Panel};
-use source::{Diagnostics, SourceMap};
 use subscribe::workload::{self, Siena};
 use subscribe::{Layout, Limits, NoIncludes, Options, Subscriptions, Target, parse};
 

@@ -1,6 +1,6 @@
 //! Actions.
 
-use source::Diagnostic;
+use diagnostics::Diagnostic;
 
 use super::{Parsed, Parser};
 use crate::format::{CounterId, Kind, Padding, Subject};
@@ -60,7 +60,8 @@ impl<'a> Parser<'a> {
                 let Some(id) = self.format.action_named(word) else {
                     let error = Diagnostic::error("unknown-action", span, format!("there is no action `{word}`"));
                     let own = self.format.actions().iter().map(|action| &*action.name);
-                    let near = source::names::nearest(word, ["fwd", "drop", "to_controller"].into_iter().chain(own));
+                    let near =
+                        diagnostics::names::nearest(word, ["fwd", "drop", "to_controller"].into_iter().chain(own));
                     let error = error.help(self.known_actions());
                     return self.fail(match near {
                         Some(near) => error.label(format!("did you mean `{near}`?")),
@@ -76,7 +77,10 @@ impl<'a> Parser<'a> {
     fn known_actions(&self) -> String {
         let own = self.format.actions().iter().map(|action| &*action.name);
         let all = ["fwd", "drop", "to_controller"].into_iter().chain(own);
-        format!("the actions are {}, and updates of counters (`counter <- counter + 1`)", source::names::listed(all))
+        format!(
+            "the actions are {}, and updates of counters (`counter <- counter + 1`)",
+            diagnostics::names::listed(all)
+        )
     }
 
     fn forward(&mut self) -> Parsed<Action> {
@@ -118,16 +122,16 @@ impl<'a> Parser<'a> {
                 Some(port) => return Ok(*port),
                 None => {
                     let error = Diagnostic::error("rule-type", self.next.span, format!("there is no host `{word}`"));
-                    match source::names::nearest(word, names()) {
+                    match diagnostics::names::nearest(word, names()) {
                         Some(near) => error.label(format!("did you mean `{near}`?")),
-                        None => error.help(format!("the hosts are {}", source::names::listed(names()))),
+                        None => error.help(format!("the hosts are {}", diagnostics::names::listed(names()))),
                     }
                 }
             },
             _ if format.port_names.is_empty() => self.unexpected("a port").help("ports are numbers: `fwd(1, 2)`"),
             _ => self
                 .unexpected("a host")
-                .help(format!("rules of a network deliver to hosts: {}", source::names::listed(names()))),
+                .help(format!("rules of a network deliver to hosts: {}", diagnostics::names::listed(names()))),
         };
         self.fail(error)
     }
@@ -169,7 +173,7 @@ impl<'a> Parser<'a> {
             let (has, takes) = (values.len(), action.parameters.len());
             let takes = format!("{takes} argument{}", if takes == 1 { "" } else { "s" });
             let message = format!("`{}` takes {takes}, and has {has} here", action.name);
-            let names = source::names::listed(action.parameters.iter().map(|parameter| &*parameter.name));
+            let names = diagnostics::names::listed(action.parameters.iter().map(|parameter| &*parameter.name));
             let error = Diagnostic::error("rule-type", start.to(self.end), message);
             return self.fail(error.help(format!("the parameters are {names}")));
         }
@@ -185,7 +189,7 @@ impl<'a> Parser<'a> {
         match self.named(name, span)? {
             Subject::Counter(id) => Ok(id),
             _ => {
-                let counters = source::names::listed(self.format.counters().iter().map(|counter| &*counter.name));
+                let counters = diagnostics::names::listed(self.format.counters().iter().map(|counter| &*counter.name));
                 let error =
                     Diagnostic::error("rule-type", span, format!("`{name}` is a field, and rules change no fields"));
                 self.fail(error.help(format!("rules may change counters: {counters}")))

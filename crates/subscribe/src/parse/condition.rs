@@ -1,6 +1,6 @@
 //! Conditions.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::{MAX_DEPTH, Parsed, Parser};
 use crate::format::{Format, HeaderId, Match, NoName, Subject, max_of};
@@ -106,7 +106,7 @@ impl Parser<'_> {
                 }
             };
             let error = Diagnostic::error("unknown-header", span, message);
-            let near = source::names::nearest(name, format.headers().iter().map(|header| &*header.name));
+            let near = diagnostics::names::nearest(name, format.headers().iter().map(|header| &*header.name));
             self.fail(match near {
                 Some(near) => error.label(format!("did you mean `{near}`?")).help(headers(format)),
                 None => error.help(headers(format)),
@@ -237,5 +237,5 @@ impl Parser<'_> {
 }
 
 fn headers(format: &Format) -> String {
-    format!("the headers are {}", source::names::listed(format.headers().iter().map(|header| &*header.name)))
+    format!("the headers are {}", diagnostics::names::listed(format.headers().iter().map(|header| &*header.name)))
 }

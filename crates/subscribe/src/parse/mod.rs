@@ -29,7 +29,7 @@ mod value;
 
 use std::collections::HashMap;
 
-use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::{Format, Subject, Window};
 use crate::lex::{At, Lexer, SIGN_WORDS, Token};

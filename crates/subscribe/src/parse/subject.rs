@@ -1,6 +1,6 @@
 //! What tests are about: fields, counters, aggregates.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::{Parsed, Parser};
 use crate::format::{FieldId, Kind, NoName, Subject, Window};
@@ -37,8 +37,8 @@ impl Parser<'_> {
                 fields.chain(format.counters().iter().map(|counter| &*counter.name))
             };
             let error = Diagnostic::error("unknown-field", span, message);
-            let error = error.help(format!("rules may test {}", source::names::listed(names())));
-            self.fail(match source::names::nearest(&shown, names()) {
+            let error = error.help(format!("rules may test {}", diagnostics::names::listed(names())));
+            self.fail(match diagnostics::names::nearest(&shown, names()) {
                 Some(near) if why == NoName::Unknown => error.label(format!("did you mean `{near}`?")),
                 _ => error,
             })
@@ -66,7 +66,7 @@ impl Parser<'_> {
         let Some((_, function)) = Function::ALL.into_iter().find(|(other, _)| *other == name) else {
             let names = Function::ALL.into_iter().map(|(name, _)| name).chain(["valid"]);
             let error = Diagnostic::error("rule-syntax", start.span, format!("there is no function `{name}`"));
-            return self.fail(error.help(format!("conditions may use {}", source::names::listed(names))));
+            return self.fail(error.help(format!("conditions may use {}", diagnostics::names::listed(names))));
         };
         self.take();
         let is_clause =
@@ -116,7 +116,9 @@ impl Parser<'_> {
             format.computed().iter().map(|computed| computed.aggregate.shown(format).to_string()).collect();
         let error = match computed.is_empty() {
             true => error.label("it computes no aggregates"),
-            false => error.label(format!("it computes {}", source::names::listed(computed.iter().map(String::as_str)))),
+            false => {
+                error.label(format!("it computes {}", diagnostics::names::listed(computed.iter().map(String::as_str))))
+            }
         };
         self.fail(error.help(format!(
             "write `@query_aggregate(\"{shown}\")` before the format's struct of headers, and make the program again (`triplane subscribe program`)"

@@ -1,6 +1,6 @@
 //! Values behind a comparison.
 
-use source::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 use super::{Parsed, Parser};
 use crate::format::{Kind, NoName, Subject, max_of};

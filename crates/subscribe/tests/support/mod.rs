@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of this")]
 
-use dice::Dice;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
+use rng::Dice;
 use subscribe::{
     ActionDeclaration, Counter, Field, Format, Kind, Layout, Match, Message, NoIncludes, Options, Padding, Parameter,
     Rule, Subscriptions, Target, Wide, Window, parse,

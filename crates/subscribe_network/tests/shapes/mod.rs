@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe_network::{Far, HostId, Network, SwitchId};
 
 /// A network of so many switches without links.

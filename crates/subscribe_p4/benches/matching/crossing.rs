@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::{Condition, FieldId, Message, Rule, Subscriptions, workload};
 
 use crate::general::General;

@@ -26,9 +26,9 @@ mod switch;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use dice::Dice;
 use general::General;
 use index::Index;
+use rng::Dice;
 use subscribe::workload;
 use switch::{BATCH, Case, Switch};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use diagnostics::{Diagnostics, FileId, SourceMap};
 use engine::{Now, Objects};
 use ir::Program;
 use jit::{Compiled, Outcome, Plan, Speed, Step, Unit};
-use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Layout, NoIncludes, Subscriptions};
 use subscribe_p4::entries::{Entity, Installer, Update};
 use subscribe_p4::{Format, Options, Rules};
@@ -70,7 +70,7 @@ impl Case {
         let text = subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, &options);
         let (typed, map) = checked("program.p4", &text);
         let mut diagnostics = Diagnostics::new();
-        let program = compile::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
+        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
         let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
         let mut objects = Objects::new(&program);
         let mut installer = Installer::new(&self.format, &self.rules, &self.layout, &options, 510);

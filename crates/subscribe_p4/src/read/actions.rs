@@ -1,8 +1,8 @@
 //! The program's own actions.
 
+use diagnostics::{Diagnostic, Diagnostics};
 use p4::ast::Direction;
 use p4::typed::{Program, Type};
-use source::{Diagnostic, Diagnostics};
 
 use super::annotation::find;
 use crate::format::{Action, Bound, Parts};

@@ -1,7 +1,7 @@
 //! Names of the format that the program takes for itself.
 
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use p4::typed::{Program, StructDecl};
-use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::{Format, Parts};
 use crate::write::{METADATA, TOP_LEVEL, is_declared, is_written};

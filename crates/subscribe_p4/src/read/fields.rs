@@ -1,7 +1,7 @@
 //! Fields that rules may ask for.
 
+use diagnostics::{Diagnostic, Span};
 use p4::typed::{Annotation, Annotations, FieldDecl, StructDecl, Type};
-use source::{Diagnostic, Span};
 
 use super::Reader;
 use super::annotation::{find, word, words};
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
                 Some((HeaderId(id), field))
             });
             let Some((id, field)) = found else {
-                let names = source::names::listed(self.headers.iter().map(|header| &*header.name));
+                let names = diagnostics::names::listed(self.headers.iter().map(|header| &*header.name));
                 self.diagnostics.push(
                     Diagnostic::error("no-such-field", annotation.span, format!("`{path}` is not a field of a header"))
                         .help(format!("name a header and its field, `add_order.price`; the headers are {names}")),

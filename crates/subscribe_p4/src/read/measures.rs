@@ -1,8 +1,8 @@
 //! Widths and places of what the program does arithmetic with.
 
+use diagnostics::{Diagnostic, Span};
 use p4::ast::StructKind;
 use p4::typed::{FieldDecl, StructDecl, Type};
-use source::{Diagnostic, Span};
 
 use super::Reader;
 use crate::format::{Messages, Path, Size};

@@ -1,8 +1,8 @@
 //! The stack of messages.
 
+use diagnostics::Diagnostic;
 use p4::ast::StructKind;
 use p4::typed::{Annotation, AnnotationBody, FieldDecl, StructDecl, Type, Value};
-use source::Diagnostic;
 
 use super::Reader;
 use super::annotation::find;
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let (Some(at), Value::String(text)) = (KEYS.iter().position(|known| **known == **key), value) else {
-                let keys = source::names::listed(KEYS.into_iter());
+                let keys = diagnostics::names::listed(KEYS.into_iter());
                 let message = format!("`@query_messages` takes texts for {keys}, and a number for `{STREAMS}`");
                 self.error("messages", annotation.span, message);
                 continue;

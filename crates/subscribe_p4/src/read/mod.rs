@@ -12,9 +12,9 @@ mod size;
 mod spelling;
 mod state;
 
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use p4::ast::StructKind;
 use p4::typed::{Program, StructDecl, Type};
-use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use crate::format::{Format, Header, HeaderId, Path};
 use crate::possible::{self, Possible};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use source::{Diagnostic, Diagnostics, Span};
+use diagnostics::{Diagnostic, Diagnostics, Span};
 
 use crate::format::{Field, Format};
 use crate::write::{identifier, validity};

@@ -1,7 +1,7 @@
 //! The parts of a pipeline that the program brings, told apart by their parameters.
 
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use p4::typed::{Annotation, Control, Param, Program, StructDecl, Type};
-use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 use super::annotation::find;
 use crate::format::Parts;

@@ -1,8 +1,8 @@
 //! How long a message is, as an expression of its fields (`@query_size`).
 
+use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use p4::lex::TokenKind;
 use p4::typed::{Annotation, AnnotationBody, StructDecl, Type};
-use source::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use super::Reader;
 use super::annotation::word;

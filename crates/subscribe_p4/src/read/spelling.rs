@@ -1,9 +1,9 @@
 //! Annotations that are meant for subscriptions, and are none, or stand where they say nothing: a misspelt one would be
 //! passed over, and rules would mean something else.
 
+use diagnostics::{Diagnostic, Diagnostics, names};
 use p4::ast::StructKind;
 use p4::typed::{Annotation, Program, StructDecl};
-use source::{Diagnostic, Diagnostics, names};
 
 use super::fields::QUERIES;
 

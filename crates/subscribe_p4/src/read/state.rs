@@ -1,7 +1,7 @@
 //! What the program remembers of messages for rules: counters and aggregates.
 
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use p4::typed::{Annotation, StructDecl};
-use source::{Diagnostic, Diagnostics, SourceMap};
 use subscribe::Window;
 
 use super::annotation::words;

@@ -10,7 +10,7 @@ mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::{Layout, Limits, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
 use subscribe_p4::Options;
 use subscribe_p4::entries::{Installer, Steps};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dice::Dice;
-use source::{Diagnostics, FileId, SourceMap};
+use diagnostics::{Diagnostics, FileId, SourceMap};
+use rng::Dice;
 use subscribe::{Kind, Layout, Match, Message, NoIncludes, Rule, StageKey, Target, Wide};
 use subscribe_p4::format::HeaderId;
 use subscribe_p4::possible::Values;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::{Layout, Limits, Message, Subject, Subscriptions, Target, Writes, compare};
 use subscribe_p4::Options;
 use subscribe_p4::entries::{Entity, Matched};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use diagnostics::Diagnostics;
 use engine::{Ending, Interpreter, Now, Objects, PacketState};
 use ir::{BodyId, HeaderId, Program};
-use source::Diagnostics;
 use subscribe::Message;
 
 use crate::{Read, checked};
@@ -24,7 +24,7 @@ impl<'a> Seen<'a> {
     pub fn new(read: &'a Read) -> Seen<'a> {
         let (typed, map) = checked("program.p4", &subscribe_p4::bare(&read.text, &read.format));
         let mut diagnostics = Diagnostics::new();
-        let program = compile::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
+        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
         let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
         let plain = |name: &str| name.split_once('.').map_or(name, |(_, name)| name).to_owned();
         let headers = program.headers.iter().filter(|(_, header)| !header.local);

@@ -14,7 +14,7 @@ mod switch;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::{Layout, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
 use subscribe_p4::Options;
 use subscribe_p4::entries::Installer;

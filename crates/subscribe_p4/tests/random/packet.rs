@@ -1,6 +1,6 @@
 //! Packets of `testdata/kinds.p4`: made at random, as bytes, and as what rules may ask of them.
 
-use dice::Dice;
+use rng::Dice;
 
 /// How a field is written and what rules may ask of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use dice::Dice;
+use rng::Dice;
 
 use crate::packet::{Asked, FIELDS, Field, HEADERS, Kind, NAMES, Packet, max, text, value};
 

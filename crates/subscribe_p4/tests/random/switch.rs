@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use diagnostics::{Diagnostics, FileId, SourceMap};
 use ir::Program;
-use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Layout, NoIncludes};
 use subscribe_p4::entries::{Entity, Update};
 use subscribe_p4::{Format, Options, Rules};
@@ -40,7 +40,7 @@ impl Read {
         let text = change(subscribe_p4::program(&self.text, &self.format, &self.rules, layout, options));
         let (typed, map) = checked("program.p4", &text);
         let mut diagnostics = Diagnostics::new();
-        let program = compile::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
+        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
         Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::{Message, Subject};
 use subscribe_p4::entries::Installer;
 

@@ -11,7 +11,7 @@ mod keys;
 mod switch;
 mod workers;
 
-use dice::Dice;
+use rng::Dice;
 use subscribe::{Layout, Memory, Message, Options, Subscriptions};
 use subscribe_p4::entries::Installer;
 use v1model::Executor;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use diagnostics::{Diagnostics, FileId, SourceMap};
 use ir::Program;
-use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Layout, NoIncludes, Rule};
 use subscribe_p4::entries::{Entity, Update};
 use subscribe_p4::{Format, Options, Rules};
@@ -38,7 +38,7 @@ impl Made {
         let text = change(subscribe_p4::program(text, &format, &rules, &layout, &options));
         let (typed, map) = checked("program.p4", &text);
         let mut diagnostics = Diagnostics::new();
-        let program = compile::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
+        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
         let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
         Made { format, rules, options, program, ports }
     }

@@ -1,10 +1,10 @@
 //! P4 text as a checked program.
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 /// A program for v1model that must be right.
 pub fn checked(name: &str, text: &str) -> (p4::typed::Program, SourceMap) {
-    let builtin = compile::Architecture::includes(&v1model::description::V1Model).to_vec();
+    let builtin = lower::Architecture::includes(&v1model::description::V1Model).to_vec();
     let options = p4::Options { builtin, ..p4::Options::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);

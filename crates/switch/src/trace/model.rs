@@ -1,7 +1,7 @@
 //! The shape of a trace. Field names are what JSON shows.
 
+use diagnostics::Place;
 use serde::Serialize;
-use source::Place;
 
 use super::Value;
 use crate::DropReason;

@@ -228,7 +228,7 @@ fn place(items: &[(u64, u32)], number: u64) -> usize {
 mod tests {
     use std::collections::BTreeMap;
 
-    use dice::Dice;
+    use rng::Dice;
 
     use super::super::search::Halving;
     use super::*;

@@ -22,7 +22,7 @@ mod trial;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use market::Workload;
+use itch_feed::Workload;
 use network::Network;
 use picture::{Line, Panel};
 use support::Directory;

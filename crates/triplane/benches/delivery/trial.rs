@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-use market::{Feed, Filter, Workload};
+use itch_feed::{Feed, Filter, Workload};
 use ports::namespace::Namespace;
 use serde_json::Value;
 
@@ -142,7 +142,7 @@ pub fn trial(network: &Network, programs: &Programs, setting: &Setting) -> Resul
 fn asked(setting: &Setting, datagrams: u64) -> u64 {
     let filter = Filter::parse(WANTED).expect("a condition");
     let mut feed = Feed::new(setting.workload.spec(setting.seed));
-    let messages = (0..datagrams).flat_map(|_| market::messages(&feed.datagram(0)).expect("the feed's own"));
+    let messages = (0..datagrams).flat_map(|_| itch_feed::messages(&feed.datagram(0)).expect("the feed's own"));
     messages.filter(|message| filter.wants(message)).count() as u64
 }
 

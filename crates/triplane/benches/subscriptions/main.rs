@@ -14,8 +14,8 @@ mod rig;
 use std::time::Instant;
 
 use rig::{Rig, free_address};
-use subscription_service::proto::subscriptions_client::SubscriptionsClient;
-use subscription_service::proto::{SubscribeRequest, UnsubscribeRequest};
+use subscribe_service::proto::subscriptions_client::SubscriptionsClient;
+use subscribe_service::proto::{SubscribeRequest, UnsubscribeRequest};
 use support::{Directory, Running, triplane};
 use tonic::transport::Channel;
 
@@ -46,7 +46,7 @@ fn main() {
     println!("{rules} rules are read, compiled and installed in {:.2} s", begin.elapsed().as_secs_f64());
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    let mut dice = dice::Dice::new(2);
+    let mut dice = rng::Dice::new(2);
     let (mut times, mut all_writes) = (Vec::new(), Vec::new());
     runtime.block_on(async {
         let endpoint = Channel::from_shared(format!("http://{service}")).expect("an address").tcp_nodelay(true);

@@ -4,7 +4,7 @@
 //! tables match: fields of Ethernet, VLAN tags, IP, TCP and UDP, found by the layout of the headers they are in and not by
 //! their names.
 
-use ::traffic::{Choice, Field, Layer, Pattern, Size, Spec};
+use ::traffic_gen::{Choice, Field, Layer, Pattern, Size, Spec};
 use engine::Objects;
 use ir::{Expr, HeaderRef, HeaderTypeId, KeyValue, Op, Program, TableId};
 

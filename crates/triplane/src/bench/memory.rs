@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::traffic::Generator;
+use ::traffic_gen::Generator;
 use ir::Program;
 use switch::{Departed, DropSite, Frame, Lend, PortId, Time};
 use v1model::{Config, Executor, Probe, Switch};

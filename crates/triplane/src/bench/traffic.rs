@@ -5,9 +5,9 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::traffic::{Generator, Given, Spec};
+use ::traffic_gen::{Generator, Given, Spec};
 use anyhow::Context;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 use wire::pcap;
 
 use super::derive;
@@ -50,7 +50,7 @@ impl Traffic {
         } else {
             let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
             let file = map.add("--traffic", text);
-            let given = ::traffic::read(&map, file, &mut findings);
+            let given = ::traffic_gen::read(&map, file, &mut findings);
             output.diagnostics(&map, &findings);
             given.ok_or_else(|| Failure::Usage("--traffic cannot be understood; --help has its words".to_owned()))?
         };

@@ -70,7 +70,7 @@ impl Maker<'_> {
         let made = progress::compiling(|| memory::switch(&self.program, executor, probe));
         let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
         if let Some((name, text)) = &self.entries {
-            self.loader.diagnostics = source::Diagnostics::new();
+            self.loader.diagnostics = diagnostics::Diagnostics::new();
             self.loader.fill(name, text, &mut switch);
             // What is found is the same for each switch.
             if !std::mem::replace(&mut self.reported, true) {
@@ -91,7 +91,7 @@ fn in_memory(
     let mut loader = Loader::open(program)?;
     let compiled = loader.program(output)?;
     let entries = match &args.entries {
-        Some(path) => Some((path.display().to_string(), load::read(path, entries::MAX_FILE_BYTES)?)),
+        Some(path) => Some((path.display().to_string(), load::read(path, entries_file::MAX_FILE_BYTES)?)),
         None => None,
     };
     let mut maker = Maker { program: compiled, loader, entries, output, reported: false };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use compiled::Compiled;
+use compiler::Compiled;
 
 use crate::cli::BuildArgs;
 use crate::load::Loader;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use diagnostics::{Diagnostic, Label, Severity, SourceMap};
 use serde_json::json;
-use source::{Diagnostic, Label, Severity, SourceMap};
 use v1model::{Config, Executor, Switch};
 
 use crate::cli::CheckArgs;
@@ -15,7 +15,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
     let program = program(&mut loader).map(Arc::new);
     if let (Some(program), Some(path)) = (&program, &args.entries) {
-        let text = crate::load::read(path, entries::MAX_FILE_BYTES)?;
+        let text = crate::load::read(path, entries_file::MAX_FILE_BYTES)?;
         // A switch that no packet comes to says what it would not take: a table that is full, for one.
         let config = Config { executor: Executor::Interpreter, ..Config::default() };
         let made = Switch::new(program.clone(), config);

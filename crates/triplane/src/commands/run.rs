@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use p4runtime::Listening;
+use p4runtime_server::Listening;
 use ports::{PortKind, PortSpec};
 use serde_json::json;
 use switch::PortId;

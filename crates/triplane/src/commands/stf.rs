@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::stf::{Report, RunOptions};
-use source::Diagnostics;
+use diagnostics::Diagnostics;
 
 use crate::cli::StfArgs;
 use crate::load::{self, Loader};

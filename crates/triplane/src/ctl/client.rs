@@ -281,5 +281,5 @@ pub fn words(code: i32, message: &str) -> String {
         let is_word = at > 0 && letter.is_uppercase();
         canonical.extend(is_word.then_some('_').into_iter().chain(letter.to_uppercase()));
     }
-    format!("{canonical}: {}", source::visible(message))
+    format!("{canonical}: {}", diagnostics::visible(message))
 }

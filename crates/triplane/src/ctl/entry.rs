@@ -1,10 +1,10 @@
 //! What someone wrote as an entry, held against a table.
 
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::match_field::MatchType;
 use p4runtime_proto::config::{Action, MatchField, P4Info, Table};
 use p4runtime_proto::v1::field_match::{self, FieldMatchType};
 use p4runtime_proto::v1::{self, table_action::Type as ActionType};
-use source::{Diagnostic, Diagnostics, Span};
 
 use super::text::{Call, Entry, Note, Word};
 use super::{names, value};
@@ -55,7 +55,7 @@ pub fn bind(
         ([], Change::Modify) if entry.is_default_action => {}
         ([], _) => {
             let actions = names::actions(info, table);
-            let listed = source::names::listed(actions.iter().map(|(_, name)| *name));
+            let listed = diagnostics::names::listed(actions.iter().map(|(_, name)| *name));
             binder.error("entry-action", end, "the entry has no action", format!("add `-> ACTION(...)`: {listed}"));
         }
     }
@@ -288,7 +288,7 @@ impl<'a> Binder<'a> {
         let missing: Vec<_> =
             action.params.iter().filter(|p| !params.iter().any(|given| given.param_id == p.id)).collect();
         if errors == 0 && !missing.is_empty() {
-            let what = format!("missing: {}", source::names::listed(missing.iter().map(|param| &*param.name)));
+            let what = format!("missing: {}", diagnostics::names::listed(missing.iter().map(|param| &*param.name)));
             self.error("entry-missing", call.name.span, what, signature(action));
         }
         Some(v1::Action { action_id: names::id(&action.preamble), params })

@@ -1,7 +1,7 @@
 //! What a program has, by the names that people use.
 
+use diagnostics::names::{Endings, NoName, find, listed, nearest};
 use p4runtime_proto::config::{Action, MatchField, P4Info, Preamble, Table, match_field};
-use source::names::{Endings, NoName, find, listed, nearest};
 use subscribe_p4::Misfit;
 
 /// The name of something.

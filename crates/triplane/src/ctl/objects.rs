@@ -1,5 +1,6 @@
 //! Counters and registers, and the types of what they hold.
 
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::{
     P4DataTypeSpec, P4Info, Register, Table, p4_bitstring_like_type_spec::TypeSpec as BitsType,
     p4_data_type_spec::TypeSpec,
@@ -7,7 +8,6 @@ use p4runtime_proto::config::{
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{self, p4_data::Data};
 use serde_json::{Value, json};
-use source::{Diagnostic, Diagnostics, Span};
 
 use super::text::Setting;
 use super::{Live, names, show, value};
@@ -20,9 +20,9 @@ pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P
         (Some(Data::Bitstring(bytes)), Some(TypeSpec::Bitstring(bits))) => match &bits.type_spec {
             Some(BitsType::Bit(bit)) => value::show(name, bit.bitwidth, bytes),
             Some(BitsType::Int(int)) => value::show_signed(int.bitwidth, bytes),
-            Some(BitsType::Varbit(_)) | None => p4runtime::bytestring::hex(bytes),
+            Some(BitsType::Varbit(_)) | None => p4runtime_server::bytestring::hex(bytes),
         },
-        (Some(Data::Bitstring(bytes)), _) => p4runtime::bytestring::hex(bytes),
+        (Some(Data::Bitstring(bytes)), _) => p4runtime_server::bytestring::hex(bytes),
         (Some(Data::Bool(value)), _) => value.to_string(),
         (Some(Data::Enum(name) | Data::Error(name)), _) => name.clone(),
         (Some(Data::Struct(members) | Data::Tuple(members)), spec) => {
@@ -97,7 +97,11 @@ pub fn parse(
     let missing: Vec<_> =
         values.iter().zip(members).filter(|(value, _)| value.is_none()).map(|(_, m)| &*m.name).collect();
     if !missing.is_empty() {
-        wrong(end, format!("missing: {}", source::names::listed(missing.into_iter())), "write NAME=VALUE".to_owned());
+        wrong(
+            end,
+            format!("missing: {}", diagnostics::names::listed(missing.into_iter())),
+            "write NAME=VALUE".to_owned(),
+        );
         return None;
     }
     let members = values.into_iter().flatten().collect();

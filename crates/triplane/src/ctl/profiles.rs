@@ -1,11 +1,11 @@
 //! Members and groups of action profiles.
 
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::{ActionProfile, Table};
 use p4runtime_proto::v1::action_profile_group::{Member, member::WatchKind};
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{ActionProfileGroup, ActionProfileMember};
 use serde_json::{Value, json};
-use source::{Diagnostic, Diagnostics, Span};
 
 use super::entry::{self, Change};
 use super::replication::{number, port_bytes};

@@ -1,11 +1,11 @@
 //! Clone sessions and multicast groups.
 
-use p4runtime::bytestring;
+use diagnostics::Diagnostic;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime_proto::v1::{self, replica::PortKind};
+use p4runtime_server::bytestring;
 use serde_json::{Value, json};
-use source::Diagnostic;
 
 use super::Live;
 use super::entry::Change;

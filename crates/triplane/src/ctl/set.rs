@@ -1,10 +1,10 @@
 //! `triplane ctl set`: what is there from the start, and gets other values.
 
+use diagnostics::{Diagnostic, Diagnostics};
 use p4runtime_proto::config::{Counter, Meter, Register, Table, ValueSet};
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{self, CounterData, MeterConfig};
 use serde_json::json;
-use source::{Diagnostic, Diagnostics};
 
 use super::args::SetArgs;
 use super::entry::{self, Change};

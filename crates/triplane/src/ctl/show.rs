@@ -104,7 +104,8 @@ pub fn fields(fields: &[MatchField], all: &[v1::FieldMatch]) -> String {
 
 /// A port as a number.
 pub fn port(bytes: &[u8]) -> String {
-    p4runtime::bytestring::parse_u32(bytes).map_or_else(|_| p4runtime::bytestring::hex(bytes), |port| port.to_string())
+    p4runtime_server::bytestring::parse_u32(bytes)
+        .map_or_else(|_| p4runtime_server::bytestring::hex(bytes), |port| port.to_string())
 }
 
 /// `forward(mac=02:00:00:00:00:01, port=2)`
@@ -151,7 +152,7 @@ fn call(info: &P4Info, action: &v1::Action) -> (String, Vec<(String, String)>) {
     };
     let params = action.params.iter().map(|given| match known.params.iter().find(|param| param.id == given.param_id) {
         Some(param) => (param.name.clone(), value::show(&param.name, param.bitwidth, &given.value)),
-        None => (given.param_id.to_string(), p4runtime::bytestring::hex(&given.value)),
+        None => (given.param_id.to_string(), p4runtime_server::bytestring::hex(&given.value)),
     });
     (names::name(&known.preamble).to_owned(), params.collect())
 }

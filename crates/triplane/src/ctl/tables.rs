@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use diagnostics::{Diagnostics, FileId, SourceMap, Span};
 use p4runtime_proto::config::{ActionProfile, Table};
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{self, update::Type};
 use serde_json::{Value, json};
-use source::{Diagnostics, FileId, SourceMap, Span};
 
 use super::args::EntryArgs;
 use super::entry::{self, Change};

@@ -1,7 +1,7 @@
 //! Entries as people write them, against a P4Info.
 
+use diagnostics::{Diagnostics, SourceMap, Span};
 use p4runtime_proto::config::P4Info;
-use source::{Diagnostics, SourceMap, Span};
 
 use super::entry::{Change, bind};
 use super::{names, show, text};

@@ -1,6 +1,6 @@
 //! What people write to change something, cut into its parts. Names mean nothing here yet.
 
-use source::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 
 /// A stretch of the text, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]

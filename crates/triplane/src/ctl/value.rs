@@ -1,6 +1,6 @@
 //! Values as people write and read them, and as byte strings of P4Runtime.
 
-use p4runtime::bytestring;
+use p4runtime_server::bytestring;
 
 /// The byte string of what someone wrote for a value of `width` bits; 0 is a value that is a text (a translated type).
 ///
@@ -11,7 +11,7 @@ pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
         Ok(0) | Err(_) if text.is_empty() => Err("the text is empty".to_owned()),
         Ok(0) | Err(_) => Ok(text.as_bytes().to_vec()),
         Ok(width) => {
-            let bits = entries::parse_value(text, width)?;
+            let bits = entries_file::parse_value(text, width)?;
             // P4Info does not say which fields are signed.
             match text.trim_start().starts_with('-') {
                 true => Err(format!("{text} is negative, and this is a number from 0; the same bits are {bits:#x}")),
@@ -27,7 +27,7 @@ pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
 /// What is wrong with it, in words.
 pub fn parse_signed(text: &str, width: i32) -> Result<Vec<u8>, String> {
     let width = u32::try_from(width).unwrap_or(0);
-    entries::parse_value(text, width).map(|bits| bytestring::print_signed(&bits))
+    entries_file::parse_value(text, width).map(|bits| bytestring::print_signed(&bits))
 }
 
 /// A byte string as people read it; its name and width suggest how.

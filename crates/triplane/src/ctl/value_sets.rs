@@ -1,10 +1,10 @@
 //! Value sets: what parsers select by, and the control plane says.
 
+use diagnostics::{Diagnostic, Diagnostics};
 use p4runtime_proto::config::ValueSet;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{FieldMatch, ValueSetEntry, ValueSetMember};
 use serde_json::json;
-use source::{Diagnostic, Diagnostics};
 
 use super::entry::{self, Change};
 use super::set::set_to;

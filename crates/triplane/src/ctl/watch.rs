@@ -119,7 +119,7 @@ impl Live<'_> {
                     let known = header.and_then(|header| header.metadata.iter().find(|m| m.id == given.metadata_id));
                     match known {
                         Some(known) => (known.name.clone(), value::show(&known.name, known.bitwidth, &given.value)),
-                        None => (given.metadata_id.to_string(), p4runtime::bytestring::hex(&given.value)),
+                        None => (given.metadata_id.to_string(), p4runtime_server::bytestring::hex(&given.value)),
                     }
                 });
                 let fields: Vec<(String, String)> = fields.collect();

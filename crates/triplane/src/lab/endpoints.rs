@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use diagnostics::{Diagnostic, Diagnostics};
 use lab::{Endpoint, Topology};
-use source::{Diagnostic, Diagnostics};
 
 /// The port of the first switch, where the public tutorials' controllers look for it.
 pub const FIRST_PORT: u16 = 50051;

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use lab::routes::ShortestPaths;
 use lab::{Entries, Node, Program, Topology};
-use p4runtime::Pipeline;
-use source::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+use p4runtime_server::Pipeline;
 use switch::PortId;
 use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 
@@ -49,7 +49,7 @@ struct Ready {
     program: Arc<ir::Program>,
     image: SharedImage,
     config: Config,
-    entries: entries::Entries,
+    entries: entries_file::Entries,
     /// As a controller knows the program; `None` for a switch that waits for its controller to send one.
     pipeline: Option<Pipeline>,
 }
@@ -234,7 +234,7 @@ impl Reader<'_> {
                 }
                 Entries::File(name, span) => {
                     let path = self.place(name);
-                    match load::read_regular(&path, entries::MAX_FILE_BYTES) {
+                    match load::read_regular(&path, entries_file::MAX_FILE_BYTES) {
                         Ok(text) => Some((path.display().to_string(), text)),
                         Err(failure) => {
                             self.refused(*span, &failure);
@@ -248,7 +248,7 @@ impl Reader<'_> {
                 let file: FileId = map.add(&name, text.as_str());
                 crate::subscribe::fit::parse(&map, file, made.program(), &mut diagnostics)
             });
-            let parsed = parsed.unwrap_or_else(|| Some(entries::Entries::default()));
+            let parsed = parsed.unwrap_or_else(|| Some(entries_file::Entries::default()));
             if let Some(parsed) = &parsed {
                 crate::apply::apply(&mut made, parsed, &mut diagnostics);
             }
@@ -283,7 +283,7 @@ impl Reader<'_> {
             let Entries::File(name, span) = &switch.entries else { continue };
             let file = self.place(name);
             let loaded = path.and_then(|(path, _)| self.programs.get(&path)?.as_ref());
-            match (load::read_regular(&file, entries::MAX_FILE_BYTES), loaded) {
+            match (load::read_regular(&file, entries_file::MAX_FILE_BYTES), loaded) {
                 (Err(failure), _) => self.refused(*span, &failure),
                 // Whether they fit the switch's ports is not known; whether they fit its program is.
                 (Ok(text), Some(loaded)) => {

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Context;
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use lab::Topology;
 use lab::scenario::{Results, Run, Scenario, TrafficKind, prepare};
 use lab::sim::Capture;
 use serde_json::json;
-use source::{Diagnostic, Diagnostics, SourceMap};
 use wire::pcap;
 
 use super::args::SimArgs;

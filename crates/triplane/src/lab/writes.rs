@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use entries::Entries;
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
+use entries_file::Entries;
 use lab::Topology;
 use lab::scenario::{Scenario, Write};
-use source::{Diagnostic, Diagnostics, SourceMap};
 use v1model::Switch;
 
 use super::network::{Network, reason};
@@ -38,7 +38,7 @@ impl Writes {
             let mut read = |name: &Option<String>| -> Entries {
                 let Some(name) = name else { return Entries::default() };
                 let path = folder.join(name);
-                let text = match load::read_regular(&path, entries::MAX_FILE_BYTES) {
+                let text = match load::read_regular(&path, entries_file::MAX_FILE_BYTES) {
                     Ok(text) => text,
                     Err(failure) => {
                         diagnostics.push(Diagnostic::error("writes", write.span, reason(&failure)));

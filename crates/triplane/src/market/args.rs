@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use market::{Counts, Mix, Rate, Spec, Workload};
+use itch_feed::{Counts, Mix, Rate, Spec, Workload};
 use wire::itch::Symbol;
 
 pub const AFTER_HELP: &str = "\
@@ -127,7 +127,7 @@ pub struct ReceiveArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0", hide_default_value = true)]
     pub interface: Ipv4Addr,
     /// The UDP port.
-    #[arg(long, value_name = "PORT", default_value_t = market::PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = itch_feed::PORT)]
     pub port: u16,
     /// Read frames from a capture instead; its times say when they came.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["group", "interface", "seconds", "stay"])]
@@ -183,7 +183,7 @@ impl PublishArgs {
 }
 
 fn address(text: &str) -> Result<SocketAddrV4, String> {
-    let alone = text.parse().map(|address: Ipv4Addr| SocketAddrV4::new(address, market::PORT));
+    let alone = text.parse().map(|address: Ipv4Addr| SocketAddrV4::new(address, itch_feed::PORT));
     alone.or_else(|_| text.parse()).map_err(|_| "give an IPv4 address, such as 239.1.1.1 or 10.0.0.2:26400".to_owned())
 }
 

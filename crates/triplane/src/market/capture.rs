@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use anyhow::Context;
-use market::{Feed, PORT, Pace, Subscriber};
+use itch_feed::{Feed, PORT, Pace, Subscriber};
 use wire::ethernet::{self, Address};
 use wire::pcap::{Reader, Writer};
 use wire::{ipv4, udp};
@@ -58,7 +58,7 @@ pub fn write(path: &Path, feed: &mut Feed, mut pace: Pace, limit: Limit) -> Resu
             return Ok(published);
         }
         let before = feed.next_sequence();
-        let payload = feed.datagram(due % market::DAY_NS);
+        let payload = feed.datagram(due % itch_feed::DAY_NS);
         let messages = feed.next_sequence() - before;
         writer.write(due, &frame(&payload)).with_context(failed)?;
         pace.sent(messages, due);
@@ -76,7 +76,7 @@ pub fn read(path: &Path, port: u16, subscriber: &mut Subscriber) -> Result<f64, 
     let mut span: Option<(u64, u64)> = None;
     while let Some(captured) = reader.read().map_err(damaged)? {
         let Some(payload) = payload(&captured.data, port) else { continue };
-        subscriber.take(&payload, captured.time_ns % market::DAY_NS);
+        subscriber.take(&payload, captured.time_ns % itch_feed::DAY_NS);
         span = Some((span.map_or(captured.time_ns, |(first, _)| first), captured.time_ns));
     }
     Ok(span.map_or(0.0, |(first, last)| last.saturating_sub(first) as f64 / 1e9))

@@ -9,7 +9,7 @@ pub mod socket;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use market::{Feed, Filter, Pace, Receiver, Subscriber};
+use itch_feed::{Feed, Filter, Pace, Receiver, Subscriber};
 
 use crate::output::{Failure, Output};
 use args::{MarketArgs, MarketCommand, PublishArgs, ReceiveArgs};
@@ -25,7 +25,7 @@ pub fn run(args: &MarketArgs, output: &Output) -> Result<(), Failure> {
 /// The time of day (UTC), in ns since midnight: what messages have in their timestamps.
 pub fn time_of_day_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since.as_nanos() % u128::from(market::DAY_NS)) as u64
+    (since.as_nanos() % u128::from(itch_feed::DAY_NS)) as u64
 }
 
 fn publish(args: &PublishArgs, output: &Output) -> Result<(), Failure> {

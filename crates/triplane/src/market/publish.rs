@@ -5,7 +5,7 @@ use std::net::{SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use market::{Feed, Pace};
+use itch_feed::{Feed, Pace};
 
 use super::time_of_day_ns;
 use crate::output::Failure;

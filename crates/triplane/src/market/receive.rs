@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use market::Subscriber;
+use itch_feed::Subscriber;
 
 use super::time_of_day_ns;
 use crate::output::Failure;

@@ -1,7 +1,7 @@
 //! What was sent and what came, for people and for programs.
 
 use hdrhistogram::Histogram;
-use market::{Subscriber, Totals};
+use itch_feed::{Subscriber, Totals};
 use serde_json::{Value, json};
 
 use super::publish::Published;

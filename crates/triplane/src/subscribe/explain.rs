@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use diagnostics::{Diagnostics, SourceMap};
 use serde_json::json;
-use source::{Diagnostics, SourceMap};
 use subscribe::{
     Aggregate, Constant, Explanation, FieldId, HeaderId, Key, Memory, Message, SlotUse, Subject, Verdict, show_value,
 };
@@ -177,8 +177,11 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
         let mut known: Vec<String> =
             used.iter().filter_map(|slot| Some(slot.aggregate.as_ref()?.shown(format).to_string())).collect();
         known.dedup();
-        let known =
-            if known.is_empty() { "none".to_owned() } else { source::names::listed(known.iter().map(String::as_str)) };
+        let known = if known.is_empty() {
+            "none".to_owned()
+        } else {
+            diagnostics::names::listed(known.iter().map(String::as_str))
+        };
         return Err(format!("no rule tests `{}`; the aggregates that rules test: {known}", asked.shown(format)));
     }
     used.iter().filter(of).for_each(|slot| message.put(Key::Slot(slot.slot), value));
@@ -198,7 +201,7 @@ fn message(rules: &Rules, parts: &[String]) -> Result<Message, String> {
             continue;
         };
         let Ok(Subject::Field(id)) = format.subject(name.trim()) else {
-            let names = source::names::listed(format.fields().iter().map(|field| field.name.as_str()));
+            let names = diagnostics::names::listed(format.fields().iter().map(|field| field.name.as_str()));
             return Err(format!("there is no field `{}`; there are {names}", name.trim()));
         };
         let field = format.get(id);

@@ -1,14 +1,14 @@
 //! Entries files, and those among them that were compiled from rules for another program than the one they are given to.
 
-use entries::Entries;
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap};
+use entries_file::Entries;
 use ir::Program;
-use source::{Diagnostic, Diagnostics, FileId, SourceMap};
 
-/// As [`entries::parse`]. Entries of rules that belong to another program are one finding that says so, and no finding for each
+/// As [`entries_file::parse`]. Entries of rules that belong to another program are one finding that says so, and no finding for each
 /// table that follows from that.
 pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
     let before = diagnostics.clone();
-    let parsed = entries::parse(map, file, program, diagnostics);
+    let parsed = entries_file::parse(map, file, program, diagnostics);
     let cause = diagnostics.iter().find_map(|finding| of_another_program(finding, map, file, program));
     if let Some(cause) = cause {
         *diagnostics = before;

@@ -5,14 +5,14 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use entries::Target;
+use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use entries_file::Target;
 use ir::{KeyValue, Program};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::field_match::FieldMatchType;
 use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime_proto::v1::table_action::Type as ActionType;
-use source::{Diagnostic, Diagnostics, SourceMap, Span};
 use subscribe::Layout;
 use subscribe_p4::entries::{Entity, Matched, TableEntry};
 use subscribe_p4::read_back::{self, Finding};
@@ -62,7 +62,7 @@ pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
         rest = behind.map_or("", |(_, behind)| behind).trim_start();
     }
     match rest.starts_with('{') {
-        true => crate::load::read(path, entries::MAX_FILE_BYTES).map(Some),
+        true => crate::load::read(path, entries_file::MAX_FILE_BYTES).map(Some),
         false => Ok(None),
     }
 }
@@ -123,7 +123,7 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
 }
 
 /// An entry by names; `None` if it has no action of its own.
-fn table_entry(entry: &entries::TableEntry, program: &Program) -> Option<TableEntry> {
+fn table_entry(entry: &entries_file::TableEntry, program: &Program) -> Option<TableEntry> {
     let table = &program.tables[entry.table];
     let Target::Action(call) = &entry.target else { return None };
     let action = &program.actions[call.action];
@@ -194,7 +194,7 @@ fn replication(of: Replication) -> Entity {
     #[allow(deprecated, reason = "controllers still write ports in the older form, and get them back so")]
     let port = |replica: &v1::Replica| match &replica.port_kind {
         Some(v1::replica::PortKind::EgressPort(port)) => *port,
-        Some(v1::replica::PortKind::Port(bytes)) => p4runtime::bytestring::parse_u32(bytes).unwrap_or(u32::MAX),
+        Some(v1::replica::PortKind::Port(bytes)) => p4runtime_server::bytestring::parse_u32(bytes).unwrap_or(u32::MAX),
         None => u32::MAX,
     };
     match of {
@@ -212,7 +212,8 @@ fn from_wire(entry: &v1::TableEntry, info: &p4runtime_proto::config::P4Info) -> 
     let strange = || Failure::Input("the switch has an entry that its own program does not explain".to_owned());
     let table = info.tables.iter().find(|table| names::id(&table.preamble) == entry.table_id).ok_or_else(strange)?;
     let number = |bytes: &[u8], width: i32| {
-        let bits = p4runtime::bytestring::parse(bytes, u32::try_from(width).unwrap_or(0)).map_err(|_| strange())?;
+        let bits =
+            p4runtime_server::bytestring::parse(bytes, u32::try_from(width).unwrap_or(0)).map_err(|_| strange())?;
         Ok::<u128, Failure>(bits.low_u128())
     };
     let mut keys = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use source::{Diagnostic, Diagnostics, Span};
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use subscribe::{Layout, Loader as Includes, Refusal, Rule, Subscriptions, Tables, TooMuch};
 use subscribe_p4::{Format, Options, Rules};
 
@@ -91,7 +91,7 @@ impl Loaded {
         // Read once: what comes from a pipe comes once. What is compiled is no text, and refused below.
         let text = String::from_utf8_lossy(loader.bytes()).into_owned();
         let read = loader.typed().and_then(|typed| {
-            let main = source::FileId(0);
+            let main = diagnostics::FileId(0);
             let format = subscribe_p4::read(&typed, main, &loader.map, &mut loader.diagnostics)?;
             match subscribe_p4::rules(&format) {
                 Ok(rules) => Some((format, rules)),
@@ -204,7 +204,7 @@ impl Loaded {
     }
 
     /// Every file that was read.
-    pub fn map(&self) -> &source::SourceMap {
+    pub fn map(&self) -> &diagnostics::SourceMap {
         &self.loader.map
     }
 }

@@ -54,7 +54,7 @@ fn covered(compiled: &load::Compiled, loaded: &Loaded, most: usize, output: &Out
     let possible = loaded.rules.possible(&loaded.format);
     let covered = compiled.subscriptions.covered(&possible);
     let vetoes = compiled.subscriptions.vetoes(&possible);
-    let mut findings = source::Diagnostics::new();
+    let mut findings = diagnostics::Diagnostics::new();
     let shown = covered.found.iter().take(most).chain(vetoes.iter().take(most));
     for finding in shown.filter_map(|useless| useless.diagnostic(&compiled.subscriptions, loaded.map())) {
         findings.push(finding);

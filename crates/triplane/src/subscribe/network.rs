@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
+use diagnostics::{Diagnostics, SourceMap, Span};
 use lab::{End, Entries, Node, Program, Topology};
-use source::{Diagnostics, SourceMap, Span};
 use subscribe::Rule;
 use subscribe_network::{Far, HostId, Network, NetworkError, Shape, SwitchId, Ways};
 use subscribe_p4::entries::Installer;

@@ -17,8 +17,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use p4runtime::{Both, Listening, Pipeline, Plane, Server, Settings, Tls};
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
+use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, Tls};
 use support::{Done, run, triplane};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{Config, Executor, Switch};
@@ -26,7 +26,7 @@ use v1model::{Config, Executor, Switch};
 /// A router with three tables.
 pub const ROUTER: &str = include_str!("../../../../examples/router/router.p4");
 /// A program with a table and an object of every kind.
-pub const EVERY: &str = include_str!("../../../p4runtime/tests/p4/every.p4");
+pub const EVERY: &str = include_str!("../../../p4runtime_server/tests/p4/every.p4");
 
 /// A switch with ports 1 to 4 that controllers may drive, until this is dropped.
 pub struct Router {
@@ -46,12 +46,12 @@ impl Router {
     pub fn start_with(text: &str, tls: Option<Tls>) -> Router {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let arch = v1model::description::V1Model;
-        let builtin = compile::Architecture::includes(&arch).to_vec();
+        let builtin = lower::Architecture::includes(&arch).to_vec();
         let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin };
         let ast = p4::parse(&mut map, "program.p4", text, &options, &p4::DiskLoader, &mut diagnostics);
         let typed = p4::check(&ast, &map, &mut diagnostics).expect("the program is right");
         let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
-        let program = compile::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right");
+        let program = lower::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right");
         let program = Arc::new(program);
         let ports = (1..=4).map(PortId).collect();
         let config = Config { ports, executor: Executor::Interpreter, ..Config::default() };
@@ -59,8 +59,9 @@ impl Router {
         let pipeline = Pipeline::new(program, info, text.into());
         let server = Server::new(Settings::new(1..=4, Some(510))).with_pipeline(pipeline, &switch);
         let builder = move |program| Switch::new(program, config.clone());
-        let Both { handle, mut end, notified, teller, .. } = p4runtime::plane(Arc::new(builder), Arc::new(|| {}));
-        let listening = p4runtime::listen(server, handle, notified, "127.0.0.1:0".parse().unwrap(), tls);
+        let Both { handle, mut end, notified, teller, .. } =
+            p4runtime_server::plane(Arc::new(builder), Arc::new(|| {}));
+        let listening = p4runtime_server::listen(server, handle, notified, "127.0.0.1:0".parse().unwrap(), tls);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let (frames, arriving) = channel();

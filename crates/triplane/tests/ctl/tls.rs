@@ -1,6 +1,6 @@
 //! `triplane ctl` over TLS, with certificates of an authority made for the test.
 
-use p4runtime::Tls;
+use p4runtime_server::Tls;
 
 use crate::support::authority::Authority;
 use crate::support::{Done, run, triplane};
@@ -29,7 +29,7 @@ const NAMED: &[&str] = &["--tls-name", "switch.test"];
 
 #[test]
 fn servers_and_clients_are_who_the_authority_says() {
-    let Some(authority) = Authority::new() else { return skip::test("openssl is not installed") };
+    let Some(authority) = Authority::new() else { return testing::skip("openssl is not installed") };
     authority.certificate("switch", "subjectAltName=DNS:switch.test", Some("ca"));
     authority.certificate("person", "subjectAltName=DNS:person.test", Some("ca"));
     authority.certificate("other", "basicConstraints=critical,CA:TRUE", None);

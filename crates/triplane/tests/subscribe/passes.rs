@@ -2,7 +2,7 @@
 
 use std::fs::read_to_string;
 
-use market::{Feed, Receiver, Spec, Workload, messages};
+use itch_feed::{Feed, Receiver, Spec, Workload, messages};
 use wire::{ethernet, ipv4, moldudp64};
 
 use crate::support::Directory;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use dice::Dice;
-use market::{Counts, Filter, Mix, Receiver, Spec, Workload, messages};
+use itch_feed::{Counts, Filter, Mix, Receiver, Spec, Workload, messages};
+use rng::Dice;
 use wire::itch::Message;
 
 use crate::support::feed::frame;

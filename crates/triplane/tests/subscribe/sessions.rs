@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dice::Dice;
-use market::{Counts, Feed, Mix, Spec, Workload, messages};
+use itch_feed::{Counts, Feed, Mix, Spec, Workload, messages};
+use rng::Dice;
 use wire::moldudp64::{self, END_OF_SESSION};
 
 use crate::support::feed::frame;
@@ -206,7 +206,7 @@ fn a_new_session_shows_what_it_lost_and_begins_with_number_1() {
     let [first, mut second] = sessions;
     second.drain(9..19);
     let missing = |frames: &[Vec<u8>]| {
-        [market::Receiver::default(), market::Receiver::from_start()].map(|mut receiver| {
+        [itch_feed::Receiver::default(), itch_feed::Receiver::from_start()].map(|mut receiver| {
             frames.iter().for_each(|frame| drop(receiver.receive(&payload(frame), 0).unwrap()));
             (receiver.totals().messages, receiver.totals().missing, receiver.totals().repeated)
         })

@@ -1,7 +1,7 @@
 //! What a target's tables take is the user's choice: the same is delivered, entries are told by kind, and what was made with
 //! different choices is told apart.
 
-use market::{Mix, Spec, Workload};
+use itch_feed::{Mix, Spec, Workload};
 
 use crate::support::{Directory, run, triplane};
 use crate::{FORMAT, feed, through_a_switch};

@@ -132,7 +132,7 @@ fn what_is_no_plain_query_goes_to_the_server_as_it_is() {
 #[test]
 fn tshark_finds_no_fault_in_the_answers() {
     if !Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return skip::test("tshark is not installed");
+        return testing::skip("tshark is not installed");
     }
     let sent = [query(1, "www.example.com", A), query_with_opt(2, "mail.example.com", A)];
     let got = EXAMPLE.send(&[(1, &sent)], 2);

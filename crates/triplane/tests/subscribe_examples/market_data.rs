@@ -9,8 +9,8 @@ use wire::moldudp64;
 
 const EXAMPLE: Example = Example { name: "market-data", format: "feed.p4", rules: "rules.sub" };
 
-const EXCHANGE: Host = Host { mac: [2, 0, 0, 0, 0, 1], ip: [10, 0, 0, 1], port: market::PORT };
-const EVERYONE: Host = Host { mac: [1, 0, 0x5e, 1, 1, 1], ip: [239, 1, 1, 1], port: market::PORT };
+const EXCHANGE: Host = Host { mac: [2, 0, 0, 0, 0, 1], ip: [10, 0, 0, 1], port: itch_feed::PORT };
+const EVERYONE: Host = Host { mac: [1, 0, 0x5e, 1, 1, 1], ip: [239, 1, 1, 1], port: itch_feed::PORT };
 
 const GOOGLE: Symbol = Symbol(*b"GOOGL   ");
 const OTHER: Symbol = Symbol(*b"S0002   ");

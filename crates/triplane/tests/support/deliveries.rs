@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use market::{Counts, Filter, Mix, Receiver, Spec, Workload};
+use itch_feed::{Counts, Filter, Mix, Receiver, Spec, Workload};
 use wire::ethernet;
 
 pub fn payload(frame: &[u8]) -> &[u8] {

@@ -1,6 +1,6 @@
 //! A market data feed on the wire.
 
-use market::PORT;
+use itch_feed::PORT;
 use wire::{ethernet, ipv4, udp};
 
 /// A datagram of the feed as the exchange's frame.

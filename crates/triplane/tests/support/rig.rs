@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use p4runtime::{Both, Listening, Plane, Server, Settings, Tls, plane};
+use p4runtime_server::{Both, Listening, Plane, Server, Settings, Tls, plane};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{CPU_PORT, Config, Switch};
 
@@ -37,11 +37,11 @@ const NOTHING: &str = include_str!("../../src/lab/nothing.p4");
 
 fn nothing() -> ir::Program {
     let arch = v1model::description::V1Model;
-    let options = p4::Options { builtin: compile::Architecture::includes(&arch).to_vec(), ..p4::Options::default() };
-    let (mut map, mut diagnostics) = (source::SourceMap::new(), source::Diagnostics::new());
+    let options = p4::Options { builtin: lower::Architecture::includes(&arch).to_vec(), ..p4::Options::default() };
+    let (mut map, mut diagnostics) = (diagnostics::SourceMap::new(), diagnostics::Diagnostics::new());
     let ast = p4::parse(&mut map, "nothing.p4", NOTHING, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics).expect("the program is right");
-    compile::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right")
+    lower::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right")
 }
 
 impl Rig {
@@ -71,7 +71,7 @@ impl Rig {
         let builder = Arc::new(move |program| Switch::new(program, config.clone()));
         let Both { handle, mut end, teller, notified } = plane(builder, Arc::new(ring));
         let server = Server::new(Settings::new(1..=ports, Some(CPU_PORT)));
-        let listening = p4runtime::listen(server, handle, notified, address, tls).expect("the server listens");
+        let listening = p4runtime_server::listen(server, handle, notified, address, tls).expect("the server listens");
         let shared = Arc::new(Shared::default());
         let here = shared.clone();
         let run = move || {

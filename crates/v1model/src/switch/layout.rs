@@ -144,7 +144,7 @@ impl Layout {
 
 /// Every place of the source that can be to blame for a drop, and the body it is in: what is assigned to `$drop_site`,
 /// assertions, and the ends of blocks, where a program that does not end is stopped.
-pub(super) fn drop_places(program: &Program) -> HashMap<u32, (source::Place, String)> {
+pub(super) fn drop_places(program: &Program) -> HashMap<u32, (diagnostics::Place, String)> {
     let mut places = HashMap::new();
     let site = program.slot_named("$drop_site");
     let mut add = |number: u32, body: &ir::Body| {

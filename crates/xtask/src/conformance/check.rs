@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
-use source::{Severity, SourceMap};
+use diagnostics::{Severity, SourceMap};
 
 use super::cases::{faults, programs};
 use super::{Request, Row, checked, errors, front_end};

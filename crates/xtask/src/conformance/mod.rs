@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use compile::Architecture;
-use source::{Diagnostics, Severity, SourceMap};
+use diagnostics::{Diagnostics, Severity, SourceMap};
+use lower::Architecture;
 use v1model::description::V1Model;
 
 use cases::Fault;
@@ -186,7 +186,7 @@ fn checked(request: &Request, path: &Path, map: &mut SourceMap) -> Result<p4::ty
 fn compiled(request: &Request, path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, String> {
     let typed = checked(request, path, map)?;
     let mut diagnostics = Diagnostics::new();
-    let program = compile::compile(&typed, &V1Model, map, &mut diagnostics);
+    let program = lower::compile(&typed, &V1Model, map, &mut diagnostics);
     match program.filter(|_| !diagnostics.has_errors()) {
         Some(program) => Ok(Arc::new(program)),
         None => Err(errors(map, &diagnostics)),

@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
 use p4runtime_proto::config::Preamble;
-use source::{Diagnostics, SourceMap};
 
 use super::cases::faults;
 use super::{Request, Row, checked, errors};

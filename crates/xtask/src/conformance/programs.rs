@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use diagnostics::{Diagnostics, FileId, SourceMap};
 use p4runtime_proto::config::P4Info;
-use source::{Diagnostics, FileId, SourceMap};
 use subscribe::{Layout, Target, Wide};
 use subscribe_p4::{Format, Options, Rules};
 

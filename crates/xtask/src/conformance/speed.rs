@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use source::SourceMap;
+use diagnostics::SourceMap;
 
 use super::cases::{Fault, faults, programs};
 use super::{Request, Row, compiled};

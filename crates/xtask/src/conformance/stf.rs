@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 use super::cases::{faults, programs};
 use super::{Request, Row, compiled, errors};

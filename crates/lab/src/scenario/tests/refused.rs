@@ -1,6 +1,6 @@
 //! Scenarios that are refused, and what is said of them.
 
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 use super::{read, star};
 

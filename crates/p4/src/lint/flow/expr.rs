@@ -1,6 +1,6 @@
 //! Expressions: what evaluating them reads, what assigning to them writes, what their outcome says.
 
-use source::Diagnostic;
+use diagnostics::Diagnostic;
 
 use super::super::state::{May, Path, State};
 use super::{Flow, whole};

@@ -11,7 +11,7 @@ mod shape;
 
 use std::collections::{HashMap, HashSet};
 
-use source::Diagnostic;
+use diagnostics::Diagnostic;
 
 use super::state::{May, Path, State};
 use super::{Findings, MAX_STEPS};

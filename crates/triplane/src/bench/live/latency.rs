@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ::traffic::{Generator, tag_of};
+use ::traffic_gen::{Generator, tag_of};
 use ports::PortSpec;
 
 use super::{Ends, LiveError};

@@ -11,7 +11,7 @@ pub mod search;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use ::traffic::Generator;
+use ::traffic_gen::Generator;
 use ports::load::{Link, Pace, Sink, payload_len};
 use ports::{PortError, PortSpec, SpecError};
 

@@ -1,6 +1,6 @@
 //! What came of the second act, for people and for programs.
 
-use market::Subscriber;
+use itch_feed::Subscriber;
 use serde_json::{Value, json};
 
 use super::way::{Way, way};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use market::{Feed, Pace, Rate, Receiver, Subscriber};
+use itch_feed::{Feed, Pace, Rate, Receiver, Subscriber};
 use ports::namespace::{Namespace, NamespaceError, veth};
 use ports::{AfPacketPort, Port};
 use switch::PortId;
@@ -76,7 +76,7 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
     for (subscription, host) in subscriptions.into_iter().zip(&hosts) {
         let own = address(subscription.port);
         // A socket stays in the namespace that it was opened in.
-        let opened = host.enter(|| socket::receiver(Some(GROUP), own, market::PORT));
+        let opened = host.enter(|| socket::receiver(Some(GROUP), own, itch_feed::PORT));
         let socket = opened.context("entering a subscriber's host")??;
         receivers.push(std::thread::spawn(move || {
             let mut subscriber = Subscriber::new(Receiver::from_start(), None);
@@ -85,11 +85,11 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
             done.map(|_| (subscription, subscriber))
         }));
     }
-    let opened = exchange.enter(|| socket::sender(address(EXCHANGE), SocketAddrV4::new(GROUP, market::PORT)));
+    let opened = exchange.enter(|| socket::sender(address(EXCHANGE), SocketAddrV4::new(GROUP, itch_feed::PORT)));
     let socket = opened.context("entering the exchange's host")??;
     let published = publish::send(
         &socket,
-        SocketAddrV4::new(GROUP, market::PORT),
+        SocketAddrV4::new(GROUP, itch_feed::PORT),
         &mut Feed::new(super::spec()),
         Pace::new(Rate::Messages(RATE)),
         Limit { seconds: Some(SENDS_S), datagrams: None },

@@ -19,7 +19,7 @@ pub use offline::offline;
 
 use std::net::Ipv4Addr;
 
-use market::{Feed, Filter, Mix, Spec, Subscriber, Workload};
+use itch_feed::{Feed, Filter, Mix, Spec, Subscriber, Workload};
 use switch::PortId;
 use v1model::{Config, Switch};
 
@@ -105,7 +105,7 @@ fn outcomes(published: &Published, subscribers: Vec<(Subscription, Subscriber)>)
         .map(|(subscription, subscriber)| Outcome { subscription, asked: 0, subscriber })
         .collect();
     for _ in 0..published.datagrams {
-        for message in ::market::messages(&feed.datagram(0)).expect("the feed makes whole ones") {
+        for message in ::itch_feed::messages(&feed.datagram(0)).expect("the feed makes whole ones") {
             for outcome in &mut outcomes {
                 outcome.asked += u64::from(outcome.subscription.filter.wants(&message));
             }

@@ -1,6 +1,6 @@
 //! The second act without namespaces: the feed comes from a capture, and what subscribers get goes to others.
 
-use market::{Feed, Pace, Rate, Receiver, Subscriber};
+use itch_feed::{Feed, Pace, Rate, Receiver, Subscriber};
 use ports::{PcapPort, Port};
 use switch::PortId;
 
@@ -33,7 +33,7 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
     let mut subscribers = Vec::new();
     for subscription in subscriptions {
         let mut subscriber = Subscriber::new(Receiver::from_start(), None);
-        capture::read(&file(subscription.port), market::PORT, &mut subscriber)?;
+        capture::read(&file(subscription.port), itch_feed::PORT, &mut subscriber)?;
         subscribers.push((subscription, subscriber));
     }
     Account::new(Mode::Offline(reason.to_owned()), published, subscribers, &forwarder, output)

@@ -1,6 +1,6 @@
 //! One datagram's way: which messages came in, and which left where.
 
-use market::{Feed, PORT};
+use itch_feed::{Feed, PORT};
 use switch::trace::PassKind;
 use switch::{Frame, PortId, Time};
 use wire::itch::{Body, Message};
@@ -28,7 +28,7 @@ pub struct Way {
 pub fn way(subscriptions: &[Subscription], output: &Output) -> Result<Option<Way>, Failure> {
     let mut feed = Feed::new(super::spec());
     let found = (0..LOOKED_AT).map(|_| feed.datagram(0)).find(|payload| {
-        let messages = market::messages(payload).unwrap_or_default();
+        let messages = itch_feed::messages(payload).unwrap_or_default();
         let wants = |subscription: &&Subscription| messages.iter().any(|message| subscription.filter.wants(message));
         let nobodys = |message: &&Message| !subscriptions.iter().any(|subscription| subscription.filter.wants(message));
         EASY.contains(&messages.len())
@@ -50,7 +50,7 @@ pub fn way(subscriptions: &[Subscription], output: &Output) -> Result<Option<Way
 fn line(direction: &str, port: u32, frame: &[u8]) -> String {
     let payload = capture::payload(frame, PORT).unwrap_or_default();
     let first = moldudp64::Packet::new_checked(&payload).map_or(0, |packet| packet.sequence());
-    let messages: Vec<String> = market::messages(&payload).unwrap_or_default().iter().map(describe).collect();
+    let messages: Vec<String> = itch_feed::messages(&payload).unwrap_or_default().iter().map(describe).collect();
     let numbers = match messages.len() {
         1 => format!("message {first}"),
         count => format!("messages {first}-{}", first + count as u64 - 1),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ir::Program;
-use p4runtime::{Listening, Server, Settings, Teller};
+use p4runtime_server::{Listening, Server, Settings, Teller};
 use switch::{Frame, Notification, Time};
 use v1model::Switch;
 
@@ -65,7 +65,7 @@ impl Door {
             None => Server::new(settings),
         };
         let listener = self.listener.try_clone().context("cannot share a socket")?;
-        let listening = p4runtime::listen_on(server, way.handle, way.notified, listener);
+        let listening = p4runtime_server::listen_on(server, way.handle, way.notified, listener);
         let listening = listening.map_err(anyhow::Error::from)?;
         Ok(Controlled { _listening: listening, teller: way.teller, turns })
     }

@@ -155,7 +155,7 @@ impl ServiceArgs {
 /// An address with the service's port, if it has none.
 fn with_port(text: &str) -> Result<String, String> {
     match text.parse::<IpAddr>() {
-        Ok(ip) => Ok(SocketAddr::new(ip, subscription_service::PORT).to_string()),
+        Ok(ip) => Ok(SocketAddr::new(ip, subscribe_service::PORT).to_string()),
         Err(_) if text.is_empty() => Err("give ADDRESS:PORT or PORT".to_owned()),
         Err(_) => Ok(text.to_owned()),
     }
@@ -184,5 +184,5 @@ pub struct RemoveArgs {
 }
 
 fn service() -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), subscription_service::PORT)
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), subscribe_service::PORT)
 }

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use diagnostics::visible;
 use serde_json::json;
-use source::visible;
-use subscription_service::proto;
-use subscription_service::proto::subscriptions_client::SubscriptionsClient;
+use subscribe_service::proto;
+use subscribe_service::proto::subscriptions_client::SubscriptionsClient;
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
 use tonic::{Code, Status};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use subscribe::Layout;
-use subscription_service::{Event, Program, Settings, StartError, Written};
+use subscribe_service::{Event, Program, Settings, StartError, Written};
 
 use super::args::ServeArgs;
 use crate::load::Loader;
@@ -46,7 +46,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let stop = crate::commands::run::stop_on_signals()?;
     let told = *output;
     let rules = args.rules.display().to_string();
-    let running = subscription_service::start(program, settings, move |event| told.note(&describe(&event, &rules)));
+    let running = subscribe_service::start(program, settings, move |event| told.note(&describe(&event, &rules)));
     let running = running.map_err(|error| match error {
         StartError::Rules(why) => {
             output.note(why.trim_end());

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Barrier};
 
 use ::switch::{PortId, Roomy, Time};
-use compile::Architecture;
+use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
-use source::{Diagnostics, SourceMap};
+use lower::Architecture;
 
 use crate::description::V1Model;
 use crate::{Config, Executor, Switch};
@@ -75,7 +75,7 @@ fn program() -> Arc<Program> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let ast = p4::parse(&mut map, "atomic.p4", SOURCE, &options, &p4::DiskLoader, &mut diagnostics);
     let program = p4::check(&ast, &map, &mut diagnostics)
-        .and_then(|typed| compile::compile(&typed, &V1Model, &map, &mut diagnostics));
+        .and_then(|typed| lower::compile(&typed, &V1Model, &map, &mut diagnostics));
     Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
 }
 

@@ -102,7 +102,7 @@ impl Build {
     }
 
     fn loc(&mut self, line: u32) -> LocId {
-        self.program.locs.push(source::Place { file: "probe.p4".into(), line, column: 9 })
+        self.program.locs.push(diagnostics::Place { file: "probe.p4".into(), line, column: 9 })
     }
 
     fn body(&mut self, role: &str, name: &str, kind: BodyKind, blocks: Vec<Block>) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::switch::trace::{Outcome, Trace};
 use ::switch::{Device, Frame, MirrorSession, MulticastGroup, PortId, Time};
 use bits::Bits;
-use source::{Diagnostics, SourceMap};
+use diagnostics::{Diagnostics, SourceMap};
 
 use super::probe::{Do, frame};
 use super::story::probe;

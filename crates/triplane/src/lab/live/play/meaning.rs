@@ -1,9 +1,9 @@
 //! What of a scenario has no meaning on a live network.
 
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use lab::scenario::{Quantity, Scenario};
 use lab::sim::Fault;
 use lab::{Node, Topology};
-use source::{Diagnostic, Diagnostics, Span};
 
 /// Reports everything that cannot be played, at its line.
 pub fn check(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnostics) {

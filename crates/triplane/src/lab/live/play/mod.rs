@@ -26,10 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use lab::scenario::Scenario;
 use ports::namespace::Namespace;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use source::{Diagnostic, Diagnostics, SourceMap};
 
 use super::super::args::RunArgs;
 use super::super::network::Network;

@@ -1,0 +1,113 @@
+//! Bytes that are no compiled program, or one that somebody made up.
+
+use compiler::{Compiled, FORMAT, Unreadable};
+use rng::Dice;
+use sha2::{Digest, Sha256};
+
+use super::{program, programs};
+
+/// The end of the hash.
+const PARTS: usize = 44;
+
+/// The same with a hash that fits.
+fn with_hash(mut bytes: Vec<u8>) -> Vec<u8> {
+    if bytes.len() >= PARTS {
+        let hash = Sha256::digest(&bytes[PARTS..]);
+        bytes[12..PARTS].copy_from_slice(&hash);
+    }
+    bytes
+}
+
+fn refused(bytes: &[u8]) -> String {
+    Compiled::read(bytes).expect_err("it is refused").to_string()
+}
+
+#[test]
+fn what_is_damaged_is_told_from_what_is_something_else() {
+    let bytes = program("router.p4").to_bytes().unwrap();
+    assert_eq!(Compiled::read(b""), Err(Unreadable::Other));
+    assert_eq!(Compiled::read(b"#include <v1model.p4>"), Err(Unreadable::Other));
+    assert_eq!(Compiled::read(&bytes[..20]), Err(Unreadable::Damaged("it is cut off")));
+    assert_eq!(Compiled::read(&bytes[..6]), Err(Unreadable::Damaged("it is cut off")));
+
+    let mut text_mode = bytes.clone();
+    text_mode.remove(4);
+    assert!(refused(&text_mode).contains("line ends were changed"), "{}", refused(&text_mode));
+
+    let mut other = bytes.clone();
+    other[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
+    assert_eq!(Compiled::read(&other), Err(Unreadable::Format(FORMAT + 1)));
+    assert!(refused(&other).contains("build it again"), "{}", refused(&other));
+
+    let mut longer = bytes.clone();
+    longer.push(0);
+    assert!(matches!(Compiled::read(&longer), Err(Unreadable::Damaged(_))));
+    assert!(refused(&with_hash(longer)).contains("something follows"));
+}
+
+/// A bit that is another one and an end that is missing, at 400 random places each.
+#[test]
+fn flips_and_cuts_are_noticed() {
+    let bytes = program("router.p4").to_bytes().unwrap();
+    let mut dice = Dice::new(1);
+    for _ in 0..400 {
+        let mut flipped = bytes.clone();
+        flipped[dice.below(bytes.len() as u64) as usize] ^= 1 << dice.below(8);
+        assert!(Compiled::read(&flipped).is_err());
+        assert!(Compiled::read(&bytes[..dice.below(bytes.len() as u64) as usize]).is_err());
+    }
+}
+
+/// With a hash that fits, what is read is either refused in words or a program that holds together.
+#[test]
+fn made_up_content_is_refused_or_makes_sense() {
+    let mut dice = Dice::new(2);
+    let (mut taken, mut refused) = (0, 0);
+    for program in programs() {
+        let bytes = program.to_bytes().unwrap();
+        if bytes.len() > 40_000 {
+            continue;
+        }
+        for round in 0..60 {
+            let mut changed = bytes.clone();
+            for _ in 0..=dice.below(3) {
+                let at = PARTS + dice.below((changed.len() - PARTS) as u64) as usize;
+                match dice.below(5) {
+                    0 => changed[at] ^= 1 << dice.below(8),
+                    1 => changed[at] = b"0123456789 \n{}#;:\""[dice.below(18) as usize],
+                    2 => changed.truncate(at.max(PARTS + 1)),
+                    3 => drop(changed.drain(at..(at + 1 + dice.below(16) as usize).min(changed.len()))),
+                    _ => {
+                        let end = (at + 1 + dice.below(64) as usize).min(changed.len());
+                        let piece = changed[at..end].to_vec();
+                        changed.splice(at..at, piece);
+                    }
+                }
+            }
+            match Compiled::read(&with_hash(changed)) {
+                Err(why) => {
+                    refused += 1;
+                    assert!(matches!(why, Unreadable::Content(_)), "{} round {round}: {why}", program.source);
+                    assert!(why.to_string().len() < 2_000, "{} round {round}: {why}", program.source);
+                }
+                Ok(read) => {
+                    taken += 1;
+                    assert_eq!(ir::validate(&read.program), Ok(()));
+                    assert_eq!(compiler::agree(&read.program, &read.info), Ok(()));
+                }
+            }
+        }
+    }
+    assert!(taken > 50 && refused > 1_000, "both happen: {taken} taken, {refused} refused");
+}
+
+#[test]
+fn lengths_are_not_believed() {
+    let bytes = program("router.p4").to_bytes().unwrap();
+    for length in [u32::MAX, 1 << 31, bytes.len() as u32, 5_000] {
+        let mut changed = bytes.clone();
+        changed[PARTS..PARTS + 4].copy_from_slice(&length.to_le_bytes());
+        let why = refused(&with_hash(changed));
+        assert!(why.contains("the version"), "{why}");
+    }
+}

@@ -1,0 +1,192 @@
+//! The JSON layer: values with their places, and the members a file may have.
+
+use std::collections::BTreeSet;
+
+use diagnostics::names::{self, Endings, NoName};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
+use ir::Program;
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::Ranged;
+
+use crate::{Entries, arrays, groups, profiles, table};
+
+/// Members that say how other tools load the file; they are not used here.
+const IGNORED: &[&str] = &["target", "p4info", "bmv2_json"];
+
+/// How a section's elements are read.
+type Section = fn(&mut Reader<'_>, &Value<'_>, &mut Entries);
+
+/// The sections, in the order they are read: what others refer to comes first.
+const SECTIONS: &[(&str, Section)] = &[
+    ("action_profile_members", profiles::read_member),
+    ("action_profile_groups", profiles::read_group),
+    ("table_entries", table::read),
+    ("value_set_entries", arrays::read_value_set),
+    ("multicast_group_entries", groups::read_group),
+    ("clone_session_entries", groups::read_mirror),
+    ("register_entries", arrays::read_register),
+    ("meter_entries", arrays::read_meter),
+    ("queue_entries", arrays::read_queue),
+    ("crc_entries", arrays::read_crc),
+];
+
+/// What every reader needs: the program, the findings, and which file it is.
+pub(crate) struct Reader<'a> {
+    pub program: &'a Program,
+    pub diagnostics: &'a mut Diagnostics,
+    file: FileId,
+}
+
+pub(crate) fn read(text: &str, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Entries {
+    let mut entries = Entries::default();
+    let mut reader = Reader { program, diagnostics, file };
+    let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default()) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let range = error.range();
+            let span = Span::new(file, range.start as u32, range.end as u32);
+            reader.error("json", span, format!("this is not JSON: {}", error.kind()));
+            return entries;
+        }
+    };
+    let Some(Value::Object(root)) = &parsed.value else {
+        let span = parsed.value.as_ref().map_or(Span::new(file, 0, 0), |value| reader.span(value));
+        reader.error("entries-format", span, "an entries file is a JSON object with a member `table_entries`");
+        return entries;
+    };
+    let known: Vec<&str> = SECTIONS.iter().map(|(name, _)| name).chain(IGNORED).copied().collect();
+    reader.only_members(root, "an entries file", &known);
+    for (name, section) in SECTIONS {
+        for item in reader.list(root, name) {
+            section(&mut reader, item, &mut entries);
+        }
+    }
+    table::refuse_duplicates(&mut reader, &entries);
+    entries
+}
+
+impl<'a> Reader<'a> {
+    /// Where a value stands.
+    pub fn span(&self, ranged: &impl Ranged) -> Span {
+        let range = ranged.range();
+        Span::new(self.file, range.start as u32, range.end as u32)
+    }
+
+    /// Reports an error.
+    pub fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+    }
+
+    /// Reports that something is there already.
+    pub fn twice(&mut self, span: Span, message: impl Into<String>, earlier: Span) {
+        self.diagnostics.push(Diagnostic::error("entries-duplicate", span, message).also(earlier, "the earlier one"));
+    }
+
+    /// The value as an object, or a finding that says what it should be.
+    pub fn object<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Object<'t>> {
+        match value {
+            Value::Object(object) => Some(object),
+            other => {
+                let span = self.span(other);
+                self.error("entries-format", span, format!("{what} is a JSON object `{{ ... }}`"));
+                None
+            }
+        }
+    }
+
+    /// The one of the program's `kind`s that a name stands for; a finding if there is none, or more than one.
+    pub fn named<T: Copy>(
+        &mut self,
+        code: &'static str,
+        kind: &str,
+        name: (&str, Span),
+        all: &[(T, &str)],
+    ) -> Option<T> {
+        let (name, span) = name;
+        let (message, help) = match names::find(name, all, Endings::BehindDot) {
+            Ok(found) => return Some(found),
+            Err(NoName::Ambiguous(one, other)) => {
+                (format!("`{name}` is the ending of more than one {kind}"), format!("say `{one}` or `{other}`"))
+            }
+            Err(NoName::Unknown) => {
+                let candidates = || all.iter().map(|(_, name)| *name);
+                let help = match names::nearest(name, candidates()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it has {}", names::listed(candidates())),
+                };
+                (format!("the program has no {kind} `{name}`"), help)
+            }
+        };
+        self.diagnostics.push(Diagnostic::error(code, span, message).help(help));
+        None
+    }
+
+    /// The elements of an array member; none if it is absent.
+    pub fn list<'v, 't>(&mut self, object: &'v Object<'t>, name: &str) -> &'v [Value<'t>] {
+        match member(object, name) {
+            None => &[],
+            Some(Value::Array(array)) => &array.elements,
+            Some(other) => {
+                let span = self.span(other);
+                self.error("entries-format", span, format!("`{name}` is a JSON array `[ ... ]`"));
+                &[]
+            }
+        }
+    }
+
+    /// A string member; a missing or other one is a finding.
+    pub fn string<'v>(&mut self, object: &'v Object<'_>, name: &str, what: &str) -> Option<(&'v str, Span)> {
+        match member(object, name) {
+            Some(Value::StringLit(text)) => Some((text.value.as_ref(), self.span(text))),
+            Some(other) => {
+                let span = self.span(other);
+                self.error("entries-format", span, format!("`{name}` is a string"));
+                None
+            }
+            None => {
+                let span = self.span(object);
+                self.error("entries-format", span, format!("{what} needs a member `{name}`"));
+                None
+            }
+        }
+    }
+
+    /// An unsigned number member no larger than `max`; absent gives `None` without a finding.
+    pub fn number(&mut self, object: &Object<'_>, name: &str, max: u64) -> Option<u64> {
+        let value = member(object, name)?;
+        let span = self.span(value);
+        let number = match value {
+            Value::NumberLit(number) => number.value.parse::<u64>().ok().filter(|number| *number <= max),
+            _ => None,
+        };
+        if number.is_none() {
+            self.error("entries-value", span, format!("`{name}` is a whole number from 0 to {max}"));
+        }
+        number
+    }
+
+    /// Reports members with other names than `known`, and repeated ones.
+    pub fn only_members(&mut self, object: &Object<'_>, what: &str, known: &[&str]) {
+        let mut seen = BTreeSet::new();
+        for property in &object.properties {
+            let name = property.name.as_str();
+            let span = self.span(&property.name);
+            if !known.contains(&name) {
+                let mut diagnostic =
+                    Diagnostic::error("entries-format", span, format!("{what} has no member `{name}`"));
+                diagnostic = diagnostic.help(match names::nearest(name, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it may have: {}", names::listed(known.iter().copied())),
+                });
+                self.diagnostics.push(diagnostic);
+            } else if !seen.insert(name.to_owned()) {
+                self.error("entries-format", span, format!("`{name}` stands here for the second time"));
+            }
+        }
+    }
+}
+
+/// The member of an object with this name.
+pub(crate) fn member<'v, 't>(object: &'v Object<'t>, name: &str) -> Option<&'v Value<'t>> {
+    object.properties.iter().find(|property| property.name.as_str() == name).map(|property| &property.value)
+}

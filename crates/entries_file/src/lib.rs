@@ -1,0 +1,80 @@
+//! Entries files: what a switch holds besides its program, as JSON that people write.
+//!
+//! ```json
+//! { "table_entries": [
+//!     { "table": "MyIngress.ipv4_lpm", "match": { "hdr.ipv4.dstAddr": ["10.0.1.1", 32] },
+//!       "action_name": "MyIngress.ipv4_forward", "action_params": { "dstAddr": "08:00:00:00:01:11", "port": 1 } },
+//!     { "table": "MyIngress.ipv4_lpm", "default_action": true, "action_name": "MyIngress.drop" } ],
+//!   "multicast_group_entries": [ { "multicast_group_id": 1, "replicas": [ { "egress_port": 2, "instance": 1 } ] } ],
+//!   "clone_session_entries": [ { "clone_session_id": 5, "replicas": [ { "egress_port": 3 } ], "packet_length_bytes": 128 } ],
+//!   "register_entries": [ { "register": "MyIngress.seen", "index": 0, "value": 1 } ] }
+//! ```
+//!
+//! This is the format of the `sN-runtime.json` files of the public P4 tutorials, whose `target`, `p4info` and
+//! `bmv2_json` members are accepted and not used; comments and trailing commas are allowed too. [`parse`] holds a file
+//! against a program and gives [`Entries`], ready to be applied, or the findings, every one of them at its place: a
+//! wrong file is never half applied.
+//!
+//! Values are numbers (`7`, `"0x7"`, `"0b111"`; negative ones in two's complement) or addresses (`"10.0.0.1"`, `"::1"`,
+//! `"08:00:00:00:01:11"`), held against the width of what they are for. Keys are written by match kind: `exact` and
+//! `optional` a value, `lpm` `[value, prefix length]` or `"10.0.0.0/8"`, `ternary` `[value, mask]` or `"value &&&
+//! mask"`, `range` `[low, high]` or `"low..high"`. A `lpm`, `ternary`, `range` or `optional` element that is left out
+//! matches everything. Where priorities are needed, a larger number wins.
+//!
+//! Whatever else a control plane can write has a section, too, in the terms of P4Runtime where it has them:
+//!
+//! ```json
+//! { "action_profile_members": [
+//!     { "action_profile": "MyIngress.ecmp", "member_id": 1, "action_name": "set_port", "action_params": { "port": 1 } } ],
+//!   "action_profile_groups": [
+//!     { "action_profile": "MyIngress.ecmp", "group_id": 7,
+//!       "members": [ { "member_id": 1, "weight": 2, "watch_port": 1 } ] } ],
+//!   "table_entries": [
+//!     { "table": "t", "match": { "hdr.h.a": 1 }, "group_id": 7 },
+//!     { "table": "t", "match": { "hdr.h.a": 2 }, "member_id": 1 },
+//!     { "table": "t", "match": { "hdr.h.a": 3 }, "one_shot": [ { "action_name": "drop", "weight": 1 } ] },
+//!     { "table": "u", "match": { "hdr.h.a": 1 }, "action_name": "drop", "idle_timeout_ns": 5000000000,
+//!       "meter_config": { "cir": 10, "cburst": 1, "pir": 20, "pburst": 2 } } ],
+//!   "value_set_entries": [ { "value_set": "MyParser.kinds", "match": { "kinds": 5 } } ],
+//!   "multicast_group_entries": [
+//!     { "multicast_group_id": 1, "replicas": [ { "egress_port": 2, "backup_ports": [3] } ] } ],
+//!   "clone_session_entries": [ { "clone_session_id": 6, "multicast_group_id": 1 } ],
+//!   "meter_entries": [ { "meter": "m", "index": 0, "cir": 10, "cburst": 1, "pir": 20, "pburst": 2 } ],
+//!   "queue_entries": [ { "port": 1, "priority": 0, "rate_pps": 100, "depth": 10 } ],
+//!   "crc_entries": [ { "algorithm": "crc16_custom", "polynomial": "0x1021", "initial": "0xffff", "final_xor": 0,
+//!                      "reflect_in": false, "reflect_out": false } ] }
+//! ```
+//!
+//! A meter entry without `index` is for all elements, a queue entry without `priority` for all queues of its port. A
+//! member is chosen only while its `watch_port` is up; `backup_ports` stand in for an `egress_port` that is down.
+//!
+//! This crate knows files and programs, not switches.
+
+mod arrays;
+mod data;
+mod groups;
+mod json;
+mod profiles;
+mod table;
+mod value;
+
+use diagnostics::{Diagnostics, FileId, SourceMap};
+use ir::Program;
+
+pub use data::*;
+pub use value::text as parse_value;
+
+/// The largest file that is read, in bytes.
+pub const MAX_FILE_BYTES: u64 = 256 << 20;
+
+/// The most copies one group or session may make of a packet.
+pub const MAX_REPLICAS: usize = 1024;
+
+/// Reads the file `file` of `map` and checks it against `program`. `None` when there was an error; all of them are in
+/// `diagnostics` then.
+pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
+    let before = diagnostics.error_count();
+    let text = map.file(file).text().clone();
+    let entries = json::read(&text, file, program, diagnostics);
+    (diagnostics.error_count() == before).then_some(entries)
+}

@@ -1,0 +1,215 @@
+//! Entries files in, what they mean or what is wrong with them out: each `testdata/NAME.json` has a `NAME.expected`.
+//! `UPDATE_EXPECT=1` writes the expectations anew.
+
+use std::path::{Path, PathBuf};
+
+use bits::Bits;
+use diagnostics::{Diagnostics, Place, SourceMap};
+use ir::{
+    Action, ActionParam, Algorithm, Body, BodyId, BodyKind, Expr, Key, KeyValue, LocId, MatchKind, Meter, Profile,
+    Program, Register, Slot, SlotKind, Table, TableAction, Unit, ValueSet,
+};
+
+fn slot(program: &mut Program, name: &str, width: u32, kind: SlotKind) -> ir::SlotId {
+    program.slots.push(Slot { name: name.into(), width, kind, signed: false })
+}
+
+fn action(program: &mut Program, name: &str, params: &[(&str, u32)]) -> ir::ActionId {
+    let body = program.bodies.push(Body { name: name.into(), kind: BodyKind::Action, blocks: Default::default() });
+    let params = params
+        .iter()
+        .map(|(param, width)| ActionParam {
+            name: (*param).into(),
+            slot: slot(program, &format!("{name}.{param}"), *width, SlotKind::Argument),
+            annotations: Vec::new(),
+        })
+        .collect();
+    let loc = LocId::from_u32(0);
+    program.actions.push(Action { name: name.into(), params, body, annotations: Vec::new(), loc })
+}
+
+fn table(program: &mut Program, name: &str, keys: &[(&str, u32, MatchKind)], actions: &[ir::ActionId]) -> ir::TableId {
+    let keys = keys
+        .iter()
+        .map(|(key, width, kind)| Key {
+            name: (*key).into(),
+            expr: Expr::Const(Bits::zero(*width)),
+            width: *width,
+            kind: *kind,
+            signed: false,
+            annotations: Vec::new(),
+        })
+        .collect();
+    let only = |action: &ir::ActionId| TableAction { action: *action, default_only: false, table_only: false };
+    program.tables.push(Table {
+        name: name.into(),
+        keys,
+        actions: actions.iter().map(only).collect(),
+        default_action: (0, Vec::new()),
+        const_default: false,
+        entries: Vec::new(),
+        const_entries: false,
+        size: None,
+        profile: None,
+        counter: None,
+        meter: None,
+        idle_timeout: false,
+        largest_priority_wins: true,
+        annotations: Vec::new(),
+        loc: LocId::from_u32(0),
+    })
+}
+
+/// A router's table, an access list with every kind of key, a table the control plane may not touch, a register.
+fn program() -> Program {
+    let mut program = Program { arch: "test".into(), ..Program::default() };
+    program.locs.push(Place { file: String::new(), line: 0, column: 0 });
+    assert_eq!(program.bodies.next_key(), BodyId::from_u32(0));
+    let drop = action(&mut program, "In.drop", &[]);
+    let forward = action(&mut program, "In.forward", &[("mac", 48), ("port", 9)]);
+    table(&mut program, "In.routes", &[("hdr.ip.dst", 32, MatchKind::Lpm)], &[drop, forward]);
+    let keys = [
+        ("hdr.ip.proto", 8, MatchKind::Exact),
+        ("hdr.ip.src", 32, MatchKind::Ternary),
+        ("hdr.tcp.port", 16, MatchKind::Range),
+        ("meta.vlan", 12, MatchKind::Optional),
+        ("meta.flow", 16, MatchKind::Selector),
+    ];
+    table(&mut program, "In.acl", &keys, &[drop]);
+    let fixed = table(&mut program, "In.fixed", &[("hdr.ip.ttl", 8, MatchKind::Exact)], &[drop]);
+    program.tables[fixed].const_entries = true;
+    program.tables[fixed].const_default = true;
+    program.tables[fixed].actions[0].default_only = true;
+    program.registers.push(Register { name: "In.seen".into(), width: 32, size: 16, annotations: Vec::new() });
+    let profile = |name: &str, selector| Profile {
+        name: name.into(),
+        size: 16,
+        selector,
+        hash_width: 16,
+        annotations: Vec::new(),
+    };
+    let ecmp = program.profiles.push(profile("In.ecmp", Some(Algorithm::Crc16)));
+    let plain = program.profiles.push(profile("In.plain", None));
+    let spread = table(&mut program, "In.spread", &[("meta.net", 8, MatchKind::Exact)], &[drop, forward]);
+    program.tables[spread].profile = Some(ecmp);
+    let shared = table(&mut program, "In.shared", &[("meta.net", 8, MatchKind::Exact)], &[drop]);
+    program.tables[shared].profile = Some(plain);
+    let meter = |name: &str, size| Meter { name: name.into(), unit: Unit::Packets, size, annotations: Vec::new() };
+    program.meters.push(meter("In.limits", Some(4)));
+    let direct = program.meters.push(meter("In.each", None));
+    let aged = table(&mut program, "In.aged", &[("meta.net", 8, MatchKind::Exact)], &[drop]);
+    program.tables[aged].meter = Some(direct);
+    program.tables[aged].idle_timeout = true;
+    let fields = vec![("kind".into(), 8, MatchKind::Exact), ("flags".into(), 8, MatchKind::Ternary)];
+    program.value_sets.push(ValueSet { name: "P.kinds".into(), fields, size: 4, annotations: Vec::new() });
+    program
+}
+
+fn read(name: &str, text: &str) -> String {
+    let mut map = SourceMap::new();
+    let file = map.add(name, text);
+    let mut diagnostics = Diagnostics::new();
+    let program = program();
+    let entries = entries_file::parse(&map, file, &program, &mut diagnostics);
+    assert_eq!(entries.is_none(), diagnostics.has_errors(), "either entries or errors");
+    let mut out = diagnostics.render(&map, false);
+    let Some(entries) = entries else { return out };
+    for entry in &entries.tables {
+        let keys: Vec<_> = entry.keys.iter().map(|key| format!("{key:?}")).collect();
+        let name = &program.tables[entry.table].name;
+        out += &format!("{name} [{}] priority {} -> {:?}", keys.join(" "), entry.priority, entry.target);
+        out += &format!(" idle {} ns, {:?}\n", entry.idle_timeout_ns, entry.meter);
+    }
+    for (table, call, _) in &entries.defaults {
+        out += &format!("{} default -> {call:?}\n", program.tables[*table].name);
+    }
+    for member in &entries.members {
+        out += &format!("member {} -> {:?}\n", member.id, member.call);
+    }
+    for group in &entries.member_groups {
+        out += &format!("group {} -> {:?}\n", group.id, group.members);
+    }
+    for (set, member, _) in &entries.value_sets {
+        out += &format!("{} has {member:?}\n", program.value_sets[*set].name);
+    }
+    for (meter, index, rates) in &entries.meters {
+        out += &format!("{} {index:?} {rates:?}\n", program.meters[*meter].name);
+    }
+    for queue in &entries.queues {
+        out += &format!("{queue:?}\n");
+    }
+    for crc in &entries.crcs {
+        out += &format!("{crc:?}\n");
+    }
+    for group in &entries.groups {
+        out += &format!("{group:?}\n");
+    }
+    for mirror in &entries.mirrors {
+        out += &format!("{mirror:?}\n");
+    }
+    for (register, index, value) in &entries.registers {
+        out += &format!("{}[{index}] = {value}\n", program.registers[*register].name);
+    }
+    out
+}
+
+#[test]
+fn files_mean_what_is_expected() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    assert!(files.len() >= 4, "the test data are there");
+    for path in files {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let actual = read(&name, &std::fs::read_to_string(&path).unwrap());
+        let expected = path.with_extension("expected");
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(&expected, &actual).unwrap();
+        }
+        assert_eq!(actual, std::fs::read_to_string(&expected).unwrap_or_default(), "{name}");
+    }
+}
+
+#[test]
+fn left_out_elements_match_everything() {
+    let text = r#"{"table_entries": [{"table": "acl", "match": {"proto": 6}, "action_name": "drop", "priority": 1}]}"#;
+    let mut map = SourceMap::new();
+    let file = map.add("e.json", text);
+    let mut diagnostics = Diagnostics::new();
+    let entries = entries_file::parse(&map, file, &program(), &mut diagnostics).expect("the file is right");
+    let zero = |width| Bits::zero(width);
+    let wanted = [
+        KeyValue::Exact(Bits::new(6, 8)),
+        KeyValue::Ternary(zero(32), zero(32)),
+        KeyValue::Range(zero(16), Bits::ones(16)),
+        KeyValue::Any,
+    ];
+    assert_eq!(entries.tables[0].keys, wanted);
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let good = ["good.json", "control_plane.json"].map(|name| std::fs::read(folder.join(name)).unwrap());
+    let mut state = 7u64;
+    let mut random = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize
+    };
+    for round in 0..4000 {
+        let mut bytes = good[round % 2].clone();
+        for _ in 0..1 + random() % 6 {
+            let at = random() % bytes.len();
+            match random() % 3 {
+                0 => bytes[at] = b"{}[]\",:0123456789abcdef\\-/\n"[random() % 27],
+                1 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, bytes[random() % bytes.len()]),
+            }
+        }
+        read("fuzz.json", &String::from_utf8_lossy(&bytes));
+    }
+    for deep in ["[".repeat(100_000), "{\"table_entries\":".repeat(50_000)] {
+        assert!(read("deep.json", &deep).contains("not JSON"));
+    }
+}

@@ -1,0 +1,297 @@
+//! Datagrams, one after the other.
+
+use rng::Dice;
+use traffic_gen::Zipf;
+use wire::itch::{
+    AddOrder, AddOrderAttributed, Body, Header, Message, OrderCancel, OrderDelete, OrderExecuted,
+    OrderExecutedWithPrice, OrderReplace, Price, Side, Symbol, Trade,
+};
+use wire::moldudp64;
+
+use crate::book::{Book, Order};
+use crate::{Counts, Spec};
+
+/// Who orders with their names: made up.
+const PARTICIPANTS: [&[u8; 4]; 4] = [b"MM01", b"MM02", b"MM03", b"MM04"];
+
+/// Makes the datagrams of one feed.
+#[derive(Clone, Debug)]
+pub struct Feed {
+    spec: Spec,
+    dice: Dice,
+    counts: Option<Zipf>,
+    book: Book,
+    /// The next sequence number, order and match.
+    sequence: u64,
+    order: u64,
+    matched: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Add,
+    Attribute,
+    Execute,
+    ExecuteAt,
+    Cancel,
+    Delete,
+    Replace,
+    Trade,
+}
+
+impl Feed {
+    /// A feed at its beginning: sequence number 1.
+    ///
+    /// # Panics
+    /// If a datagram may have no messages or the shares and weights are no such.
+    pub fn new(spec: Spec) -> Feed {
+        let counts = match spec.counts {
+            Counts::Exactly(count) => {
+                assert!(count > 0, "a datagram has messages");
+                None
+            }
+            Counts::Zipf { most, exponent } => {
+                assert!(most > 0 && exponent > 0.0, "a datagram has messages");
+                Some(Zipf::new(most.into(), exponent))
+            }
+        };
+        assert!((0.0..=1.0).contains(&spec.share), "a share is from 0 to 1");
+        let mix = &spec.mix;
+        assert!(mix.add + mix.attribute + mix.trade > 0, "there are orders or trades");
+        let dice = Dice::new(spec.seed);
+        Feed { spec, dice, counts, book: Book::default(), sequence: 1, order: 1, matched: 1 }
+    }
+
+    /// The sequence number of the next message.
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The next datagram's payload, whose messages are of this time, in ns since midnight.
+    pub fn datagram(&mut self, timestamp_ns: u64) -> Vec<u8> {
+        let count = match (&self.spec.counts, &self.counts) {
+            (_, Some(zipf)) => 1 + zipf.next(&mut self.dice) as u16,
+            (Counts::Exactly(count), None) => *count,
+            (Counts::Zipf { .. }, None) => unreachable!("made with the feed"),
+        };
+        let messages: Vec<Vec<u8>> = (0..count)
+            .map(|_| {
+                let mut bytes = Vec::with_capacity(Trade::LEN);
+                self.message(timestamp_ns).emit(&mut bytes);
+                bytes
+            })
+            .collect();
+        let payload = moldudp64::datagram(self.spec.session, self.sequence, &messages);
+        self.sequence += u64::from(count);
+        payload
+    }
+
+    /// A datagram without messages, which tells the number of the next one: so that who missed the last one hears of it.
+    pub fn heartbeat(&self) -> Vec<u8> {
+        moldudp64::datagram::<[u8; 0]>(self.spec.session, self.sequence, &[])
+    }
+
+    /// A datagram that says that the session is over.
+    pub fn end_of_session(&self) -> Vec<u8> {
+        let header =
+            moldudp64::Repr { session: self.spec.session, sequence: self.sequence, count: moldudp64::END_OF_SESSION };
+        let mut payload = vec![0; moldudp64::HEADER_LEN];
+        header.emit(&mut payload);
+        payload
+    }
+
+    /// The next message. What needs an order when there is none becomes a new one.
+    fn message(&mut self, timestamp_ns: u64) -> Message {
+        let mix = self.spec.mix;
+        let kind = self.dice.pick(&[
+            (mix.add, Kind::Add),
+            (mix.attribute, Kind::Attribute),
+            (mix.execute, Kind::Execute),
+            (mix.execute_at, Kind::ExecuteAt),
+            (mix.cancel, Kind::Cancel),
+            (mix.delete, Kind::Delete),
+            (mix.replace, Kind::Replace),
+            (mix.trade, Kind::Trade),
+        ]);
+        let (stock_locate, body) = match kind {
+            Kind::Add => None,
+            Kind::Trade => Some(self.trade()),
+            Kind::Attribute => Some(self.attribute()),
+            Kind::Execute => self.execute(),
+            Kind::ExecuteAt => self.execute_at(),
+            Kind::Cancel => self.cancel(),
+            Kind::Delete => self.delete(),
+            Kind::Replace => self.replace(),
+        }
+        .unwrap_or_else(|| self.add());
+        Message { header: Header { stock_locate, tracking: 0, timestamp_ns }, body }
+    }
+
+    fn add(&mut self) -> (u16, Body) {
+        let (stock_locate, stock) = self.stock();
+        let order = self.number();
+        let (side, shares, price) = (self.side(), self.shares(), self.price());
+        self.book.add(Order { number: order, stock_locate, shares }, &mut self.dice);
+        (stock_locate, AddOrder { order, side, shares, stock, price }.into())
+    }
+
+    fn attribute(&mut self) -> (u16, Body) {
+        let attribution = *PARTICIPANTS[self.dice.below(PARTICIPANTS.len() as u64) as usize];
+        let (stock_locate, body) = self.add();
+        let Body::AddOrder(AddOrder { order, side, shares, stock, price }) = body else {
+            unreachable!("an order was added")
+        };
+        (stock_locate, AddOrderAttributed { order, side, shares, stock, price, attribution }.into())
+    }
+
+    fn trade(&mut self) -> (u16, Body) {
+        let (stock_locate, stock) = self.stock();
+        let (side, shares, price) = (self.side(), self.shares(), self.price());
+        let matched = self.next_match();
+        (stock_locate, Trade { order: 0, side, shares, stock, price, matched }.into())
+    }
+
+    fn execute(&mut self) -> Option<(u16, Body)> {
+        let (order, executed) = self.book.reduce(true, &mut self.dice)?;
+        let matched = self.next_match();
+        Some((order.stock_locate, OrderExecuted { order: order.number, executed, matched }.into()))
+    }
+
+    /// Nine in ten count for displays of trades; the others are told again in bulk.
+    fn execute_at(&mut self) -> Option<(u16, Body)> {
+        let (order, executed) = self.book.reduce(true, &mut self.dice)?;
+        let matched = self.next_match();
+        let printable = if self.dice.percent(90) { b'Y' } else { b'N' };
+        let price = self.price();
+        let body = OrderExecutedWithPrice { order: order.number, executed, matched, printable, price };
+        Some((order.stock_locate, body.into()))
+    }
+
+    fn cancel(&mut self) -> Option<(u16, Body)> {
+        let (order, cancelled) = self.book.reduce(false, &mut self.dice)?;
+        Some((order.stock_locate, OrderCancel { order: order.number, cancelled }.into()))
+    }
+
+    fn delete(&mut self) -> Option<(u16, Body)> {
+        let order = self.book.take(&mut self.dice)?;
+        Some((order.stock_locate, OrderDelete { order: order.number }.into()))
+    }
+
+    fn replace(&mut self) -> Option<(u16, Body)> {
+        let old = self.book.take(&mut self.dice)?;
+        let (replacement, shares, price) = (self.number(), self.shares(), self.price());
+        self.book.add(Order { number: replacement, shares, ..old }, &mut self.dice);
+        Some((old.stock_locate, OrderReplace { order: old.number, replacement, shares, price }.into()))
+    }
+
+    /// A stock and its locate: 1 for the one that matters, then the others, `S0002` and on.
+    fn stock(&mut self) -> (u16, Symbol) {
+        if self.spec.others == 0 || self.dice.fraction() < self.spec.share {
+            return (1, self.spec.symbol);
+        }
+        let locate = 2 + self.dice.below(self.spec.others.into()) as u16;
+        (locate, format!("S{locate:04}").parse().expect("five or six letters and digits"))
+    }
+
+    fn number(&mut self) -> u64 {
+        self.order += 1;
+        self.order - 1
+    }
+
+    fn next_match(&mut self) -> u64 {
+        self.matched += 1;
+        self.matched - 1
+    }
+
+    fn side(&mut self) -> Side {
+        if self.dice.percent(50) { Side::Buy } else { Side::Sell }
+    }
+
+    /// Round lots, 100 to 1,000.
+    fn shares(&mut self) -> u32 {
+        100 * (1 + self.dice.below(10) as u32)
+    }
+
+    /// 1 to 1,000 dollars, in cents.
+    fn price(&mut self) -> Price {
+        Price(100 * (100 + self.dice.below(99_901) as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::{Mix, Workload};
+
+    fn messages(spec: Spec, datagrams: usize) -> Vec<Vec<Message>> {
+        let mut feed = Feed::new(spec);
+        (0..datagrams).map(|_| crate::messages(&feed.datagram(5)).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_workloads_have_the_shares_and_counts_of_the_talk() {
+        for workload in Workload::ALL {
+            let spec = workload.spec(7);
+            let datagrams = messages(spec.clone(), 20_000);
+            let all: Vec<&Message> = datagrams.iter().flatten().collect();
+            let wanted = all.iter().filter(|message| message.stock() == Some(spec.symbol)).count();
+            let share = wanted as f64 / all.len() as f64;
+            let deviation = (spec.share * (1.0 - spec.share) / all.len() as f64).sqrt();
+            assert!((share - spec.share).abs() <= 4.0 * deviation, "{}: {share}", workload.name());
+            let most = datagrams.iter().map(Vec::len).max();
+            let single = datagrams.iter().filter(|messages| messages.len() == 1).count();
+            match workload {
+                // 1/1 of the sum 1/1 + ... + 1/12.
+                Workload::Synthetic => assert!(most == Some(12) && (6_200..6_700).contains(&single), "{single}"),
+                Workload::WorstCase => assert!(most == Some(12) && single == 0),
+                Workload::Sample => assert_eq!((most, single), (Some(1), 20_000)),
+            }
+        }
+    }
+
+    #[test]
+    fn what_happens_to_orders_makes_sense() {
+        let spec = Spec { mix: Mix::BOOK, ..Workload::Synthetic.spec(3) };
+        let mut open: HashMap<u64, (u16, u32)> = HashMap::new();
+        let mut kinds: HashMap<u8, u32> = HashMap::new();
+        for Message { header, body } in messages(spec, 20_000).into_iter().flatten() {
+            *kinds.entry(body.letter()).or_default() += 1;
+            let locate = header.stock_locate;
+            match body {
+                Body::AddOrder(add) => assert!(open.insert(add.order, (locate, add.shares)).is_none()),
+                Body::AddOrderAttributed(add) => assert!(open.insert(add.order, (locate, add.shares)).is_none()),
+                Body::OrderExecuted(part) => reduce(&mut open, part.order, locate, part.executed),
+                Body::OrderExecutedWithPrice(part) => reduce(&mut open, part.order, locate, part.executed),
+                Body::OrderCancel(part) => {
+                    reduce(&mut open, part.order, locate, part.cancelled);
+                    assert!(open.contains_key(&part.order), "a cancel leaves something");
+                }
+                Body::OrderDelete(delete) => assert_eq!(open.remove(&delete.order).map(|(at, _)| at), Some(locate)),
+                Body::OrderReplace(replace) => {
+                    assert_eq!(open.remove(&replace.order).map(|(at, _)| at), Some(locate));
+                    assert!(open.insert(replace.replacement, (locate, replace.shares)).is_none());
+                }
+                _ => {}
+            }
+        }
+        assert!("AFECXDUP".bytes().all(|letter| kinds[&letter] > 100), "{kinds:?}");
+    }
+
+    fn reduce(open: &mut HashMap<u64, (u16, u32)>, order: u64, locate: u16, by: u32) {
+        let (at, shares) = open.get_mut(&order).expect("an open order");
+        assert_eq!(*at, locate);
+        *shares = shares.checked_sub(by).expect("no more than there are");
+        if *shares == 0 {
+            open.remove(&order);
+        }
+    }
+
+    #[test]
+    fn a_seed_is_a_feed() {
+        let feed = |seed| messages(Workload::Synthetic.spec(seed), 100);
+        assert_eq!(feed(1), feed(1));
+        assert_ne!(feed(1), feed(2));
+    }
+}

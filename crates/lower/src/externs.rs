@@ -1,0 +1,151 @@
+//! Calls of externs: arguments are evaluated here, what the call means is the architecture's (or, for `packet_in`,
+//! `packet_out`, `verify` and `static_assert`, the language's).
+
+use std::sync::Arc;
+
+use diagnostics::{Diagnostic, Span};
+use ir::{Op, Place};
+use p4::ast::Direction;
+use p4::typed::{self, Arg, Type};
+
+use crate::arch::{ExternArg, ExternCall};
+use crate::call::Passed;
+use crate::fold;
+use crate::lowering::Lowering;
+use crate::value::Val;
+
+impl<'a> Lowering<'a> {
+    fn extern_args(&mut self, params: &[(Arc<str>, Direction)], args: &[Arg]) -> Vec<ExternArg> {
+        let types: Vec<(Direction, Type)> = params
+            .iter()
+            .zip(args)
+            .map(|((_, direction), arg)| {
+                let ty = match arg {
+                    Arg::Expr(e) => e.ty.clone(),
+                    Arg::DontCare(ty) => ty.clone(),
+                    Arg::Absent => Type::Void,
+                };
+                (*direction, ty)
+            })
+            .collect();
+        let passed = self.pass(&types, args);
+        let mut out = Vec::new();
+        for (((name, direction), (_, ty)), passed) in params.iter().zip(types).zip(passed) {
+            let (val, lval) = match passed {
+                Passed::Val(val) => (val, None),
+                Passed::Place(lval) if *direction == Direction::InOut => (lval.read(self), Some(lval)),
+                Passed::Place(lval) => (Val::Absent, Some(lval)),
+            };
+            out.push(ExternArg { name: name.clone(), direction: *direction, ty, val, lval, pending: None });
+        }
+        out
+    }
+
+    /// Where an extern writes the result for an `out` or `inout` argument, and how wide that is. What is written
+    /// there reaches the argument when the call is done.
+    pub fn out_place(&mut self, arg: &mut ExternArg) -> (Place, u32) {
+        let width = match &arg.lval {
+            Some(lval) => self.scalar_width(&lval.value_ty()).unwrap_or(0),
+            None => self.scalar_width(&arg.ty).unwrap_or(0),
+        };
+        if let Some(place) = arg.lval.as_ref().and_then(crate::place::Lval::place) {
+            return (place, width);
+        }
+        let slot = self.temp(width);
+        arg.pending = Some(slot);
+        (Place::Slot(slot), width)
+    }
+
+    /// Writes a whole value to an `out` or `inout` argument.
+    pub fn write_out(&mut self, arg: &ExternArg, val: Val) {
+        if let Some(lval) = arg.lval.clone() {
+            self.write(&lval, val);
+        }
+    }
+
+    fn extern_done(&mut self, args: Vec<ExternArg>) {
+        for arg in args {
+            if let (Some(slot), Some(lval)) = (arg.pending, &arg.lval) {
+                self.write(lval, Val::Bits(ir::Expr::Slot(slot)));
+            }
+        }
+    }
+
+    pub(crate) fn call_extern_fn(
+        &mut self,
+        id: typed::ExternFnId,
+        type_args: &[Type],
+        args: &[Arg],
+        ret: &Type,
+        span: Span,
+    ) -> Val {
+        let decl = &self.program.extern_fns[id];
+        let args = self.extern_args(&decl.params, args);
+        let mut call = ExternCall { name: &decl.name, of: None, type_args, args, ret, span };
+        let arch = self.arch;
+        let val = match call.name {
+            "verify" => self.verify_call(&call),
+            "static_assert" => self.static_assert(&call),
+            _ => arch.extern_fn(self, &mut call),
+        };
+        self.extern_done(call.args);
+        val
+    }
+
+    fn verify_call(&mut self, call: &ExternCall<'_>) -> Val {
+        let [check, error] = &call.args[..] else { return Val::Absent };
+        if self.body.kind != ir::BodyKind::Parser {
+            self.unsupported(call.span, "`verify` belongs in parsers");
+            return Val::Absent;
+        }
+        let check_bits = self.bits(check.val.clone(), &check.ty);
+        let error_bits = self.bits(error.val.clone(), &error.ty);
+        if fold::known(&check_bits).is_none_or(|bits| !bits.is_true()) {
+            self.emit(Op::Verify(check_bits, error_bits));
+        }
+        Val::Absent
+    }
+
+    fn static_assert(&mut self, call: &ExternCall<'_>) -> Val {
+        match call.args.first().and_then(|arg| arg.val.known()) {
+            Some(bits) if bits.is_true() => {}
+            Some(_) => {
+                let message = match call.args.get(1).map(|arg| &arg.val) {
+                    Some(Val::Text(text)) => text.to_string(),
+                    _ => "static assertion failed".to_owned(),
+                };
+                self.error(Diagnostic::error("static-assert", call.span, message));
+            }
+            None => self.unsupported(call.span, "the condition is not known at compile time"),
+        }
+        Val::Bits(fold::bool(true))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of one typed call")]
+    pub(crate) fn call_method(
+        &mut self,
+        object: &typed::Expr,
+        of: typed::ExternId,
+        method: usize,
+        type_args: &[Type],
+        args: &[Arg],
+        ret: &Type,
+        span: Span,
+    ) -> Val {
+        let decl = &self.program.externs[of];
+        let method = &decl.methods[method];
+        let Val::Object(object) = self.value(object) else {
+            self.unsupported(span, "the object of this call is not known at compile time");
+            return self.default_value(ret);
+        };
+        if let Some(val) = self.packet_method(&object, &method.name, type_args, args, ret, span) {
+            return val;
+        }
+        let args = self.extern_args(&method.params, args);
+        let mut call = ExternCall { name: &method.name, of: Some(decl), type_args, args, ret, span };
+        let arch = self.arch;
+        let val = arch.extern_method(self, &object, &mut call);
+        self.extern_done(call.args);
+        val
+    }
+}

@@ -1,0 +1,344 @@
+//! The state of one compilation: what is being read, what has been written, and where.
+
+use std::collections::HashMap;
+
+use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use ir::{BodyId, BodyKind, LocId, Op, Terminator};
+use p4::typed::{self, InstanceId, StructId, VarId};
+
+use crate::arch::{Architecture, Object};
+use crate::body::Builder;
+use crate::instance::{Inst, InstRef};
+use crate::passes::Scoped;
+use crate::storage::Store;
+use crate::value::Val;
+
+/// How deep expressions, statements and calls may nest in each other.
+const MAX_DEPTH: u32 = 400;
+
+/// How many instructions, blocks and comparisons a program may come to once everything is inlined.
+const MAX_INSTRUCTIONS: usize = 500_000;
+
+/// What a variable or parameter stands for while its declaration is being lowered.
+#[derive(Clone, Debug)]
+pub(crate) enum Binding {
+    /// Storage that can be written.
+    Store(Store),
+    /// A value, for parameters that are only read.
+    Val(Val),
+}
+
+/// Where `return`, `exit`, `break` and `continue` lead.
+pub(crate) struct Frame {
+    /// Where the function's value goes.
+    pub(crate) value: Option<Store>,
+    /// Where `return` leads.
+    pub(crate) return_to: ir::BlockId,
+    /// Where `exit` leads.
+    pub(crate) exit_to: ir::BlockId,
+    /// Whether `exit` has values to copy out on its way, here or further out.
+    pub(crate) copies: bool,
+    /// Where `break` and `continue` of the loops around lead.
+    pub(crate) loops: Vec<(ir::BlockId, ir::BlockId)>,
+    /// The `@atomic` blocks around, each with the number of loops around it.
+    pub(crate) atomics: Vec<usize>,
+}
+
+/// One compilation: the program that is read and the one that is written. Architectures get it to write what their
+/// externs mean.
+pub struct Lowering<'a> {
+    /// The program being compiled.
+    pub program: &'a typed::Program,
+    /// What has been made of it so far.
+    pub ir: ir::Program,
+    pub(crate) arch: &'a dyn Architecture,
+    pub(crate) map: &'a SourceMap,
+    pub(crate) diagnostics: &'a mut Diagnostics,
+    pub(crate) body: Builder,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) env: HashMap<VarId, Binding>,
+    pub(crate) insts: Vec<Inst>,
+    /// The parser or control instance that is being lowered.
+    pub(crate) inst: Option<InstRef>,
+    /// Objects declared at top level.
+    pub(crate) globals: HashMap<InstanceId, Object>,
+    /// In how many places each instance is applied, once that was asked.
+    pub(crate) applications: Option<HashMap<InstanceId, usize>>,
+    pub(crate) actions: HashMap<(Option<InstRef>, typed::ActionId, bool), ir::ActionId>,
+    pub(crate) shared: HashMap<String, Store>,
+    pub(crate) header_types: HashMap<StructId, ir::HeaderTypeId>,
+    pub(crate) varbit_types: HashMap<u32, ir::HeaderTypeId>,
+    /// Slots and headers whose life is decided when everything is lowered: by how many bodies use them.
+    pub(crate) scoped: Scoped,
+    pub(crate) exit_flag: Option<ir::SlotId>,
+    names: HashMap<String, u32>,
+    /// Names that the control plane knows, by kind, and where they were given.
+    claimed: HashMap<(&'static str, String), Span>,
+    locs: HashMap<Span, LocId>,
+    pub(crate) span: Span,
+    depth: u32,
+    pub(crate) instructions: usize,
+    pub(crate) storage_cells: usize,
+    /// Set when a limit was hit: the rest is not worth lowering.
+    pub(crate) failed: bool,
+}
+
+impl<'a> Lowering<'a> {
+    pub(crate) fn new(
+        program: &'a typed::Program,
+        arch: &'a dyn Architecture,
+        map: &'a SourceMap,
+        diagnostics: &'a mut Diagnostics,
+    ) -> Self {
+        let mut ir = ir::Program { arch: arch.name().to_owned(), ..ir::Program::default() };
+        ir.errors = program.errors.iter().map(|name| name.to_string()).collect();
+        ir.locs.push(diagnostics::Place { file: String::new(), line: 0, column: 0 });
+        Lowering {
+            program,
+            ir,
+            arch,
+            map,
+            diagnostics,
+            body: Builder::new(String::new(), BodyKind::Control),
+            frames: Vec::new(),
+            env: HashMap::new(),
+            insts: Vec::new(),
+            inst: None,
+            globals: HashMap::new(),
+            applications: None,
+            actions: HashMap::new(),
+            shared: HashMap::new(),
+            header_types: HashMap::new(),
+            varbit_types: HashMap::new(),
+            scoped: Scoped::default(),
+            exit_flag: None,
+            names: HashMap::new(),
+            claimed: HashMap::new(),
+            locs: HashMap::new(),
+            span: Span::default(),
+            depth: 0,
+            instructions: 0,
+            storage_cells: 0,
+            failed: false,
+        }
+    }
+
+    /// Reports a mistake of the user's.
+    pub fn error(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reports something that is right but that this compiler or architecture cannot do.
+    pub fn unsupported(&mut self, span: Span, message: impl Into<String>) {
+        self.error(Diagnostic::error("unsupported", span, message).label("not supported"));
+    }
+
+    /// The place in the source that what is emitted now belongs to.
+    pub fn here(&mut self) -> LocId {
+        self.loc_of(self.span)
+    }
+
+    /// What is emitted from now on belongs to `span`; gives back what it belonged to before.
+    pub(crate) fn at(&mut self, span: Span) -> Span {
+        std::mem::replace(&mut self.span, span)
+    }
+
+    /// The number of a place in the source.
+    pub fn loc_of(&mut self, span: Span) -> LocId {
+        let key = Span { end: span.start, ..span };
+        if let Some(loc) = self.locs.get(&key) {
+            return *loc;
+        }
+        if !self.map.contains(span.file) {
+            return LocId::from_u32(0);
+        }
+        let loc = self.ir.locs.push(self.map.place(span));
+        self.locs.insert(key, loc);
+        loc
+    }
+
+    /// Appends an instruction.
+    pub fn emit(&mut self, op: Op) {
+        self.spend(1);
+        if !self.body.ended() && !self.failed {
+            let loc = self.here();
+            self.body.emit(op, loc);
+        }
+    }
+
+    /// What kind of body is being written.
+    pub fn body_kind(&self) -> BodyKind {
+        self.body.kind
+    }
+
+    pub(crate) fn terminate(&mut self, terminator: Terminator) {
+        if !self.body.ended() {
+            let loc = self.here();
+            self.body.terminate(terminator, loc);
+        }
+    }
+
+    pub(crate) fn goto(&mut self, block: ir::BlockId) {
+        self.terminate(Terminator::Goto(block));
+    }
+
+    pub(crate) fn block(&mut self, name: &str) -> ir::BlockId {
+        self.spend(1);
+        self.body.block(name)
+    }
+
+    /// Goes to `then` if the condition holds, else to `otherwise`.
+    pub(crate) fn branch(&mut self, condition: ir::Expr, then: ir::BlockId, otherwise: ir::BlockId) {
+        match crate::fold::known(&condition) {
+            Some(bits) if bits.is_true() => self.goto(then),
+            Some(_) => self.goto(otherwise),
+            None => self.terminate(Terminator::Branch { condition, then, otherwise }),
+        }
+    }
+
+    /// Writes `then` so that it runs only if the condition holds.
+    pub fn when(&mut self, condition: ir::Expr, then: impl FnOnce(&mut Self)) {
+        if let Some(bits) = crate::fold::known(&condition) {
+            if bits.is_true() {
+                then(self);
+            }
+            return;
+        }
+        let (yes, join) = (self.block("then"), self.block("join"));
+        self.branch(condition, yes, join);
+        self.body.start(yes);
+        then(self);
+        self.goto(join);
+        self.body.start(join);
+    }
+
+    /// Counts towards the limit on a program's size.
+    pub(crate) fn spend(&mut self, count: usize) {
+        self.instructions += count;
+        if self.instructions > MAX_INSTRUCTIONS && !self.failed {
+            self.too_large("the program is too large once everything is inlined");
+        }
+    }
+
+    pub(crate) fn too_large(&mut self, message: &str) {
+        self.failed = true;
+        let span = self.span;
+        self.error(Diagnostic::error("too-large", span, message).label("it became too large here"));
+    }
+
+    /// Runs `lower` one level deeper, or reports that it is too deep and gives `None`.
+    pub(crate) fn deeper<R>(&mut self, lower: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        if self.depth >= MAX_DEPTH {
+            let span = self.span;
+            self.failed = true;
+            self.error(
+                Diagnostic::error("too-deep", span, "calls, statements and expressions nest too deeply here")
+                    .help(format!("no more than {MAX_DEPTH} levels are supported, inlined calls included")),
+            );
+            return None;
+        }
+        self.depth += 1;
+        let result = lower(self);
+        self.depth -= 1;
+        Some(result)
+    }
+
+    /// A name that nothing else has: `name`, or `name$1`, `name$2`, ...
+    pub(crate) fn unique(&mut self, name: &str) -> String {
+        match self.names.get_mut(name) {
+            None => {
+                self.names.insert(name.to_owned(), 0);
+                name.to_owned()
+            }
+            Some(count) => {
+                *count += 1;
+                format!("{name}${count}")
+            }
+        }
+    }
+
+    /// Takes a name for the control plane; reports one that is taken.
+    pub(crate) fn claim(&mut self, kind: &'static str, name: &str, span: Span) {
+        if let Some(first) = self.claimed.insert((kind, name.to_owned()), span) {
+            self.error(
+                Diagnostic::error(
+                    "duplicate-name",
+                    span,
+                    format!("the control plane knows another {kind} as `{name}`"),
+                )
+                .label("same name")
+                .also(first, "the other one")
+                .help("give one of them another name, with `@name` for instance"),
+            );
+        }
+    }
+
+    /// Writes a body of its own, apart from the one that is being written, and adds it to the program.
+    pub(crate) fn with_body(&mut self, name: String, kind: BodyKind, lower: impl FnOnce(&mut Self)) -> BodyId {
+        let outer = std::mem::replace(&mut self.body, Builder::new(name, kind));
+        let frames = std::mem::take(&mut self.frames);
+        let span = self.span;
+        let end = self.body.block("end");
+        let exit = self.body.block("exit");
+        self.body.blocks[exit].terminator = Terminator::Exit;
+        let loops = Vec::new();
+        let atomics = Vec::new();
+        self.frames.push(Frame { value: None, return_to: end, exit_to: exit, copies: false, loops, atomics });
+        lower(self);
+        self.goto(end);
+        self.frames = frames;
+        self.span = span;
+        let built = std::mem::replace(&mut self.body, outer);
+        // One control may play two roles (an empty one for both checksum controls), and then has a body for each.
+        let same = |name: &str| self.ir.bodies.values().any(|body| body.name == name);
+        let mut name = built.name.clone();
+        let mut copies = 1;
+        while same(&name) {
+            copies += 1;
+            name = format!("{} ({copies})", built.name);
+        }
+        self.ir.bodies.push(ir::Body { name, kind: built.kind, blocks: built.blocks })
+    }
+
+    /// Runs `lower` where nothing it writes is kept: for values that must be known at compile time.
+    pub(crate) fn aside<R>(&mut self, lower: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.body, Builder::new(String::new(), BodyKind::Control));
+        let result = lower(self);
+        self.body = outer;
+        result
+    }
+
+    /// Annotations in the form the IR keeps them.
+    pub fn annotations(&self, annotations: &typed::Annotations) -> Vec<ir::Annotation> {
+        annotations.iter().filter(|annotation| !CONSUMED.contains(&&*annotation.name)).map(annotation).collect()
+    }
+}
+
+/// Annotations that the compiler itself acts on.
+const CONSUMED: [&str; 6] = ["name", "hidden", "tableonly", "defaultonly", "optional", "field_list"];
+
+fn annotation(annotation: &typed::Annotation) -> ir::Annotation {
+    let text = match &annotation.body {
+        typed::AnnotationBody::Empty => String::new(),
+        typed::AnnotationBody::Unstructured(text, _) => text.to_string(),
+        typed::AnnotationBody::Expressions(values) => values.iter().map(written).collect::<Vec<_>>().join(", "),
+        typed::AnnotationBody::KeyValues(pairs) => {
+            pairs.iter().map(|(key, value)| format!("{key} = {}", written(value))).collect::<Vec<_>>().join(", ")
+        }
+    };
+    ir::Annotation { name: annotation.name.to_string(), text }
+}
+
+fn written(value: &typed::Value) -> String {
+    match value {
+        typed::Value::Bool(value) => value.to_string(),
+        typed::Value::Integer(value) => value.to_string(),
+        typed::Value::Bits(value) => value.to_big().to_string(),
+        typed::Value::String(text) => format!("{text:?}"),
+        typed::Value::Error(index) | typed::Value::MatchKind(index) => index.to_string(),
+        typed::Value::Fields(values) => {
+            format!("{{{}}}", values.iter().map(written).collect::<Vec<_>>().join(", "))
+        }
+        typed::Value::Invalid => "{#}".to_owned(),
+    }
+}

@@ -1,0 +1,42 @@
+//! From a file to IR, as the tests here do it.
+
+use std::path::Path;
+
+use diagnostics::{Diagnostics, SourceMap};
+use lower::Architecture;
+use p4::{DiskLoader, Options};
+use v1model::description::V1Model;
+
+/// What became of a program.
+pub struct Outcome {
+    /// How far it came: `parse`, `check`, `compile` failed, or `ok`.
+    pub stage: &'static str,
+    pub program: Option<ir::Program>,
+    /// Rendered findings.
+    pub findings: String,
+}
+
+/// Compiles a program text for v1model. `includes` are searched before what is built in.
+pub fn compile(name: &str, text: &str, includes: &[&Path]) -> Outcome {
+    let mut map = SourceMap::new();
+    let mut diagnostics = Diagnostics::new();
+    let options = Options {
+        include_dirs: includes.iter().map(|dir| dir.to_path_buf()).collect(),
+        builtin: V1Model.includes().to_vec(),
+        ..Options::default()
+    };
+    let ast = p4::parse(&mut map, name, text, &options, &DiskLoader, &mut diagnostics);
+    let mut outcome = Outcome { stage: "parse", program: None, findings: String::new() };
+    if !diagnostics.has_errors() {
+        outcome.stage = "check";
+        if let Some(typed) = p4::check(&ast, &map, &mut diagnostics) {
+            outcome.stage = "compile";
+            outcome.program = lower::compile(&typed, &V1Model, &map, &mut diagnostics);
+            if outcome.program.is_some() {
+                outcome.stage = "ok";
+            }
+        }
+    }
+    outcome.findings = diagnostics.render(&map, false);
+    outcome
+}

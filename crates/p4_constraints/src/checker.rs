@@ -1,0 +1,285 @@
+//! The restrictions of a program, held against entries.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use diagnostics::{Diagnostic, Diagnostics, Severity, SourceMap};
+use p4runtime_proto::config::match_field::{Match, MatchType};
+use p4runtime_proto::config::{MatchField, P4Info, Preamble};
+use p4runtime_proto::v1;
+
+use crate::annotation::{self, Restriction};
+use crate::check::{self, Owner};
+use crate::clause::{Clause, Operand, Seen};
+use crate::lex::Finding;
+use crate::parse::parse;
+use crate::show::on_one_line;
+use crate::value::{Key, MatchKind, Matched};
+
+/// How many values an explanation shows.
+const MAX_VALUES: usize = 16;
+
+/// The restrictions of a program's tables and actions.
+#[derive(Debug, Default)]
+pub struct Checker {
+    tables: BTreeMap<u32, Restricted>,
+    actions: BTreeMap<u32, Restricted>,
+}
+
+/// A table or an action with a restriction.
+#[derive(Debug)]
+struct Restricted {
+    name: String,
+    owner: Owner,
+    keys: Vec<Key>,
+    text: String,
+    clause: Clause,
+}
+
+/// Why an entry is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What is restricted: ``table `MyIngress.acl` ``.
+    pub owner: String,
+    /// Which annotation says so.
+    pub annotation: &'static str,
+    /// The clause that has to be true and is not, on one line. The first one, if there are several.
+    pub clause: String,
+    /// What the clause names, and what the entry has there.
+    pub values: Vec<(String, String)>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has {}, and `{}` is not true", self.owner, self.annotation, self.clause)?;
+        for (at, (name, value)) in self.values.iter().enumerate() {
+            write!(f, "{}{name} is {value}", if at == 0 { ": " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl Checker {
+    /// Reads the restrictions in `info`. What is wrong with them is added to `diagnostics`, at its place in the program
+    /// if `map` has the program, else in a file that is added to `map`; such a restriction is not in the result.
+    pub fn new(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnostics) -> Checker {
+        let mut checker = Checker::default();
+        for table in &info.tables {
+            let Some(preamble) = &table.preamble else { continue };
+            let keys = || table.match_fields.iter().map(key).collect();
+            if let Some(restricted) = read(preamble, Owner::Table, keys, map, diagnostics) {
+                checker.tables.insert(preamble.id, restricted);
+            }
+        }
+        for action in &info.actions {
+            let Some(preamble) = &action.preamble else { continue };
+            let keys = || action.params.iter().map(parameter).collect();
+            if let Some(restricted) = read(preamble, Owner::Action, keys, map, diagnostics) {
+                checker.actions.insert(preamble.id, restricted);
+            }
+        }
+        checker
+    }
+
+    /// Whether there are no restrictions.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.actions.is_empty()
+    }
+
+    /// Holds an entry, and the actions in it, against what is asked of them. A default entry has no match, and only its
+    /// action is looked at.
+    pub fn check_entry(&self, entry: &v1::TableEntry) -> Result<(), Box<Violation>> {
+        use v1::table_action::Type;
+        if let Some(table) = self.tables.get(&entry.table_id).filter(|_| !entry.is_default_action) {
+            table.check(&table.entry(entry))?;
+        }
+        match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+            Some(Type::Action(action)) => self.check_action(action),
+            Some(Type::ActionProfileActionSet(set)) => {
+                let mut actions = set.action_profile_actions.iter().filter_map(|one| one.action.as_ref());
+                actions.try_for_each(|action| self.check_action(action))
+            }
+            Some(Type::ActionProfileMemberId(_) | Type::ActionProfileGroupId(_)) | None => Ok(()),
+        }
+    }
+
+    /// Holds an action, that of a member for example, against what is asked of it.
+    pub fn check_action(&self, action: &v1::Action) -> Result<(), Box<Violation>> {
+        match self.actions.get(&action.action_id) {
+            Some(restricted) => restricted.check(&restricted.arguments(action)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Owner {
+    fn annotation(self) -> &'static str {
+        match self {
+            Owner::Table => "entry_restriction",
+            Owner::Action => "action_restriction",
+        }
+    }
+
+    fn describe(self, name: &str) -> String {
+        match self {
+            Owner::Table => format!("table `{name}`"),
+            Owner::Action => format!("action `{name}`"),
+        }
+    }
+}
+
+fn key(field: &MatchField) -> Key {
+    let kind = match field.r#match {
+        Some(Match::MatchType(kind)) => match MatchType::try_from(kind) {
+            Ok(MatchType::Exact) => Some(MatchKind::Exact),
+            Ok(MatchType::Lpm) => Some(MatchKind::Lpm),
+            Ok(MatchType::Ternary) => Some(MatchKind::Ternary),
+            Ok(MatchType::Range) => Some(MatchKind::Range),
+            Ok(MatchType::Optional) => Some(MatchKind::Optional),
+            Ok(MatchType::Unspecified) | Err(_) => None,
+        },
+        _ => None,
+    };
+    Key {
+        id: field.id,
+        name: field.name.clone(),
+        kind: kind.unwrap_or(MatchKind::Exact),
+        width: kind.and(width(field.bitwidth)),
+    }
+}
+
+fn parameter(param: &p4runtime_proto::config::action::Param) -> Key {
+    Key { id: param.id, name: param.name.clone(), kind: MatchKind::Parameter, width: width(param.bitwidth) }
+}
+
+/// The widest field that restrictions speak of, which is the widest that P4 programs here may have.
+const MAX_WIDTH: u32 = 1 << 16;
+
+/// Strings have no width.
+fn width(bitwidth: i32) -> Option<u32> {
+    u32::try_from(bitwidth).ok().filter(|width| (1..=MAX_WIDTH).contains(width))
+}
+
+/// Where findings go.
+struct Sink<'a> {
+    restriction: Restriction,
+    file: String,
+    map: &'a mut SourceMap,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Sink<'_> {
+    fn report(self, findings: Vec<Finding>) {
+        if findings.is_empty() {
+            return;
+        }
+        let places = self.restriction.places(self.map, &self.file);
+        for finding in findings {
+            let span = self.restriction.span(finding.at, &places);
+            let mut diagnostic = Diagnostic::error(finding.code, span, finding.message);
+            if finding.harmless {
+                diagnostic.severity = Severity::Warning;
+            }
+            diagnostic.help = finding.help;
+            self.diagnostics.push(diagnostic);
+        }
+    }
+}
+
+fn read(
+    preamble: &Preamble,
+    owner: Owner,
+    keys: impl FnOnce() -> Vec<Key>,
+    map: &mut SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> Option<Restricted> {
+    let mut bodies = preamble.annotations.iter().filter_map(|text| annotation::body(text, owner.annotation()));
+    let body = bodies.next()?;
+    let file = format!("@{} of {}", owner.annotation(), owner.describe(&preamble.name));
+    let restriction = annotation::strings(body);
+    let more = bodies.next().is_some();
+    let Some(restriction) = restriction.filter(|_| !more) else {
+        let (message, help) = if more {
+            ("there are several restrictions here", "write one, with `;` between the clauses")
+        } else {
+            ("a restriction is a string", "write `(\"…\")`")
+        };
+        let end = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let span = diagnostics::Span::new(map.add(&file, body), 0, end);
+        diagnostics.push(Diagnostic::error("restriction-syntax", span, message).help(help));
+        return None;
+    };
+    let (keys, text) = (keys(), restriction.text.clone());
+    let mut findings = Vec::new();
+    let clause = match parse(&text) {
+        Ok(expr) => check::check(&expr, owner, &keys, &mut findings),
+        Err(finding) => {
+            findings.push(finding);
+            None
+        }
+    };
+    Sink { restriction, file, map, diagnostics }.report(findings);
+    Some(Restricted { name: preamble.name.clone(), owner, keys, text, clause: clause? })
+}
+
+impl Restricted {
+    fn left_out(&self) -> Vec<Matched> {
+        self.keys.iter().map(|key| Matched::left_out(key.kind, key.width.unwrap_or(1))).collect()
+    }
+
+    fn entry(&self, entry: &v1::TableEntry) -> Seen {
+        let mut keys = self.left_out();
+        for field in &entry.r#match {
+            let Some(at) = self.keys.iter().position(|key| key.id == field.field_id) else { continue };
+            let key = &self.keys[at];
+            let read = field.field_match_type.as_ref().zip(key.width);
+            if let Some(matched) = read.and_then(|(field, width)| Matched::read(field, key.kind, width)) {
+                keys[at] = matched;
+            }
+        }
+        Seen { keys, priority: entry.priority }
+    }
+
+    fn arguments(&self, action: &v1::Action) -> Seen {
+        let mut keys = self.left_out();
+        for param in &action.params {
+            if let Some(at) = self.keys.iter().position(|key| key.id == param.param_id) {
+                keys[at] = Matched::Number(crate::value::number(&param.value));
+            }
+        }
+        Seen { keys, priority: 0 }
+    }
+
+    fn check(&self, seen: &Seen) -> Result<(), Box<Violation>> {
+        if self.clause.holds(seen) {
+            return Ok(());
+        }
+        let mut failing = Vec::new();
+        self.clause.failing(seen, &mut failing);
+        let clause = failing.first().copied().unwrap_or(&self.clause);
+        let mut values: Vec<(String, String)> = Vec::new();
+        clause.mentions(&mut |operand| {
+            let name = self.name_of(operand);
+            if values.len() < MAX_VALUES && values.iter().all(|(known, _)| *known != name) {
+                values.push((name, operand.shown(seen)));
+            }
+        });
+        Err(Box::new(Violation {
+            owner: self.owner.describe(&self.name),
+            annotation: match self.owner {
+                Owner::Table => "@entry_restriction",
+                Owner::Action => "@action_restriction",
+            },
+            clause: on_one_line(&self.text[clause.at.start..clause.at.end]),
+            values,
+        }))
+    }
+
+    fn name_of(&self, operand: &Operand) -> String {
+        match operand {
+            Operand::Key(key) => self.keys[*key].name.clone(),
+            Operand::Part(key, part) => format!("{}::{}", self.keys[*key].name, part.name()),
+            _ => "::priority".to_owned(),
+        }
+    }
+}

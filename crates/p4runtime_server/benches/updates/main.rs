@@ -1,0 +1,37 @@
+//! What a controller gets done over gRPC on the loopback interface: `cargo bench -p p4runtime_server --bench updates`.
+//!
+//! One process has the switch on a thread of its own, the server on another and the client on a third, as three programs
+//! would. Words behind `--` choose what is measured: `exact`, `lpm`, `ternary` (insertions), `packets` (packet-in), `plane`
+//! (packets a second while updates arrive; `plane-exact` and `plane-lpm` for one table), `entries=N` how far tables are
+//! filled (1000000), and `together=N` with how many updates a write packets run (1 and 100).
+
+mod inserts;
+mod packets;
+mod plane;
+mod program;
+mod rig;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let number = |name: &str| {
+        let given = words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        given.map(|number| number.parse().unwrap_or_else(|_| panic!("{name}= takes a number")))
+    };
+    let entries = number("entries").unwrap_or(1_000_000);
+    let together = number("together").map_or_else(|| vec![1, 100], |together| vec![together]);
+    let chosen: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.contains('=')).collect();
+    let wanted = |word: &str| chosen.is_empty() || chosen.contains(&word);
+    for kind in [program::EXACT, program::LPM, program::TERNARY] {
+        if wanted(kind.name) {
+            inserts::measure(&kind, entries);
+        }
+    }
+    if wanted("packets") {
+        packets::measure();
+    }
+    for kind in [program::EXACT, program::LPM] {
+        if wanted("plane") || chosen.contains(&format!("plane-{}", kind.name).as_str()) {
+            together.iter().for_each(|together| plane::measure(&kind, *together));
+        }
+    }
+}

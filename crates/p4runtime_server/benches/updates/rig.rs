@@ -1,0 +1,131 @@
+//! The switch's thread, the server's and the client's.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{JoinHandle, Thread};
+use std::time::Instant;
+
+use p4runtime_proto::config::P4Info;
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, listen, plane};
+use switch::Time;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tonic::Streaming;
+use tonic::codegen::tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::transport::Channel;
+use v1model::{CPU_PORT, Config, Switch};
+
+use crate::program;
+
+/// What the packets' thread does beside its turns with the control plane: packets, if there are any. False if there was
+/// nothing to do, so that it may sleep.
+pub type Work = Box<dyn FnMut(&mut Switch, Time) -> bool + Send>;
+
+pub struct Rig {
+    pub info: P4Info,
+    pub runtime: Runtime,
+    pub client: P4RuntimeClient<Channel>,
+    /// The stream ends with this.
+    _requests: mpsc::UnboundedSender<v1::StreamMessageRequest>,
+    pub messages: Streaming<v1::StreamMessageResponse>,
+    pub listening: Arc<Listening>,
+    packets: Option<JoinHandle<()>>,
+    work: Arc<Mutex<Work>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Rig {
+    /// A switch that has nothing to do yet, and its primary controller.
+    pub fn new() -> Rig {
+        let (program, info) = program::compile();
+        let program = Arc::new(program);
+        let config = Config::with_ports(4);
+        let mut switch = Switch::new(program.clone(), config.clone()).expect("the switch runs the program");
+        let thread: Arc<OnceLock<Thread>> = Arc::default();
+        let (rung, sleeper) = (Arc::new(AtomicBool::new(false)), thread.clone());
+        let ring = {
+            let rung = rung.clone();
+            move || {
+                rung.store(true, Relaxed);
+                sleeper.get().inspect(|thread| thread.unpark());
+            }
+        };
+        let Both { handle, mut end, teller, notified } =
+            plane(Arc::new(move |program| Switch::new(program, config.clone())), Arc::new(ring));
+        let pipeline = Pipeline::new(program, info.clone(), program::source());
+        let server = Server::new(Settings::new(0..4, Some(CPU_PORT))).with_pipeline(pipeline, &switch);
+        let listening = listen(server, handle, notified, "127.0.0.1:0".parse().expect("an address"), None);
+        let listening = Arc::new(listening.expect("the server listens"));
+        let address = listening.address();
+
+        let stop = Arc::new(AtomicBool::new(false));
+        let idle: Work = Box::new(|_, _| false);
+        let work = Arc::new(Mutex::new(idle));
+        let (stopped, todo) = (stop.clone(), work.clone());
+        let packets = std::thread::spawn(move || {
+            thread.set(std::thread::current()).expect("nobody else does");
+            let (started, mut output) = (Instant::now(), Vec::new());
+            while !stopped.load(Relaxed) {
+                let now = Time::from_ns(started.elapsed().as_nanos() as u64);
+                let more = rung.swap(false, Relaxed)
+                    && end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () });
+                if more {
+                    rung.store(true, Relaxed);
+                }
+                let busy = todo.lock().expect("the work does not panic")(&mut switch, now);
+                if switch.has_notifications() {
+                    let program = switch.program().clone();
+                    teller.tell(&program, switch.take_notifications());
+                }
+                if !busy && !more {
+                    std::thread::park_timeout(std::time::Duration::from_millis(10));
+                }
+            }
+        });
+
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let (client, messages) = runtime.block_on(async {
+            let endpoint = Channel::from_shared(format!("http://{address}")).expect("an address");
+            let mut client = P4RuntimeClient::new(endpoint.connect().await.expect("the server answers"));
+            let arbitration = v1::MasterArbitrationUpdate {
+                device_id: 1,
+                election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+                ..Default::default()
+            };
+            let update = Some(v1::stream_message_request::Update::Arbitration(arbitration));
+            requests.send(v1::StreamMessageRequest { update }).expect("the stream is open");
+            let stream = client.stream_channel(UnboundedReceiverStream::new(receiver)).await;
+            let mut messages = stream.expect("the stream opens").into_inner();
+            messages.message().await.expect("the primary is told so").expect("the stream goes on");
+            (client, messages)
+        });
+        Rig { info, runtime, client, _requests: requests, messages, listening, packets: Some(packets), work, stop }
+    }
+
+    /// Gives the packets' thread something to do.
+    pub fn work(&self, work: Work) {
+        *self.work.lock().expect("the work does not panic") = work;
+        self.packets.iter().for_each(|packets| packets.thread().unpark());
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.packets.take().map(JoinHandle::join);
+    }
+}
+
+/// A write of these updates by the primary.
+pub fn request(updates: Vec<v1::Update>) -> v1::WriteRequest {
+    v1::WriteRequest { device_id: 1, election_id: Some(v1::Uint128 { high: 0, low: 1 }), updates, ..Default::default() }
+}
+
+/// One update of a table entry.
+pub fn update(kind: v1::update::Type, entry: v1::TableEntry) -> v1::Update {
+    let entity = Some(v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) });
+    v1::Update { r#type: kind.into(), entity }
+}

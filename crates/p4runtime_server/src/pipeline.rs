@@ -1,0 +1,171 @@
+//! A pipeline: the program that a controller sends, and its description (specification chapter 7).
+//!
+//! The device config is the text of a P4 program or a compiled program, bare or wrapped as controllers for BMv2 wrap their
+//! JSON. Text is compiled here; the P4Info that belongs to the program is held against the one that the controller sent, so
+//! that both talk of the same objects.
+
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+
+use compiler::Compiled;
+use diagnostics::{Diagnostics, SourceMap};
+use ir::Program;
+use lower::Architecture;
+use p4runtime_proto::config::P4Info;
+use p4runtime_proto::prost::Message;
+use p4runtime_proto::v1::ForwardingPipelineConfig;
+
+use crate::difference::difference;
+use crate::schema::Schema;
+use crate::status::{Refusal, cut};
+
+/// The longest program that is read, in bytes.
+const MAX_PROGRAM_BYTES: usize = 16 << 20;
+/// Of what the compiler found, so much is told, in bytes.
+const MAX_REPORT_BYTES: usize = 6 << 10;
+
+/// A program that can be run, and what its controller sent.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    pub(crate) schema: Arc<Schema>,
+    /// As it was sent, to be given back.
+    pub(crate) config: ForwardingPipelineConfig,
+}
+
+/// A program that came over the network includes no files of this machine.
+struct NoFiles;
+
+impl p4::Loader for NoFiles {
+    fn load(&self, _: &Path) -> Result<String, Error> {
+        Err(Error::new(ErrorKind::NotFound, "a program from a controller includes nothing but what is built in"))
+    }
+}
+
+impl Pipeline {
+    /// A program that was compiled elsewhere; `source` is its text.
+    pub fn new(program: Arc<Program>, info: P4Info, source: Vec<u8>) -> Pipeline {
+        let config = ForwardingPipelineConfig { p4info: Some(info.clone()), p4_device_config: source, cookie: None };
+        Pipeline { schema: Arc::new(Schema::new(program, info)), config }
+    }
+
+    /// The same, as if it had been sent like this; a cookie may be with it.
+    #[must_use]
+    pub fn sent_as(self, config: ForwardingPipelineConfig) -> Pipeline {
+        Pipeline { config, ..self }
+    }
+
+    /// Compiles what a controller sent.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if it is no P4 program, has mistakes, or is not the program that its P4Info describes.
+    pub fn compile(config: ForwardingPipelineConfig) -> Result<Pipeline, Refusal> {
+        let Some(sent) = &config.p4info else {
+            return Err(Refusal::invalid("config.p4info is missing; `triplane p4info PROG.p4` prints a program's"));
+        };
+        let inner = unwrapped(&config.p4_device_config);
+        let source = inner.as_deref().unwrap_or(&config.p4_device_config);
+        let (program, derived) = match compiler::is_compiled(source) {
+            true => open_compiled(source)?,
+            false => compile_source(source_text(source)?)?,
+        };
+        if let Some(difference) = difference(sent, &derived) {
+            return Err(Refusal::invalid(format!(
+                "config.p4info does not describe the program in p4_device_config: {difference}"
+            )));
+        }
+        Ok(Pipeline { schema: Arc::new(Schema::new(Arc::new(program), derived)), config })
+    }
+
+    /// The device config, as it was sent.
+    pub fn source(&self) -> &[u8] {
+        &self.config.p4_device_config
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.schema.program
+    }
+}
+
+/// What BMv2's controllers put around a device config (`p4.tmp.P4DeviceConfig`).
+#[derive(Clone, PartialEq, Message)]
+#[prost(prost_path = "::p4runtime_proto::prost")]
+struct Wrapped {
+    #[prost(bool, tag = "1")]
+    reassign: bool,
+    #[prost(bytes = "vec", tag = "3")]
+    device_data: Vec<u8>,
+}
+
+/// A device config without BMv2's wrapping, if it has one.
+fn unwrapped(bytes: &[u8]) -> Option<Vec<u8>> {
+    // Text has no such bytes at its start.
+    let wrapped = bytes.first().is_some_and(|first| [0x08, 0x1a].contains(first));
+    let inner = wrapped.then(|| Wrapped::decode(bytes).ok()).flatten()?.device_data;
+    (!inner.is_empty()).then_some(inner)
+}
+
+/// The program's text, if that is what a device config is.
+fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
+    if bytes.is_empty() {
+        return Err(Refusal::invalid(
+            "config.p4_device_config is missing; it is the text of the P4 program, or what `triplane build` made of it",
+        ));
+    }
+    if bytes.len() > MAX_PROGRAM_BYTES {
+        return Err(Refusal::invalid(format!("the program has more than {MAX_PROGRAM_BYTES} bytes")));
+    }
+    // Controllers written for BMv2's first server put a length or a marker in front of the JSON.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
+    if text.trim_start().starts_with('{') || text.contains("\"header_types\"") {
+        return Err(Refusal::invalid(
+            "p4_device_config is a JSON file for BMv2; this switch compiles programs itself: send the P4 source instead, or \
+             what `triplane build` made of it",
+        ));
+    }
+    std::str::from_utf8(bytes)
+        .map_err(|_| Refusal::invalid("p4_device_config is no text; this switch takes the text of a P4 program"))
+}
+
+/// The program of a device config that `triplane build` made, and its own description.
+fn open_compiled(config: &[u8]) -> Result<(Program, P4Info), Refusal> {
+    let compiled = Compiled::read(config).map_err(|why| Refusal::invalid(format!("p4_device_config {why}")))?;
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    p4_constraints::Checker::new(&compiled.info, &mut map, &mut diagnostics);
+    p4_constraints::References::new(&compiled.info, &mut map, &mut diagnostics);
+    match diagnostics.has_errors() {
+        true => Err(mistakes(&map, &diagnostics)),
+        false => Ok((compiled.program, compiled.info)),
+    }
+}
+
+pub(crate) fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
+    let arch = v1model::description::V1Model;
+    let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, "p4_device_config", text, &options, &NoFiles, &mut diagnostics);
+    let typed = match diagnostics.has_errors() {
+        true => None,
+        false => p4::check(&ast, &map, &mut diagnostics),
+    };
+    let compiled = typed.filter(|_| !diagnostics.has_errors()).and_then(|typed| {
+        let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
+        p4_constraints::Checker::new(&info, &mut map, &mut diagnostics);
+        p4_constraints::References::new(&info, &mut map, &mut diagnostics);
+        let program = lower::compile(&typed, &arch, &map, &mut diagnostics)?;
+        Some((program, info))
+    });
+    match compiled.filter(|_| !diagnostics.has_errors()) {
+        Some(compiled) => Ok(compiled),
+        None => Err(mistakes(&map, &diagnostics)),
+    }
+}
+
+/// What is wrong with a program, as far as anybody wants to read it.
+fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
+    let errors = diagnostics.iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
+    let mut report: String = errors.map(|finding| finding.render(map, false)).collect::<Vec<_>>().join("\n");
+    cut(&mut report, MAX_REPORT_BYTES);
+    Refusal::invalid(format!("the program in p4_device_config has mistakes:\n{report}"))
+}

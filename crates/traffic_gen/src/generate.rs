@@ -1,0 +1,98 @@
+//! Frames, one after the other.
+
+use std::sync::Arc;
+
+use crate::zipf::Zipf;
+use crate::{Size, Spec, frame};
+use rng::Dice;
+
+/// Bytes of a tag at the end of a frame.
+pub const TAG_LEN: usize = 16;
+
+const IMIX: [usize; 12] = [60, 60, 60, 60, 60, 60, 60, 566, 566, 566, 566, 1514];
+
+const TAG_MARK: u64 = 0x7472_6961_6e67_6c65;
+
+/// Makes frames without end.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Made { spec: Box<Spec>, zipf: Option<Zipf>, dice: Dice },
+    Replayed { frames: Arc<[Vec<u8>]>, ports: Vec<u32>, next: usize },
+}
+
+impl Generator {
+    /// The traffic of a spec.
+    ///
+    /// # Panics
+    /// If the spec has no flows or no ports, or its frames are shorter than their headers.
+    pub fn new(spec: &Spec) -> Generator {
+        assert!(spec.flows > 0 && !spec.ports.is_empty(), "no traffic at all");
+        let least = match spec.size {
+            Size::Between(low, high) => low.min(high),
+            Size::Imix => usize::MAX,
+        };
+        assert!(least >= spec.headers_len(), "frames of {least} bytes have no room for their headers");
+        let zipf = spec.zipf.map(|exponent| Zipf::new(spec.flows, exponent));
+        Generator { source: Source::Made { zipf, dice: Dice::new(spec.seed), spec: Box::new(spec.clone()) } }
+    }
+
+    /// These frames in turn, over and over; each always comes in on the same port.
+    ///
+    /// # Panics
+    /// If there are no frames or no ports.
+    pub fn replay(frames: impl Into<Arc<[Vec<u8>]>>, ports: Vec<u32>) -> Generator {
+        let frames = frames.into();
+        assert!(!frames.is_empty() && !ports.is_empty(), "no traffic at all");
+        Generator { source: Source::Replayed { frames, ports, next: 0 } }
+    }
+
+    /// Makes the next frame in `frame`, whose old bytes are lost. Returns the port of the switch that it comes in on.
+    pub fn next(&mut self, frame: &mut Vec<u8>) -> u32 {
+        self.make(&[], frame)
+    }
+
+    /// The same with a number in the last [`TAG_LEN`] bytes of the payload, if it has room, so that the frame can be
+    /// told from others behind a switch. Replayed frames stay as they are.
+    pub fn next_tagged(&mut self, number: u64, frame: &mut Vec<u8>) -> u32 {
+        let mut tag = [0; TAG_LEN];
+        tag[..8].copy_from_slice(&TAG_MARK.to_be_bytes());
+        tag[8..].copy_from_slice(&number.to_be_bytes());
+        self.make(&tag, frame)
+    }
+
+    fn make(&mut self, tag: &[u8], frame: &mut Vec<u8>) -> u32 {
+        match &mut self.source {
+            Source::Made { spec, zipf, dice } => {
+                let flow = match zipf {
+                    Some(zipf) => zipf.next(dice),
+                    None => dice.below(spec.flows),
+                };
+                let size = match spec.size {
+                    Size::Between(low, high) => low + dice.below((high - low) as u64 + 1) as usize,
+                    Size::Imix => IMIX[dice.below(12) as usize].max(spec.headers_len()),
+                };
+                frame::write(spec, flow, size, tag, frame);
+                spec.ports[(flow % spec.ports.len() as u64) as usize]
+            }
+            Source::Replayed { frames, ports, next } => {
+                let at = *next;
+                *next = if at + 1 == frames.len() { 0 } else { at + 1 };
+                frame.clear();
+                frame.extend_from_slice(&frames[at]);
+                ports[at % ports.len()]
+            }
+        }
+    }
+}
+
+/// The number that [`Generator::next_tagged`] put at the end of a frame; padding behind it does no harm.
+pub fn tag_of(frame: &[u8]) -> Option<u64> {
+    let mark = TAG_MARK.to_be_bytes();
+    let at = frame.windows(TAG_LEN).rposition(|window| window[..8] == mark)?;
+    frame[at + 8..at + TAG_LEN].try_into().ok().map(u64::from_be_bytes)
+}

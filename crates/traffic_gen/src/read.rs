@@ -1,0 +1,316 @@
+//! Reading a spec as people write it: `udp,size=64,flows=10000,dst=10.0.0.0/16`.
+
+mod item;
+mod value;
+
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+
+use crate::{Field, Layer, MAX_FRAME, Size, Spec};
+use item::{Item, items};
+use value::Kind;
+
+/// What a text asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// Frames to be made.
+    Made(Spec),
+    /// The frames of a capture file, in on these ports in turn.
+    Capture {
+        /// The file's name.
+        path: String,
+        /// The ports.
+        ports: Vec<u32>,
+    },
+}
+
+/// Every word and key with what it means, for help texts.
+pub const KEYS: &[(&str, &str)] = &[
+    ("vlan, ipv4, ipv6, udp, tcp", "the headers behind Ethernet's (udp over ipv4)"),
+    ("size=64 | 64-1500 | imix", "bytes of a frame, without the frame check sequence (64)"),
+    ("flows=10000", "how many different flows (1)"),
+    ("zipf=0.99", "some flows are more frequent, by Zipf's law with this exponent"),
+    ("ports=1-4 | 1+3", "the switch's ports that frames come in on (1)"),
+    ("src=, dst=", "addresses: 10.0.0.1, 10.0.0.0/16, 10.0.0.1-10.0.0.9, or IPv6"),
+    ("sport=, dport=", "ports of UDP or TCP: 80, or 1024-65535"),
+    ("smac=, dmac=", "Ethernet addresses: one, or first-last"),
+    ("vlan=100 | 1-100", "identifier of a tag; twice for two tags"),
+    ("ttl=, proto=, ethertype=", "these fields: a number, or first-last"),
+    ("payload=HEX", "what is repeated behind the headers (zeros)"),
+    ("frame=HEX", "whole frames, instead of headers and payload"),
+    ("vary=14+2", "the two bytes from byte 14 on hold the number of the flow"),
+    ("pcap=FILE", "the frames of a capture, over and over"),
+    ("seed=1", "other random numbers"),
+];
+
+/// Reads a file of a source map. `None` if there was a mistake.
+pub fn read(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Given> {
+    let text = map.file(file).text().clone();
+    let before = diagnostics.error_count();
+    let mut reader = Reader {
+        diagnostics,
+        spec: Spec { layers: Vec::new(), ..Spec::default() },
+        seen: Vec::new(),
+        tags: 0,
+        size: None,
+        capture: None,
+    };
+    for item in items(&text, file) {
+        reader.item(&item);
+    }
+    let whole = Span::new(file, 0, text.len() as u32);
+    let given = reader.finish(whole);
+    (diagnostics.error_count() == before).then_some(given)
+}
+
+struct Reader<'a> {
+    diagnostics: &'a mut Diagnostics,
+    spec: Spec,
+    /// Keys and where they stand.
+    seen: Vec<(String, Span)>,
+    tags: u8,
+    size: Option<Span>,
+    capture: Option<String>,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, code: &'static str, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, message).help(help));
+    }
+
+    fn item(&mut self, item: &Item<'_>) {
+        let Some(value) = item.value else { return self.word(item) };
+        let key = item.key;
+        if !matches!(key, "vlan")
+            && let Some((_, first)) = self.seen.iter().find(|(seen, _)| seen == key)
+        {
+            let finding = Diagnostic::error("traffic-twice", item.key_span, format!("`{key}` is given twice"));
+            return self.diagnostics.push(finding.also(*first, "the first time").help("keep one of them"));
+        }
+        self.seen.push((key.to_owned(), item.key_span));
+        if let Err((message, help)) = self.set(key, value, item) {
+            let code = if message.starts_with("there is no") { "traffic-unknown" } else { "traffic-value" };
+            let span = if code == "traffic-unknown" { item.key_span } else { item.value_span };
+            self.wrong(code, span, message, help);
+        }
+    }
+
+    /// A header.
+    fn word(&mut self, item: &Item<'_>) {
+        let layer = match item.key {
+            "eth" | "ethernet" => {
+                self.seen.push(("eth".to_owned(), item.key_span));
+                return;
+            }
+            "vlan" => Layer::Vlan,
+            "ipv4" | "ip" => Layer::Ipv4,
+            "ipv6" => Layer::Ipv6,
+            "udp" => Layer::Udp,
+            "tcp" => Layer::Tcp,
+            "imix" => return self.wrong("traffic-syntax", item.key_span, "`imix` is a size", "write `size=imix`"),
+            "" => return self.wrong("traffic-syntax", item.key_span, "nothing stands here", "leave out the comma"),
+            word if value::is_key(word) => {
+                let help = format!("write {}, for example", value::example(word));
+                return self.wrong("traffic-syntax", item.key_span, format!("`{word}` has no value"), help);
+            }
+            word => {
+                let (message, help) = value::unknown(word);
+                return self.wrong("traffic-unknown", item.key_span, message, help);
+            }
+        };
+        self.seen.push((item.key.to_owned(), item.key_span));
+        self.layer(layer, item.key_span);
+    }
+
+    /// Adds a header behind those there are.
+    fn layer(&mut self, layer: Layer, span: Span) {
+        let rank = |layer: Layer| match layer {
+            Layer::Vlan => 0,
+            Layer::Ipv4 | Layer::Ipv6 => 1,
+            Layer::Udp | Layer::Tcp => 2,
+        };
+        if layer == Layer::Vlan {
+            if self.tags == 4 {
+                return self.wrong("traffic-headers", span, "a frame has at most four tags here", "leave this one out");
+            }
+            self.tags += 1;
+        }
+        if let Some(clash) = self.spec.layers.iter().find(|other| rank(**other) == rank(layer)).copied()
+            && layer != Layer::Vlan
+        {
+            let message = format!("a frame has either {} or {}", clash.name(), layer.name());
+            return self.wrong("traffic-headers", span, message, "keep one of them");
+        }
+        // The order is known, so people may write the headers in any.
+        let at = self.spec.layers.iter().position(|other| rank(*other) > rank(layer));
+        self.spec.layers.insert(at.unwrap_or(self.spec.layers.len()), layer);
+    }
+
+    /// Sets what a key stands for. On a mistake: what is wrong, and what to do.
+    fn set(&mut self, key: &str, text: &str, item: &Item<'_>) -> Result<(), (String, String)> {
+        match key {
+            "size" => {
+                self.size = Some(item.value_span);
+                self.spec.size = match text {
+                    "imix" => Size::Imix,
+                    _ => {
+                        let (low, high) = value::range(key, text, 14, MAX_FRAME as u64)?;
+                        Size::Between(low as usize, high as usize)
+                    }
+                };
+            }
+            "flows" => self.spec.flows = value::range(key, text, 1, 1 << 32).and_then(|r| value::only(key, r))?,
+            "seed" => self.spec.seed = value::range(key, text, 0, u64::MAX).and_then(|r| value::only(key, r))?,
+            "zipf" => self.spec.zipf = Some(value::exponent(text)?),
+            "ports" => self.spec.ports = value::ports(text)?,
+            "payload" => self.spec.payload = value::hex(key, text, MAX_FRAME)?,
+            "frame" => self.spec.frame = Some(value::hex(key, text, MAX_FRAME)?),
+            "vary" => self.spec.vary = Some(value::vary(text)?),
+            "pcap" if text.is_empty() => {
+                return Err(("the file has no name".into(), "write `pcap=` and the name of a capture".into()));
+            }
+            "pcap" => self.capture = Some(text.to_owned()),
+            "vlan" => {
+                let number = self.tags;
+                self.layer(Layer::Vlan, item.key_span);
+                let choice = value::choice(Kind::Number(4094), key, text)?.0;
+                self.spec.fields.insert(Field::Vlan(number), choice);
+            }
+            "src" | "dst" => {
+                let (choice, is_v6) = value::choice(Kind::Address, key, text)?;
+                self.spec.fields.insert(if key == "src" { Field::Source } else { Field::Destination }, choice);
+                self.seen.push((if is_v6 { "an IPv6 address" } else { "an IPv4 address" }.to_owned(), item.value_span));
+            }
+            "smac" | "dmac" => {
+                let field = if key == "smac" { Field::SourceMac } else { Field::DestinationMac };
+                self.spec.fields.insert(field, value::choice(Kind::Mac, key, text)?.0);
+            }
+            "sport" | "dport" | "ttl" | "proto" | "ethertype" => {
+                let (field, most) = match key {
+                    "sport" => (Field::SourcePort, 65535),
+                    "dport" => (Field::DestinationPort, 65535),
+                    "ttl" => (Field::Ttl, 255),
+                    "proto" => (Field::Protocol, 255),
+                    _ => (Field::EtherType, 65535),
+                };
+                self.spec.fields.insert(field, value::choice(Kind::Number(most), key, text)?.0);
+            }
+            _ => return Err(value::unknown(key)),
+        }
+        Ok(())
+    }
+
+    fn place(&self, key: &str) -> Option<Span> {
+        self.seen.iter().find(|(seen, _)| seen == key).map(|(_, span)| *span)
+    }
+
+    /// Adds the headers that are understood, and holds everything against everything.
+    fn finish(mut self, whole: Span) -> Given {
+        if let Some(path) = self.capture.take() {
+            let others: Vec<_> =
+                self.seen.iter().filter(|(key, _)| !matches!(&key[..], "pcap" | "ports")).cloned().collect();
+            for (key, span) in others {
+                let message = format!("the frames of a capture stay as they are, so `{key}` says nothing");
+                self.wrong("traffic-capture", span, message, "with `pcap` there can only be `ports`");
+            }
+            return Given::Capture { path, ports: self.spec.ports };
+        }
+        if self.spec.frame.is_some() {
+            self.whole_frames();
+        } else {
+            self.usual_headers(whole);
+            self.fields_have_headers();
+        }
+        self.sizes();
+        Given::Made(self.spec)
+    }
+
+    fn whole_frames(&mut self) {
+        let about = ["frame", "size", "flows", "zipf", "ports", "seed", "vary"];
+        let others: Vec<_> = self.seen.iter().filter(|(key, _)| !about.contains(&&key[..])).cloned().collect();
+        for (key, span) in others {
+            let message = format!("frames are given as a whole, so `{key}` says nothing");
+            self.wrong("traffic-frame", span, message, "leave it out, or leave out `frame`; `vary` makes flows differ");
+        }
+        let given = self.spec.headers_len();
+        if given < 14
+            && let Some(span) = self.place("frame")
+        {
+            let message = format!("a frame of {given} bytes has no Ethernet header");
+            self.wrong("traffic-value", span, message, "give at least 14 bytes");
+        }
+        if self.size.is_none() {
+            self.spec.size = Size::Between(given.max(14), given.max(14));
+        }
+        self.spec.layers.clear();
+    }
+
+    fn usual_headers(&mut self, whole: Span) {
+        let v6 = self.place("an IPv6 address").or(self.place("ipv6"));
+        let v4 = self.place("an IPv4 address").or(self.place("ipv4"));
+        if let (Some(v6), Some(v4)) = (v6, v4) {
+            let finding = Diagnostic::error("traffic-headers", v6, "a frame has either IPv4 or IPv6");
+            self.diagnostics.push(finding.also(v4, "this says IPv4").help("make both the same"));
+            return;
+        }
+        let has = |keys: &[&str]| keys.iter().any(|key| self.place(key).is_some());
+        let only_ethernet = has(&["eth", "ethertype"]);
+        let (ip, transport) = (has(&["ttl", "proto"]) || v4.is_some() || v6.is_some(), has(&["sport", "dport"]));
+        let no_ip = !self.spec.has(Layer::Ipv4) && !self.spec.has(Layer::Ipv6);
+        let no_transport = !self.spec.has(Layer::Udp) && !self.spec.has(Layer::Tcp);
+        let (says_ip, protocol) = (has(&["ipv4", "ip", "ipv6"]), has(&["proto"]));
+        if no_ip && (!no_transport || ip || transport || !only_ethernet) {
+            self.layer(if v6.is_some() { Layer::Ipv6 } else { Layer::Ipv4 }, whole);
+        }
+        if no_transport && (transport || !(only_ethernet || says_ip || protocol)) {
+            self.layer(Layer::Udp, whole);
+        }
+    }
+
+    /// Refuses fields that no header has.
+    fn fields_have_headers(&mut self) {
+        let ip = self.spec.has(Layer::Ipv4) || self.spec.has(Layer::Ipv6);
+        let transport = self.spec.has(Layer::Udp) || self.spec.has(Layer::Tcp);
+        if ip && let Some(span) = self.place("ethertype") {
+            self.wrong(
+                "traffic-headers",
+                span,
+                "the type is that of IP",
+                "leave `ethertype` out, or write `eth` alone",
+            );
+        }
+        if transport && let Some(span) = self.place("proto") {
+            let help = "leave `proto` out, or write `ipv4` or `ipv6` alone";
+            self.wrong("traffic-headers", span, "the protocol is that of UDP or TCP", help);
+        }
+    }
+
+    fn sizes(&mut self) {
+        let headers = self.spec.headers_len();
+        let least = match self.spec.size {
+            Size::Between(low, _) => low,
+            Size::Imix => headers,
+        };
+        if least < headers {
+            let names: Vec<&str> = self.spec.layers.iter().map(|layer| layer.name()).collect();
+            match self.size {
+                Some(span) => {
+                    let what = match self.spec.frame {
+                        Some(_) => "the frame as given has".to_owned(),
+                        None => {
+                            format!("Ethernet{}{} have", if names.is_empty() { "" } else { ", " }, names.join(", "))
+                        }
+                    };
+                    let message = format!("{what} {headers} bytes, so a frame cannot have {least}");
+                    self.wrong("traffic-size", span, message, format!("write `size={headers}` or more"));
+                }
+                None => self.spec.size = Size::Between(headers, headers),
+            }
+        }
+        if let (Some(vary), Some(span)) = (self.spec.vary, self.place("vary"))
+            && vary.offset + vary.len > least.max(headers)
+        {
+            let message = format!("bytes {} to {} are not in every frame", vary.offset, vary.offset + vary.len - 1);
+            self.wrong("traffic-value", span, message, format!("frames have {} bytes or more", least.max(headers)));
+        }
+    }
+}
