@@ -10,7 +10,7 @@ use bits::Bits;
 use diagnostics::Span;
 use engine::{EntryError, TableEntry};
 use ir::{DigestId, Program};
-use switch::{Departed, Device, Frame, Notification, PortId, Roomy, Time};
+use switch::{Device, Egress, Frame, HeadroomBuf, Notification, PortId, Time};
 use v1model::{Config, LoadError, Switch};
 
 use crate::plan::{Cell, EntryRef, Op, Test};
@@ -251,11 +251,11 @@ impl Run<'_> {
 
     /// Has the switch work on a frame where it lies.
     fn lend(&mut self, Frame { port, data }: Frame, out: &mut Vec<Frame>) {
-        let (mut batch, mut departed) = ([Roomy::new(&data, ROOM)], Vec::new());
+        let (mut batch, mut departed) = ([HeadroomBuf::new(&data, ROOM)], Vec::new());
         self.switch.step_in_place(self.now, port, &mut batch, &mut departed);
         out.extend(departed.into_iter().map(|departed| match departed {
-            Departed::Lent { number, port } => Frame { port, data: batch[number].bytes().to_vec() },
-            Departed::Made(frame) => frame,
+            Egress::InPlace { index: number, port } => Frame { port, data: batch[number].bytes().to_vec() },
+            Egress::Owned(frame) => frame,
         }));
     }
 

@@ -19,10 +19,11 @@
 
 mod drops;
 mod frame;
-mod lent;
+mod frame_mut;
 mod mirror;
 mod multicast;
 mod notification;
+mod packet_switch;
 mod ports;
 mod queue;
 mod registry;
@@ -31,10 +32,11 @@ pub mod trace;
 
 pub use drops::{DropReason, DropSite, Drops};
 pub use frame::{Device, Frame, PortId};
-pub use lent::{Departed, Lend, Roomy};
+pub use frame_mut::{Egress, FrameMut, HeadroomBuf};
 pub use mirror::{MirrorSession, MirrorSessions};
 pub use multicast::{Backup, MAX_REPLICAS, MulticastGroup, MulticastGroups, Replica};
 pub use notification::Notification;
+pub use packet_switch::{BuildError, PacketSwitch, SwitchControl};
 pub use ports::Ports;
 pub use queue::{Departure, EgressQueues, PRIORITIES, QueueFull, QueueSettings};
 pub use registry::{Registry, Stat};

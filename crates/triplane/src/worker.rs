@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use ports::{Frame, Port, PortError, PortStats};
-use switch::{Departed, Device, DropReason, Lend, PortId, Time};
+use switch::{Device, DropReason, Egress, FrameMut, PortId, Time};
 use v1model::Switch;
 
 use crate::forward::Control;
@@ -66,8 +66,8 @@ impl Attached {
 /// A frame on its way through the switch; nothing is left once it has been given to a port.
 struct Carried(Option<Frame>);
 
-impl Lend for Carried {
-    fn room(&mut self) -> (&mut [u8], usize) {
+impl FrameMut for Carried {
+    fn headroom(&mut self) -> (&mut [u8], usize) {
         self.0.as_mut().map_or((&mut [], 0), Frame::with_headroom)
     }
 
@@ -89,7 +89,7 @@ pub struct Worker {
     on_loss: OnLoss,
     received: Vec<Frame>,
     batch: Vec<Carried>,
-    departed: Vec<Departed>,
+    departed: Vec<Egress>,
     made: Vec<switch::Frame>,
     /// When the devices were last looked for.
     checked: Time,
@@ -139,14 +139,14 @@ impl Worker {
     /// Lets the control plane change the switch, between two turns.
     pub fn control(&mut self, now: Time, control: &mut dyn Control, stop_others: &dyn Fn()) {
         control.poll(now, &mut self.switch, &mut self.made, stop_others);
-        self.departed.extend(self.made.drain(..).map(Departed::Made));
+        self.departed.extend(self.made.drain(..).map(Egress::Owned));
         self.send();
     }
 
     /// Goes on with another switch. What waits in the queues of the one before leaves first.
     pub fn replace(&mut self, now: Time, next: Switch) {
         self.switch.drain(now, &mut self.made);
-        self.departed.extend(self.made.drain(..).map(Departed::Made));
+        self.departed.extend(self.made.drain(..).map(Egress::Owned));
         self.send();
         self.switch = next;
     }
@@ -199,7 +199,7 @@ impl Worker {
     /// Lets the switch do what it does by itself, and takes frames that somebody else received.
     pub fn step(&mut self, now: Time, input: &mut Vec<switch::Frame>) {
         self.switch.step(now, input, &mut self.made);
-        self.departed.extend(self.made.drain(..).map(Departed::Made));
+        self.departed.extend(self.made.drain(..).map(Egress::Owned));
         self.send();
     }
 
@@ -249,12 +249,12 @@ impl Worker {
         let mut departed = std::mem::take(&mut self.departed);
         for departed in departed.drain(..) {
             match departed {
-                Departed::Lent { number, port } => {
+                Egress::InPlace { index: number, port } => {
                     let Some(frame) = self.batch[number].0.take() else { continue };
                     let len = frame.len();
                     self.send_by(port, len, |driver| driver.send_frame(frame));
                 }
-                Departed::Made(frame) => {
+                Egress::Owned(frame) => {
                     self.send_by(frame.port, frame.data.len(), |driver| driver.send(&frame.data));
                 }
             }

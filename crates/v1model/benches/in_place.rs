@@ -10,7 +10,7 @@ use bits::Bits;
 use diagnostics::{Diagnostics, SourceMap};
 use engine::TableEntry;
 use ir::KeyValue;
-use switch::{Departed, Device, Frame, PortId, Roomy, Time};
+use switch::{Device, Egress, Frame, HeadroomBuf, PortId, Time};
 use v1model::{Config, Switch};
 
 const ROUNDS: usize = 40;
@@ -19,9 +19,9 @@ const BATCHES: usize = 2000;
 fn main() {
     let mut switch = router();
     let traffic: Vec<Vec<u8>> = (0..32).map(packet).collect();
-    let mut batch: Vec<Roomy> = traffic.iter().map(|data| Roomy::new(data, 128)).collect();
+    let mut batch: Vec<HeadroomBuf> = traffic.iter().map(|data| HeadroomBuf::new(data, 128)).collect();
     let fresh = batch.clone();
-    let mut departed: Vec<Departed> = Vec::new();
+    let mut departed: Vec<Egress> = Vec::new();
     let mut best = [f64::MAX; 3];
     for _ in 0..ROUNDS {
         let times = [

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::update::Type;
-use switch::{Departed, PortId, Roomy};
+use switch::{Egress, HeadroomBuf, PortId};
 
 use crate::program::{self, EXACT, Kind, LPM};
 use crate::rig::{Rig, Work, request, update};
@@ -52,10 +52,10 @@ fn packets(kind: &Kind, counts: Arc<Counts>) -> Work {
     const LOOK: u64 = 256;
     let port = PortId(if kind.name == LPM.name { 1 } else { 0 });
     let number = |at: u64| at.wrapping_mul(7919) % ENTRIES;
-    let roomy = |at: u64| Roomy::new(&frame(kind, number(at)), 128);
-    let fresh: Vec<Vec<Roomy>> =
+    let roomy = |at: u64| HeadroomBuf::new(&frame(kind, number(at)), 128);
+    let fresh: Vec<Vec<HeadroomBuf>> =
         (0..BATCHES).map(|batch| (0..BATCH as u64).map(|at| roomy(batch * BATCH as u64 + at)).collect()).collect();
-    let (mut batch, mut departed, mut at) = (fresh[0].clone(), Vec::<Departed>::new(), 0);
+    let (mut batch, mut departed, mut at) = (fresh[0].clone(), Vec::<Egress>::new(), 0);
     Box::new(move |switch, now| {
         batch.clone_from_slice(&fresh[(at % BATCHES) as usize]);
         switch.step_in_place(now, port, &mut batch, &mut departed);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ::traffic_gen::Generator;
 use ir::Program;
-use switch::{Departed, DropSite, Frame, Lend, PortId, Time};
+use switch::{DropSite, Egress, Frame, FrameMut, PortId, Time};
 use v1model::{Config, Executor, Probe, Switch};
 
 use super::histogram::Histogram;
@@ -110,8 +110,8 @@ struct Slot {
     start: usize,
 }
 
-impl Lend for Slot {
-    fn room(&mut self) -> (&mut [u8], usize) {
+impl FrameMut for Slot {
+    fn headroom(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer, self.start)
     }
 
@@ -140,7 +140,7 @@ pub struct Bench {
     sent: u64,
     left: u64,
     controller: u64,
-    departed: Vec<Departed>,
+    departed: Vec<Egress>,
 }
 
 impl Bench {

@@ -7,7 +7,7 @@
 
 use engine::Now;
 use jit::{Lent, Outcome};
-use switch::{Departed, Device, DropReason, Frame, Lend, PRIORITIES, PortId, Time};
+use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Time};
 
 use super::Switch;
 use super::ingress::judge;
@@ -66,7 +66,7 @@ struct Lane<'l> {
     whole: usize,
     came: Came<'l>,
     tally: &'l mut Tally,
-    output: &'l mut Vec<Departed>,
+    output: &'l mut Vec<Egress>,
 }
 
 impl Lane<'_> {
@@ -76,10 +76,10 @@ impl Lane<'_> {
         match fate {
             Fate::Leaves(port, at) => {
                 begins[number] = at + 1;
-                self.output.push(Departed::Lent { number: self.first + number, port });
+                self.output.push(Egress::InPlace { index: self.first + number, port });
             }
             Fate::Gone => {}
-            Fate::Elsewhere => self.output.extend(made.drain(..).map(Departed::Made)),
+            Fate::Elsewhere => self.output.extend(made.drain(..).map(Egress::Owned)),
         }
     }
 }
@@ -88,12 +88,12 @@ impl Switch {
     /// Takes frames that came in by a port, in order, as [`Device::step`] does, but where they lie. Appends what leaves now
     /// to `output`, in the order it leaves: frames of the batch, changed in place, and others. Frames of the batch that
     /// are not named there are done with, and hold anything.
-    pub fn step_in_place<L: Lend>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Departed>) {
+    pub fn step_in_place<L: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Egress>) {
         let (Some(machine), Some(mut lent)) = (self.machine.clone(), self.in_place.take()) else {
             return self.step_copied(now, port, batch, output);
         };
         self.step(now, &mut Vec::new(), &mut lent.made);
-        output.extend(lent.made.drain(..).map(Departed::Made));
+        output.extend(lent.made.drain(..).map(Egress::Owned));
         // Passes are only counted where there can be more than two.
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
         let whole = machine.egress_begins.filter(|_| self.queues.are_all_open());
@@ -104,7 +104,7 @@ impl Switch {
             if let (true, Some(whole), false) = (direct, whole, machine.keeps_original) {
                 let frames = &mut batch[number..];
                 let is_odd = |frame: &mut L| {
-                    let (room, start) = frame.room();
+                    let (room, start) = frame.headroom();
                     !lengths.contains(&(room.len() - start))
                 };
                 let most = frames.len().min(jit::BATCH);
@@ -118,12 +118,12 @@ impl Switch {
                 }
             }
             let frame = &mut batch[number];
-            let (room, start) = frame.room();
+            let (room, start) = frame.headroom();
             let length = room.len() - start;
             if !direct || !lengths.contains(&length) {
                 let data = room[start..].to_vec();
                 self.take(now, Frame { port, data }, &mut lent.made);
-                output.extend(lent.made.drain(..).map(Departed::Made));
+                output.extend(lent.made.drain(..).map(Egress::Owned));
                 number += 1;
                 continue;
             }
@@ -139,10 +139,10 @@ impl Switch {
             match machine.compiled.lend(packet, room, start, work) {
                 Fate::Leaves(port, at) => {
                     frame.set_start(at);
-                    output.push(Departed::Lent { number, port });
+                    output.push(Egress::InPlace { index: number, port });
                 }
                 Fate::Gone => {}
-                Fate::Elsewhere => output.extend(made.drain(..).map(Departed::Made)),
+                Fate::Elsewhere => output.extend(made.drain(..).map(Egress::Owned)),
             }
             number += 1;
         }
@@ -151,7 +151,13 @@ impl Switch {
     }
 
     /// Runs up to 32 frames together, so that their lookups share the wait for memory.
-    fn run_together<L: Lend>(&mut self, machine: &Machine, frames: &mut [L], lent: &mut InPlace, lane: &mut Lane<'_>) {
+    fn run_together<L: FrameMut>(
+        &mut self,
+        machine: &Machine,
+        frames: &mut [L],
+        lent: &mut InPlace,
+        lane: &mut Lane<'_>,
+    ) {
         let InPlace { packet, made, .. } = lent;
         let (standard, came) = (self.layout.standard, lane.came);
         let now = Now { ns: came.at.as_ns() };
@@ -163,7 +169,7 @@ impl Switch {
         }
         lane.tally.frames += frames.len() as u64;
         batch.extend(frames.iter_mut().map(|frame| {
-            let (room, start) = frame.room();
+            let (room, start) = frame.headroom();
             lane.tally.bytes += (room.len() - start) as u64;
             (room, start)
         }));
@@ -220,14 +226,14 @@ impl Switch {
     }
 
     /// The same without machine code: every frame is copied.
-    fn step_copied<L: Lend>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Departed>) {
+    fn step_copied<L: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Egress>) {
         let mut made = Vec::new();
         let frames = batch.iter_mut().map(|frame| {
-            let (room, start) = frame.room();
+            let (room, start) = frame.headroom();
             Frame { port, data: room[start..].to_vec() }
         });
         self.step(now, &mut frames.collect(), &mut made);
-        output.extend(made.into_iter().map(Departed::Made));
+        output.extend(made.into_iter().map(Egress::Owned));
     }
 
     /// The whole way of one packet.

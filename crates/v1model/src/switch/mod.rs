@@ -30,6 +30,7 @@ mod ingress;
 mod layout;
 mod numbers;
 mod packet;
+mod packet_switch;
 mod state;
 mod stats;
 mod trace;

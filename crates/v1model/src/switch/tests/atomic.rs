@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use ::switch::{PortId, Roomy, Time};
+use ::switch::{HeadroomBuf, PortId, Time};
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
 use lower::Architecture;
@@ -96,7 +96,7 @@ fn atomic_blocks_of_workers_lose_nothing() {
                 scope.spawn(move || {
                     together.wait();
                     for at in 0..batches {
-                        let mut batch: Vec<Roomy> = (0..BATCH).map(|_| Roomy::new(&[7; 60], 64)).collect();
+                        let mut batch: Vec<HeadroomBuf> = (0..BATCH).map(|_| HeadroomBuf::new(&[7; 60], 64)).collect();
                         let mut departed = Vec::new();
                         worker.step_in_place(Time::from_us(at), PortId(0), &mut batch, &mut departed);
                         assert_eq!(departed.len() as u64, BATCH);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::switch::{Departed, Device, Frame, MirrorSession, MulticastGroup, PortId, Replica, Roomy, Time};
+use ::switch::{Device, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup, PortId, Replica, Time};
 
 use super::probe::{Do, frame, program};
 use super::traced::{packet, router};
@@ -46,12 +46,12 @@ impl Pair {
         let mut expected = Vec::new();
         let mut input = frames.iter().map(|data| Frame::new(port, data.clone())).collect();
         self.handed.step(now, &mut input, &mut expected);
-        let mut batch: Vec<Roomy> = frames.iter().map(|data| Roomy::new(data, room)).collect();
+        let mut batch: Vec<HeadroomBuf> = frames.iter().map(|data| HeadroomBuf::new(data, room)).collect();
         let mut departed = Vec::new();
         self.lent.step_in_place(now, PortId(port), &mut batch, &mut departed);
         let left = departed.into_iter().map(|departed| match departed {
-            Departed::Made(frame) => frame,
-            Departed::Lent { number, port } => {
+            Egress::Owned(frame) => frame,
+            Egress::InPlace { index: number, port } => {
                 self.in_place += 1;
                 Frame { port, data: batch[number].bytes().to_vec() }
             }
