@@ -2,6 +2,7 @@
 //! through too) must get through the whole compiler, or be refused with a diagnostic. Skipped when the variable is not
 //! set. `TRIPLANE_P4_CORPUS_REPORT` names a file to write what happened to.
 
+#[path = "it/pipeline/mod.rs"]
 mod pipeline;
 
 use std::collections::BTreeMap;

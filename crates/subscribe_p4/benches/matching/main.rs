@@ -13,10 +13,10 @@
 //!
 //! Numbers of rules, and `crossing`, behind `--` for a part of it.
 
-#[path = "../../tests/support/checked.rs"]
+#[path = "../../tests/it/support/checked.rs"]
 mod checked;
 mod crossing;
-#[path = "../../tests/support/entry.rs"]
+#[path = "../../tests/it/support/entry.rs"]
 mod entry;
 #[cfg_attr(not(feature = "peers"), path = "no_general.rs")]
 mod general;

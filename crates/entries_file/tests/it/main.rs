@@ -1,0 +1,3 @@
+//! The integration tests of `entries_file`, in one binary, so that their dependencies are linked once.
+
+mod files;

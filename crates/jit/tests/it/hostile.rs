@@ -1,0 +1,64 @@
+//! P4 programs against packets that lie about themselves: cut anywhere, with bits turned, or made of nothing but noise.
+//! Each packet lies in memory that ends where it does, so that a byte read or written beyond it ends the process, and
+//! what comes out is held to the interpreter. `JIT_HOSTILE_PACKETS` sets how many packets each program gets; when the
+//! process dies, `JIT_HOSTILE_SEED` and the name printed last tell which run it was.
+
+use std::sync::Arc;
+
+use crate::both::{self, Dice};
+use diagnostics::{Diagnostics, SourceMap};
+use ir::Program;
+
+const PROGRAMS: [&str; 6] = ["l2.p4", "l3.p4", "acl.p4", "nat.p4", "int.p4", "tunnel.p4"];
+
+fn program(name: &str) -> Arc<Program> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs");
+    let path = format!("{directory}/{name}");
+    let text = std::fs::read_to_string(&path).expect("the program is there");
+    let arch = v1model::description::V1Model;
+    let options = p4::Options {
+        defines: Vec::new(),
+        include_dirs: vec![directory.into()],
+        builtin: lower::Architecture::includes(&arch).to_vec(),
+    };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let ast = p4::parse(&mut map, &path, &text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics);
+    let program = typed.and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics));
+    Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
+}
+
+/// A VXLAN packet, or what is left of it.
+fn packet(dice: &mut Dice) -> Vec<u8> {
+    let mut packet: Vec<u8> = (0..100).map(|_| dice.next() as u8).collect();
+    packet[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+    packet[23] = [17, 17, 6, 1][dice.below(4) as usize];
+    packet[36..38].copy_from_slice(&4789u16.to_be_bytes());
+    packet[24..26].fill(0);
+    let sum: u32 = packet[14..34].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let sum = (sum >> 16) + (sum & 0xffff);
+    packet[24..26].copy_from_slice(&(!((sum >> 16) + sum) as u16).to_be_bytes());
+    packet[62..64].copy_from_slice(&[8, 0]);
+    for _ in 0..dice.below(3) {
+        let at = dice.below(100) as usize;
+        packet[at] ^= 1 << dice.below(8);
+    }
+    if dice.below(4) > 0 {
+        packet.truncate(dice.below(101) as usize);
+    }
+    packet
+}
+
+#[test]
+fn hostile_packets_stay_inside() {
+    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
+    let (seed, packets) = (number("JIT_HOSTILE_SEED", 1), number("JIT_HOSTILE_PACKETS", 3000));
+    for name in PROGRAMS {
+        println!("{name}");
+        let program = program(name);
+        if let Some(difference) = both::run_batches(&program, seed, packets as usize, &mut packet) {
+            panic!("{name}, seed {seed}: {difference}");
+        }
+    }
+    both::assert_both_ways(packets as usize / 4);
+}

@@ -1,0 +1,47 @@
+//! Programs and the IR they become, side by side in `testdata`. `UPDATE_EXPECT=1` writes the IR anew.
+
+use std::fs;
+use std::path::Path;
+
+use crate::pipeline;
+use diagnostics::{Diagnostics, SourceMap};
+
+#[test]
+fn programs_become_the_ir_beside_them() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|ext| ext == "p4")) {
+        seen += 1;
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(path).unwrap();
+        let outcome = pipeline::compile(&name, &text, &[]);
+        // What is wrong with a program is part of what it becomes.
+        let mut got = String::new();
+        for line in outcome.findings.trim_end().lines() {
+            got.push_str(format!("// {line}").trim_end());
+            got.push('\n');
+        }
+        if let Some(program) = &outcome.program {
+            ir::validate(program).unwrap_or_else(|violations| panic!("{name}: {}", violations[0]));
+            let printed = program.to_string();
+            let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+            let file = map.add(&name, printed.as_str());
+            let reread = ir::parse(&map, file, &mut diagnostics);
+            assert!(reread.is_some(), "{name}: {}", diagnostics.render(&map, false));
+            assert!(reread.as_ref() == Some(program), "{name}: the IR reads back differently");
+            got.push_str(&printed);
+        }
+        let expected = path.with_extension("ir");
+        if update {
+            fs::write(&expected, &got).unwrap();
+        } else if fs::read_to_string(&expected).unwrap_or_default() != got {
+            wrong.push(format!("{name} becomes\n{got}"));
+        }
+    }
+    assert!(seen > 0, "no programs in {}", dir.display());
+    assert!(wrong.is_empty(), "run with UPDATE_EXPECT=1 and look at the difference:\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,4 @@
+//! The integration tests of `p4info`, in one binary, so that their dependencies are linked once.
+
+mod golden;
+mod limits;

@@ -1,0 +1,159 @@
+//! Answers that nobody takes.
+
+use std::pin::Pin;
+
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use tonic::Code;
+use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
+
+use crate::hostile::rig::{PATIENCE, Rig, SOON, bytes, call, claim, primary, write};
+
+fn all(table_id: u32) -> v1::ReadRequest {
+    let entry = v1::TableEntry { table_id, ..Default::default() };
+    let entities = vec![v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) }];
+    v1::ReadRequest { device_id: 1, entities, ..Default::default() }
+}
+
+/// A table with several megabytes in it.
+fn full() -> Rig {
+    let mut rig = Rig::new(0);
+    let request = write((0..5_000).map(|key| rig.insert(key, vec![7; 1_000])).collect());
+    let channel = rig.channel();
+    rig.until(async move {
+        let (mut client, _stream) = primary(channel).await;
+        client.write(request).await.expect("it is written");
+    });
+    rig
+}
+
+#[test]
+fn reads_that_nobody_takes_end() {
+    let rig = full();
+    let mut client = P4RuntimeClient::new(rig.channel());
+    rig.runtime.block_on(async {
+        let mut answer = client.read(all(0)).await.expect("it begins").into_inner();
+        tokio::time::sleep(4 * PATIENCE).await;
+        let (mut entities, mut end) = (0, None);
+        while end.is_none() {
+            match answer.message().await {
+                Ok(Some(part)) => entities += part.entities.len(),
+                Ok(None) => end = Some(Code::Ok),
+                Err(status) => end = Some(status.code()),
+            }
+        }
+        assert_eq!(end, Some(Code::DeadlineExceeded));
+        assert!(entities < 1_000, "{entities} entities waited for it");
+        // Who takes what comes gets all.
+        let mut answer = client.read(all(0)).await.expect("it begins").into_inner();
+        let mut entities = 0;
+        while let Some(part) = answer.message().await.expect("it goes on") {
+            entities += part.entities.len();
+        }
+        assert_eq!(entities, 5_000);
+    });
+}
+
+#[test]
+fn a_connection_has_so_many_reads() {
+    let rig = full();
+    let mut client = P4RuntimeClient::new(rig.channel());
+    let mut other = P4RuntimeClient::new(rig.channel());
+    rig.runtime.block_on(async {
+        let mut held = Vec::new();
+        let refused = loop {
+            match client.read(all(0)).await {
+                Ok(answer) => held.push(answer.into_inner()),
+                Err(status) => break status,
+            }
+        };
+        assert_eq!((held.len(), refused.code()), (8, Code::ResourceExhausted), "{refused}");
+        other.read(all(0)).await.expect("another connection has its own");
+        held.pop();
+        client.read(all(0)).await.expect("there is room again");
+    });
+}
+
+#[test]
+fn all_connections_together_have_so_many_reads() {
+    let mut rig = Rig::new(0);
+    // Nobody runs the switch, which has the answers.
+    let register = v1::Entity { entity: Some(v1::entity::Entity::RegisterEntry(v1::RegisterEntry::default())) };
+    let request = v1::ReadRequest { device_id: 1, entities: vec![register], ..Default::default() };
+    let channels: Vec<_> = (0..9).map(|_| rig.channel()).collect();
+    let mut held = rig.runtime.block_on(async {
+        let mut held = Vec::new();
+        for channel in &channels[..8] {
+            for _ in 0..8 {
+                let answer = P4RuntimeClient::new(channel.clone()).read(request.clone()).await;
+                held.push(answer.expect("its connection has room").into_inner());
+            }
+        }
+        let mut more = P4RuntimeClient::new(channels[8].clone());
+        let mut answer = more.read(request.clone()).await.expect("its connection has room").into_inner();
+        let refused = tokio::time::timeout(SOON, answer.message()).await.expect("it does not wait for ever");
+        assert_eq!(refused.expect_err("64 are under way").code(), Code::ResourceExhausted);
+        held
+    });
+    rig.until(async move {
+        for answer in &mut held {
+            let part = answer.message().await.expect("it goes on").expect("there are registers");
+            assert_eq!(part.entities.len(), 4);
+        }
+    });
+}
+
+#[test]
+fn a_stream_that_takes_no_arbitration_messages_ends() {
+    /// More than wait for a client, each of which takes 512 bytes at least.
+    const CHANGES: u64 = 20_000;
+    let rig = Rig::new(0);
+    let (slow, busy) = (rig.channel(), rig.channel());
+    rig.runtime.block_on(async {
+        let requests = iter([claim(1)]).chain(pending());
+        let mut slow = P4RuntimeClient::new(slow).stream_channel(requests).await.expect("it opens").into_inner();
+        // Each of these is a new primary's id, which all are told.
+        let requests = iter((2..CHANGES).map(claim)).chain(pending());
+        let mut busy = P4RuntimeClient::new(busy).stream_channel(requests).await.expect("it opens").into_inner();
+        for _ in 2..CHANGES {
+            busy.message().await.expect("who takes them lives on").expect("it is told");
+        }
+        let mut told = 0;
+        let ended = loop {
+            match tokio::time::timeout(SOON, slow.message()).await.expect("it ends") {
+                Ok(Some(_)) => told += 1,
+                Ok(None) => panic!("it ends without a word"),
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(ended.code(), Code::ResourceExhausted, "{ended}");
+        assert!(told < CHANGES - 2, "all {told} messages waited for it");
+    });
+}
+
+#[test]
+fn a_config_that_nobody_takes_closes_the_connection() {
+    let rig = Rig::new(1 << 20);
+    let request = v1::GetForwardingPipelineConfigRequest { device_id: 1, ..Default::default() };
+    let channel = rig.channel();
+    let body = rig.runtime.block_on(async {
+        let mut client = P4RuntimeClient::new(channel.clone());
+        let whole = client.get_forwarding_pipeline_config(request).await.expect("who takes it gets it").into_inner();
+        assert!(whole.config.is_some_and(|config| config.p4_device_config.len() > 1 << 20));
+        let answer = call(channel, "GetForwardingPipelineConfig", vec![bytes(&request)], true).await;
+        assert!(!answer.headers().contains_key("grpc-status"), "{answer:?}");
+        tokio::time::sleep(2 * PATIENCE + std::time::Duration::from_millis(2_500)).await;
+        answer.into_body()
+    });
+    let (bytes, has_trailers) = rig.runtime.block_on(async move {
+        let (mut body, mut bytes, mut has_trailers) = (body, 0, false);
+        while let Some(Ok(frame)) =
+            std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx)).await
+        {
+            has_trailers |= frame.is_trailers();
+            bytes += frame.into_data().map_or(0, |data| data.len());
+        }
+        (bytes, has_trailers)
+    });
+    assert!(!has_trailers && bytes < 1 << 20, "{bytes} bytes, and the connection is there");
+}

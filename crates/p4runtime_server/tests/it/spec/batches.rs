@@ -1,0 +1,311 @@
+//! Chapters 10, 11 and 12: batches of writes, their errors, atomicity.
+
+use crate::spec::rig::*;
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::update::Type;
+use p4runtime_proto::v1::write_request::Atomicity;
+
+pub fn update(kind: Type, entity: impl IntoEntity) -> v1::Update {
+    v1::Update { r#type: kind.into(), entity: Some(entity.entity()) }
+}
+
+fn row(rig: &Rig, value: u64, port: u64) -> v1::TableEntry {
+    entry(&rig.info, "exact_t").exact(1, value).does(call(&rig.info, "forward", &[port]))
+}
+
+fn write(rig: &Rig, atomicity: Atomicity, updates: Vec<v1::Update>) -> Result<(), Failed> {
+    rig.write_as(v1::WriteRequest {
+        device_id: DEVICE,
+        election_id: Some(uint128(1)),
+        updates,
+        atomicity: atomicity.into(),
+        ..Default::default()
+    })
+}
+
+fn rows(rig: &Rig) -> Vec<v1::TableEntry> {
+    let mut rows = rig.entries(entry(&rig.info, "exact_t"));
+    rows.sort_by_key(|row| format!("{:?}", row.r#match));
+    rows
+}
+
+/// 12.3 A batch that works ends with OK and no details.
+/// 12.1 A batch mixes kinds of entities.
+/// 12 A batch may be empty.
+#[test]
+fn a_batch_of_many_kinds_works() {
+    let rig = Rig::new();
+    let group = v1::MulticastGroupEntry { multicast_group_id: 1, ..Default::default() };
+    let counter = v1::CounterEntry { counter_id: id(&rig.info, "counted"), ..Default::default() };
+    rig.write(vec![update(Type::Insert, row(&rig, 1, 2)), update(Type::Insert, group), update(Type::Modify, counter)])
+        .unwrap();
+    rig.write(Vec::new()).unwrap();
+    assert_eq!(rows(&rig).len(), 1);
+}
+
+/// 12.3 If some updates fail the call ends with UNKNOWN and one error for each update, in their order.
+/// 12.3 Updates that went well have OK there and nothing else.
+/// 10 Code and message of the status in the details are those of the call.
+/// 12.2 CONTINUE_ON_ERROR tries every update.
+#[test]
+fn errors_are_told_one_by_one() {
+    let rig = Rig::new();
+    let batch = vec![
+        update(Type::Modify, row(&rig, 1, 2)),
+        update(Type::Insert, row(&rig, 1, 2)),
+        update(Type::Insert, row(&rig, 0x1_0000, 2)),
+        update(Type::Insert, row(&rig, 3, 2)),
+    ];
+    let failed = write(&rig, Atomicity::ContinueOnError, batch).unwrap_err();
+    assert_eq!(failed.code, Code::Unknown);
+    assert_eq!(failed.codes(), [Code::NotFound, Code::Ok, Code::OutOfRange, Code::Ok]);
+    assert_eq!(failed.errors[1].message, "");
+    assert!(!failed.errors[2].message.is_empty());
+    let status = failed.status.unwrap();
+    assert_eq!((status.code, status.message), (Code::Unknown as i32, failed.message));
+    assert_eq!(rows(&rig), [row(&rig, 1, 2), row(&rig, 3, 2)]);
+}
+
+/// 12.3 Of a batch whose errors are more than an answer has room for, the first updates have details, and the message names
+/// those that failed, as far as it goes.
+#[test]
+fn errors_of_a_huge_batch_do_not_break_the_call() {
+    const HUGE: u64 = 3_000;
+    let rig = Rig::new();
+    let wrong = |at: u64| at % 1_000 == 999;
+    let updates = (0..HUGE).map(|at| {
+        let port = if wrong(at) { 0x200 } else { 2 };
+        update(Type::Modify, entry(&rig.info, "exact_t").default_action().does(call(&rig.info, "forward", &[port])))
+    });
+    let failed = write(&rig, Atomicity::ContinueOnError, updates.collect()).unwrap_err();
+    assert_eq!(failed.code, Code::Unknown);
+    assert!(failed.errors.len() > 50 && failed.errors.iter().all(|error| error.code == Code::Ok));
+    assert!(failed.message.starts_with("3 of 3000 updates failed"), "{}", failed.message);
+    assert!(failed.message.contains("[999]: ") && failed.message.contains("[2999]: "), "{}", failed.message);
+    let updates = (0..HUGE).map(|at| update(Type::Modify, row(&rig, at, 2)));
+    let failed = write(&rig, Atomicity::ContinueOnError, updates.collect()).unwrap_err();
+    assert!(failed.message.starts_with("3000 of 3000 updates failed"), "{}", failed.message);
+    assert!(failed.message.ends_with(" more") && failed.errors[0].code == Code::NotFound, "{}", failed.message);
+}
+
+/// 12.3 An error before any update is looked at has no details.
+#[test]
+fn errors_of_the_whole_call_have_no_details() {
+    let rig = Rig::new();
+    let request = v1::WriteRequest { device_id: DEVICE, election_id: Some(uint128(9)), ..Default::default() };
+    let failed = rig.write_as(request).unwrap_err();
+    assert_eq!((failed.code, failed.status), (Code::PermissionDenied, None));
+}
+
+/// 12 An update without a type is INVALID_ARGUMENT.
+/// 12 An update without an entity is INVALID_ARGUMENT, as is one whose entity is empty.
+#[test]
+fn updates_have_a_type_and_an_entity() {
+    let rig = Rig::new();
+    let batch = vec![
+        update(Type::Unspecified, row(&rig, 1, 2)),
+        v1::Update { r#type: 77, entity: Some(row(&rig, 1, 2).entity()) },
+        v1::Update { r#type: Type::Insert.into(), entity: None },
+        v1::Update { r#type: Type::Insert.into(), entity: Some(v1::Entity { entity: None }) },
+    ];
+    assert_eq!(rig.write(batch).unwrap_err().codes(), [Code::InvalidArgument; 4]);
+}
+
+/// 12.2 ROLLBACK_ON_ERROR leaves nothing behind when an update fails.
+/// 12.2 DATAPLANE_ATOMIC leaves nothing behind when an update fails.
+#[test]
+fn all_or_nothing_is_nothing_if_one_fails() {
+    for atomicity in [Atomicity::RollbackOnError, Atomicity::DataplaneAtomic] {
+        let rig = Rig::new();
+        let register = |value: u8| v1::RegisterEntry {
+            register_id: id(&rig.info, "remembered"),
+            index: Some(v1::Index { index: 0 }),
+            data: Some(v1::P4Data { data: Some(v1::p4_data::Data::Bitstring(vec![value])) }),
+        };
+        rig.insert(row(&rig, 1, 2)).unwrap();
+        rig.insert(row(&rig, 2, 2)).unwrap();
+        rig.modify(register(5)).unwrap();
+        let group = v1::MulticastGroupEntry { multicast_group_id: 1, ..Default::default() };
+        let batch = vec![
+            update(Type::Modify, row(&rig, 1, 3)),
+            update(Type::Delete, row(&rig, 2, 2)),
+            update(Type::Insert, row(&rig, 3, 3)),
+            update(Type::Insert, group.clone()),
+            update(Type::Modify, register(6)),
+            update(Type::Insert, row(&rig, 3, 4)),
+        ];
+        let failed = write(&rig, atomicity, batch).unwrap_err();
+        assert_eq!(failed.code, Code::Unknown);
+        assert_eq!(failed.errors.len(), 6);
+        assert_eq!(failed.errors[5].code, Code::AlreadyExists);
+        assert!(failed.errors[..5].iter().all(|error| [Code::Ok, Code::Aborted].contains(&error.code)));
+        assert_eq!(rows(&rig), [row(&rig, 1, 2), row(&rig, 2, 2)]);
+        assert_eq!(rig.read(v1::MulticastGroupEntry::default()), []);
+        assert_eq!(rig.read(register(0)), [register(5).entity()]);
+        assert_eq!(rig.through(1, &data(1, 0, 0, 0, 0)), Some(2));
+    }
+}
+
+/// 12.2 ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC do all of a batch that has no mistake.
+#[test]
+fn all_or_nothing_is_all_if_none_fails() {
+    for atomicity in [Atomicity::RollbackOnError, Atomicity::DataplaneAtomic] {
+        let rig = Rig::new();
+        let batch = (0..8).map(|value| update(Type::Insert, row(&rig, value, 2))).collect();
+        write(&rig, atomicity, batch).unwrap();
+        assert_eq!(rows(&rig).len(), 8);
+    }
+}
+
+/// 12.2 DATAPLANE_ATOMIC: no packet sees a part of a batch.
+/// 11 No packet sees a part of one update.
+#[test]
+fn no_packet_sees_half_a_batch() {
+    /// More than the server runs of another batch between packets.
+    const BETWEEN: u64 = 600;
+    let rig = Rig::new();
+    // The first update says what is written into a packet, twice, and the last where it leaves. All name one port.
+    let batch = |kind: Type, port: u64| -> Vec<v1::Update> {
+        let written = entry(&rig.info, "exact_t").exact(1, 1).does(call(&rig.info, "pair", &[port, port]));
+        let leaves = |key| entry(&rig.info, "lpm_t").lpm(1, key, 32).does(call(&rig.info, "forward", &[port]));
+        std::iter::once(written).chain((0..=BETWEEN).rev().map(leaves)).map(|entry| update(kind, entry)).collect()
+    };
+    rig.write(batch(Type::Insert, 1)).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            (0..40)
+                .for_each(|round| write(&rig, Atomicity::DataplaneAtomic, batch(Type::Modify, 1 + round % 4)).unwrap());
+        });
+        while !writer.is_finished() {
+            rig.send(1, &data(1, 0, 0, 0, 0));
+            let (port, bytes) = rig.sent();
+            let port = port as u8;
+            assert_eq!((&bytes[2..4], bytes[9]), (&[0, port][..], port), "it leaves by port {port}");
+        }
+    });
+}
+
+/// 13.4 What is read is the state before or after a batch.
+#[test]
+fn no_read_sees_half_a_batch() {
+    let rig = Rig::new();
+    let pair = |value: u64| {
+        let of = |table: &str, argument: &[u64], action: &str| {
+            entry(&rig.info, table).exact(1, 1).does(call(&rig.info, action, argument))
+        };
+        // Both name one number.
+        vec![
+            update(Type::Modify, of("exact_t", &[value, value], "pair")),
+            update(
+                Type::Modify,
+                v1::MulticastGroupEntry {
+                    multicast_group_id: 1,
+                    replicas: vec![v1::Replica {
+                        port_kind: Some(v1::replica::PortKind::Port(vec![value as u8])),
+                        ..Default::default()
+                    }],
+                    ..Default::default()
+                },
+            ),
+        ]
+    };
+    let insert = |updates: Vec<v1::Update>| -> Vec<v1::Update> {
+        updates.into_iter().map(|update| v1::Update { r#type: Type::Insert.into(), ..update }).collect()
+    };
+    rig.write(insert(pair(1))).unwrap();
+    let reads = v1::ReadRequest {
+        device_id: DEVICE,
+        entities: vec![entry(&rig.info, "exact_t").entity(), v1::MulticastGroupEntry::default().entity()],
+        ..Default::default()
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            (0..60).for_each(|round| write(&rig, Atomicity::DataplaneAtomic, pair(1 + round % 4)).unwrap());
+        });
+        while !writer.is_finished() {
+            let both = rig.read_as(reads.clone()).1.unwrap();
+            let text = format!("{both:?}");
+            let value = (1..=4u8).find(|value| text.contains(&format!("Port([{value}])"))).unwrap();
+            assert!(text.contains(&format!("value: [{value}]")), "{text}");
+        }
+    });
+}
+
+/// 12.1 What was written is in force when the call returns.
+#[test]
+fn a_write_is_in_force_when_it_returns() {
+    let rig = Rig::new();
+    rig.insert(row(&rig, 1, 2)).unwrap();
+    for round in 0..50 {
+        let port = 1 + round % 4;
+        rig.modify(row(&rig, 1, port)).unwrap();
+        assert_eq!(rig.through(1, &data(1, 0, 0, 0, 0)), Some(port as u32));
+    }
+}
+
+/// 12.1 Calls that overlap give what some order of them gives.
+#[test]
+fn overlapping_writes_are_serialized() {
+    let rig = Rig::new();
+    let wins: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| rig.insert(row(&rig, 1, 2)).is_ok())).collect();
+        threads.into_iter().filter(|_| true).map(|thread| usize::from(thread.join().unwrap())).sum()
+    });
+    assert_eq!(wins, 1, "one of four equal insertions works");
+    assert_eq!(rows(&rig).len(), 1);
+}
+
+/// 12.2 An atomicity that does not exist is refused.
+#[test]
+fn an_unknown_atomicity_is_refused() {
+    let rig = Rig::new();
+    let request = v1::WriteRequest {
+        device_id: DEVICE,
+        election_id: Some(uint128(1)),
+        atomicity: 9,
+        updates: vec![update(Type::Insert, row(&rig, 1, 2))],
+        ..Default::default()
+    };
+    assert!(rig.write_as(request).is_err());
+    assert_eq!(rows(&rig), []);
+}
+
+/// 12 An update that the role may not make is PERMISSION_DENIED, and others of the batch are made.
+/// 13 A read gives a role what it may see, and nothing else.
+#[test]
+fn roles_write_and_read_what_they_may() {
+    let rig = Rig::new();
+    rig.insert(entry(&rig.info, "lpm_t").lpm(1, 0, 8).does(call(&rig.info, "forward", &[2]))).unwrap();
+    // stratum.P4RoleConfig with the one shared id of exact_t.
+    let mut value = vec![0x12];
+    let mut packed = Vec::new();
+    p4runtime_proto::prost::encoding::encode_varint(u64::from(id(&rig.info, "exact_t")), &mut packed);
+    value.push(packed.len() as u8);
+    value.extend(packed);
+    let config = prost_types::Any { type_url: "type.googleapis.com/stratum.P4RoleConfig".to_owned(), value };
+    let mut session = rig.open();
+    session.claim(v1::MasterArbitrationUpdate {
+        device_id: DEVICE,
+        role: Some(v1::Role { name: "rows".to_owned(), config: Some(config), ..Default::default() }),
+        election_id: Some(uint128(4)),
+        ..Default::default()
+    });
+    assert_eq!(session.told().0, Code::Ok);
+    let other = entry(&rig.info, "lpm_t").does(call(&rig.info, "forward", &[2]));
+    let failed = rig
+        .write_as(v1::WriteRequest {
+            device_id: DEVICE,
+            role: "rows".to_owned(),
+            election_id: Some(uint128(4)),
+            updates: vec![update(Type::Insert, other), update(Type::Insert, row(&rig, 1, 2))],
+            ..Default::default()
+        })
+        .unwrap_err();
+    assert_eq!(failed.codes(), [Code::PermissionDenied, Code::Ok]);
+    let of = |role: &str| {
+        let entities = vec![v1::TableEntry::default().entity()];
+        rig.read_as(v1::ReadRequest { device_id: DEVICE, role: role.to_owned(), entities }).1.unwrap()
+    };
+    assert_eq!(of("rows"), [row(&rig, 1, 2).entity()]);
+    assert!(of("").len() > 1);
+}

@@ -1,0 +1,6 @@
+//! The integration tests of `stf`, in one binary, so that their dependencies are linked once.
+
+mod files;
+mod mutations;
+mod reports;
+mod support;

@@ -1,0 +1,54 @@
+//! What people read when a packet test fails or cannot be read: each `testdata/NAME.stf` runs on `testdata/switch.p4`
+//! and has a `NAME.expected`. `UPDATE_EXPECT=1` writes the expectations anew.
+
+use std::path::Path;
+
+use crate::support;
+use diagnostics::SourceMap;
+
+#[test]
+fn reports_are_as_expected() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let entries = std::fs::read_dir(&folder).expect("testdata");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|it| it == "stf"));
+    paths.sort();
+    assert!(!paths.is_empty(), "there are scripts");
+    let mut wrong = Vec::new();
+    for path in paths {
+        let mut map = SourceMap::new();
+        let text = match support::report(&folder.join("switch.p4"), &path, &mut map) {
+            Ok(report) if report.passed() => "passed\n".to_owned(),
+            Ok(report) => report.render(&map),
+            Err(error) => error,
+        };
+        let expected_path = path.with_extension("expected");
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(&expected_path, &text).expect("the expectation can be written");
+            continue;
+        }
+        if std::fs::read_to_string(&expected_path).unwrap_or_default() != text {
+            wrong.push(format!("--- {}\n{text}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "run with UPDATE_EXPECT=1 and look at the difference:\n{}", wrong.join("\n"));
+}
+
+/// The same in values: what JSON says of a failing test.
+#[test]
+fn json_tells_what_people_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let mut map = SourceMap::new();
+    let report = support::report(&folder.join("switch.p4"), &folder.join("differs.stf"), &mut map).expect("it runs");
+    let json = report.to_json(&map, true);
+    assert_eq!(json["passed"], false);
+    let failure = &json["failures"][0];
+    assert_eq!(failure["kind"], "differs");
+    assert_eq!(failure["line"], 3);
+    assert_eq!(failure["port"], 2);
+    assert_eq!(failure["expected"], "0002beef**44$");
+    assert_eq!(failure["got"], "0002aabbccdd");
+    assert_eq!(json["packets"][0]["left"][0]["data"], "0002aabbccdd");
+    assert_eq!(json["packets"][0]["trace"]["port"], 0);
+    assert!(report.to_json(&map, false)["packets"][0].get("trace").is_none());
+}

@@ -1,0 +1,246 @@
+//! The rule language: what is read is what is written, and mistakes are told where they are.
+
+use crate::support;
+use diagnostics::{Diagnostics, SourceMap, Span};
+use rng::Dice;
+use subscribe::{
+    Action, ActionDeclaration, Condition, Counter, Field, Format, Kind, Loader, Match, NoIncludes, Parameter, Rule,
+    parse,
+};
+
+/// The rules of a text and what was found, as text.
+fn read(text: &str, format: &Format) -> (Vec<Rule>, String) {
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let rules = parse(&mut map, "a.rules", text, format, &mut NoIncludes, &mut diagnostics);
+    (rules, diagnostics.render(&map, false))
+}
+
+fn without_places(condition: &mut Condition) {
+    match condition {
+        Condition::Valid { span, .. } => *span = Span::default(),
+        Condition::Test(test) => test.span = Span::default(),
+        Condition::Not(inner) => without_places(inner),
+        Condition::All(list) | Condition::Any(list) => list.iter_mut().for_each(without_places),
+        Condition::Always | Condition::Never => {}
+    }
+}
+
+#[test]
+fn what_is_shown_is_read_back_the_same() {
+    let mut dice = Dice::new(21);
+    let format = support::format();
+    for _ in 0..500 {
+        let text = support::rule(&mut dice);
+        let mut rule = support::rules(&text, &format).remove(0);
+        let shown = rule.shown(&format).to_string();
+        let mut again = support::rules(&shown, &format).remove(0);
+        for rule in [&mut rule, &mut again] {
+            rule.span = Span::default();
+            without_places(&mut rule.condition);
+        }
+        // Nested `and`s of `and`s are the same condition in another form only if the text nests them.
+        assert_eq!(rule, again, "{text}\n{shown}");
+    }
+}
+
+#[test]
+fn rules_may_be_written_in_many_ways() {
+    let format = addresses();
+    let text = r#"
+        # comments of three kinds
+        dst == 10.0.0.0/8 and not (src in {10.0.0.1, 192.168.0.0/16}) : fwd(1);   // one
+            to_controller                                                        /* two,
+        and three */
+        rule six: six == fe80::/10 ∧ mac != 00:11:22:33:44:55:fwd(2)
+        (port >= 0x50 && port ≤ 443) || 8_080 == port : drop
+        port in 1000..2000 : fwd(3) ipv4.isValid() : fwd(4)
+        name in [abc, "d e"] : fwd(5, 5, 1);
+        true : to_controller()
+    "#;
+    let (rules, found) = read(text, &format);
+    assert_eq!(found, "");
+    let shown: Vec<String> = rules.iter().map(|rule| rule.shown(&format).to_string()).collect();
+    assert_eq!(
+        shown,
+        [
+            "ipv4.dst in {167772160..184549375} and not (ipv4.src in {10.0.0.1, 192.168.0.0/16}) : fwd(1); to_controller",
+            "rule six: six in {fe80::/10} and mac != 00:11:22:33:44:55 : fwd(2)",
+            "(port >= 80 and port <= 443) or port == 8080 : drop",
+            "port in {1000..2000} : fwd(3)",
+            "valid(ipv4) : fwd(4)",
+            "name in {\"abc\", \"d e\"} : fwd(1, 5)",
+            "true : to_controller",
+        ]
+    );
+}
+
+fn addresses() -> Format {
+    let mut format = Format::new();
+    let ipv4 = format.header("ipv4").expect("new");
+    let mut field = |name: &str, width, kind, header| {
+        let field = Field { name: name.to_owned(), width, kind, matching: Match::Any, header };
+        format.field(field).expect("right");
+    };
+    field("ipv4.src", 32, Kind::Ipv4, Some(ipv4));
+    field("ipv4.dst", 32, Kind::Unsigned, Some(ipv4));
+    field("six", 128, Kind::Ipv6, None);
+    field("mac", 48, Kind::Mac, None);
+    field("port", 16, Kind::Unsigned, None);
+    field("name", 32, Kind::Text(subscribe::Padding::ZEROS), None);
+    format
+}
+
+#[test]
+fn mistakes_are_told_at_their_places() {
+    let format = support::format();
+    let cases = [
+        ("stok == A : fwd(1)", "there is no field or counter `stok`", "did you mean `add_order.stock`?"),
+        ("price > 5 : fwd(1)", "`price` may be `add_order.price` or `trade.price`", "a.rules:1:1"),
+        ("stock < A : fwd(1)", "`add_order.stock` is matched exactly", "`==`, `!=` or `in { … }`"),
+        ("dst in 3..7 : fwd(1)", "matched by prefix", "compare it with values and prefixes"),
+        ("shares = 5 : fwd(1)", "a comparison is expected here, not `=`", "equality is written `==`"),
+        ("shares == 16 : fwd(1)", "`16` does not fit 4 bits, whose largest value is 15", "a.rules:1:11"),
+        ("shares == seen : fwd(1)", "`seen` is text, where a number of 4 bits is expected", "not with other fields"),
+        ("stock == ABCD : fwd(1)", "`ABCD` has 4 bytes, and the field 3", "^^^^"),
+        ("stock == 3M : fwd(1)", "text of up to 3 bytes is expected here, not `3M`", "put text in quotes"),
+        ("shares == 5 fwd(1)", "`:` is expected here, not `fwd`", "the actions come behind a `:`"),
+        ("shares == 5 : fwd(600)", "there is no port 600", "the ports are 0 to 510; rules drop messages by `drop`"),
+        ("shares == 5 : forward(1)", "there is no action `forward`", "`fwd`, `drop`, `to_controller`, `mark`"),
+        ("shares == 5 : mark(1, 2)", "`mark` takes 1 argument, and has 2 here", "the parameters are `class`"),
+        ("shares == 5 : seen <- port + 1", "a counter is updated by one number or field", "`seen <- seen + …`"),
+        ("shares == 5 : shares += 1", "`shares` is a field, and rules change no fields", "`seen`"),
+        ("valid(order) : fwd(1)", "there is no header `order`", "the headers are `add_order`, `trade`"),
+        ("avg(stock) > 5 : fwd(1)", "has no numbers to compute with", "^^^^^"),
+        ("avg() > 5 : fwd(1)", "`avg` of what", "only `count()` may do without"),
+        ("count() over 5 parsecs > 5 : fwd(1)", "this is no window", "`1000 packets`"),
+        ("shares in {1, 2 : fwd(1)", "`}` is expected here, not `:`", "the set is not closed"),
+        ("shares in 7..3 : fwd(1)", "the range ends before it begins", "ranges include both ends"),
+        ("dst == 5/3 : fwd(1)", "bits are set behind the first 3", "write `0/3`"),
+        ("rule big: shares == 16 : fwd(1)", "does not fit 4 bits", "in rule `big`"),
+        ("shares == \"5 : fwd(1)", "this quote is not closed", "a.rules:1:11"),
+        ("shares == 5 /* : fwd(1)", "this comment has no end", "a.rules:1:13"),
+        ("shares == -5 : fwd(1)", "is expected here, not `-`", "no numbers below 0"),
+        ("shares & 1 == 1 : fwd(1)", "a comparison is expected here, not `&`", ""),
+    ];
+    for (text, message, detail) in cases {
+        let (rules, found) = read(text, &format);
+        assert!(found.contains(message) && found.contains(detail), "{text}:\n{found}");
+        assert!(rules.is_empty(), "{text}: {rules:?}");
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told_and_right_rules_kept() {
+    let format = support::format();
+    let text = "shares == 99 : fwd(1)\nshares == 1 : fwd(1)\nstock == A and\n   foo == 1 : fwd(2)\n\
+                shares == 2 :\n   fwd(x);\n   drop\nshares == 3 : fwd(3)\n";
+    let (rules, found) = read(text, &format);
+    assert_eq!(rules.len(), 2, "{found}");
+    for place in ["a.rules:1:11", "a.rules:4:4", "a.rules:6:8"] {
+        assert!(found.contains(place), "{place} is missing:\n{found}");
+    }
+}
+
+#[test]
+fn hostile_files_end_in_findings() {
+    let format = support::format();
+    let deep = format!("{}shares == 1{} : fwd(1)", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(read(&deep, &format).1.contains("conditions nest at most 64 deep"));
+    let long = format!("{} : fwd(1)", vec!["shares == 1"; 100_000].join(" or "));
+    assert!(read(&long, &format).1.contains("a rule has at most 65536 tests and values"));
+    let not = format!("{}shares == 1 : fwd(1)", "!".repeat(1_000_000));
+    assert!(read(&not, &format).1.contains("a rule has at most"));
+    let many = "x == 1 : fwd(1)\n".repeat(100_000);
+    assert!(read(&many, &format).1.contains("and 1 more"), "reading stops");
+    assert!(read(&"/* ".repeat(500_000), &format).1.contains("no end"));
+    assert!(read(&"\"".repeat(500_001), &format).1.contains("rule-syntax"));
+    assert!(read(&"9".repeat(1_000_000), &format).1.contains("too long"));
+}
+
+/// Files by name.
+struct Files(Vec<(&'static str, String)>);
+
+impl Loader for Files {
+    fn load(&mut self, name: &str, _: &str) -> Result<(String, String), String> {
+        let file = self.0.iter().find(|(other, _)| *other == name);
+        file.map(|(name, text)| ((*name).to_owned(), text.clone())).ok_or_else(|| "does not exist".to_owned())
+    }
+}
+
+#[test]
+fn files_include_others() {
+    let format = support::format();
+    let mut files = Files(vec![
+        ("b", "shares == 2 : fwd(2)\ninclude \"c\"".to_owned()),
+        ("c", "shares == 3 : fwd(3)\nshares == 77 : fwd(3)\ninclude \"b\"".to_owned()),
+    ]);
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let text = "include \"b\"\nshares == 1 : fwd(1)\n#include \"d\"\n";
+    let rules = parse(&mut map, "a.rules", text, &format, &mut files, &mut diagnostics);
+    let shown: Vec<String> = rules.iter().map(|rule| rule.shown(&format).to_string()).collect();
+    assert_eq!(
+        shown,
+        ["add_order.shares == 1 : fwd(1)", "add_order.shares == 2 : fwd(2)", "add_order.shares == 3 : fwd(3)"]
+    );
+    let found = diagnostics.render(&map, false);
+    for part in ["`d` does not exist", "c:2:11", "`b` includes itself", "c:3:9"] {
+        assert!(found.contains(part), "{part} is missing:\n{found}");
+    }
+    // Every file includes two others: that ends too.
+    let mut bomb = Files((0..20).map(|_| ("x", String::new())).collect());
+    bomb.0[0].1 = "include \"y\" include \"z\"".to_owned();
+    let names: Vec<&'static str> = (0..16).map(|at| &*Box::leak(format!("f{at}").into_boxed_str())).collect();
+    let pair = |next: &str| format!("include \"{next}\"\ninclude \"{next}\"\n");
+    bomb.0 = names.windows(2).map(|pair_of| (pair_of[0], pair(pair_of[1]))).collect();
+    bomb.0.push((names[15], "shares == 1 : fwd(1)".to_owned()));
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let rules = parse(&mut map, "a.rules", pair("f0"), &format, &mut bomb, &mut diagnostics);
+    assert!(rules.len() < 1000);
+    assert!(diagnostics.render(&map, false).contains("too many files"));
+}
+
+#[test]
+fn actions_take_text_where_there_is_room_for_it() {
+    let mut format = support::format();
+    let parameters = vec![Parameter { name: "name".to_owned(), width: 24 }];
+    format.action(ActionDeclaration { name: "tag".to_owned(), parameters }).expect("new");
+    let (rules, found) = read("shares == 5 : tag(\"AB\"); tag(7)", &format);
+    let arguments = rules[0].actions.iter().map(|action| match action {
+        Action::Call(_, arguments) => arguments.clone(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!((arguments.collect::<Vec<_>>(), found.as_str()), (vec![vec![0x41_42_20], vec![7]], ""));
+    // Those that take nothing may stand alone, wherever they stand.
+    format.action(ActionDeclaration { name: "stop".to_owned(), parameters: Vec::new() }).expect("new");
+    let (rules, found) =
+        read("shares == 5 : stop; tag(7); stop;\nshares == 6 : fwd(1); stop\nshares == 7 : stop()", &format);
+    assert_eq!((rules.iter().map(|rule| rule.actions.len()).collect::<Vec<_>>(), found.as_str()), (vec![3, 2, 1], ""));
+    for (text, said) in [
+        ("shares == 5 : tag(\"ABCD\")", "the argument for `name` has 4 bytes, and the field 3"),
+        ("shares == 5 : mark(\"A\")", "the argument for `class` is text, where a number of 4 bits is expected"),
+    ] {
+        let (_, found) = read(text, &format);
+        assert!(found.contains(said), "{text}: {found}");
+    }
+}
+
+#[test]
+fn what_is_seldom_meant_is_warned_of() {
+    let mut format = support::format();
+    format.controller_port = Some(9);
+    format.counter(Counter { name: "all".to_owned(), width: 8, window: None }).expect("new");
+    for (text, said) in [
+        ("stock == dst : fwd(1)", "warning[word-is-text]: `dst` is text here, and not the field of this name"),
+        ("stock in {A, all} : fwd(1)", "`all` is text here, and not the counter"),
+        ("seen == stock : fwd(1)", "a field is compared with constants, not with other fields"),
+        ("stock != price : fwd(1)", "a field is compared with constants, not with other fields"),
+        ("stock == A : fwd(1, 9)", "warning[controller-port]: the controller gets what goes to port 9"),
+    ] {
+        let (rules, found) = read(text, &format);
+        assert!(found.contains(said), "{text}: {found}");
+        assert_eq!(rules.len(), usize::from(found.contains("warning")), "{text}: {found}");
+    }
+    for text in ["stock == \"dst\" : fwd(1)", "stock == DST : fwd(1)", "stock == A : fwd(8); to_controller"] {
+        assert_eq!(read(text, &format).1, "", "{text}");
+    }
+}

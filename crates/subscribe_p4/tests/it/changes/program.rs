@@ -1,0 +1,253 @@
+//! A generated program, as far as its tables go: random rules and messages for it, and what its tables do.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use diagnostics::{Diagnostics, FileId, SourceMap};
+use rng::Dice;
+use subscribe::{Kind, Layout, Match, Message, NoIncludes, Rule, StageKey, Target, Wide};
+use subscribe_p4::format::HeaderId;
+use subscribe_p4::possible::Values;
+use subscribe_p4::{Format, Rules};
+
+use crate::changes::target::{Outcome, Switch};
+use crate::support::checked::checked;
+
+pub const REPORTS: &str = "testdata/reports.p4";
+/// With counters and aggregates.
+pub const METER: &str = "testdata/meter.p4";
+/// With codes for values.
+pub const CODED: &str = "testdata/coded.p4";
+pub const FEED: &str = "../../examples/market-data/feed.p4";
+pub const CPU_PORT: u32 = 510;
+
+pub struct Program {
+    pub format: Format,
+    pub rules: Rules,
+}
+
+/// Values that rules and messages have, so few that everything meets.
+const VALUES: u64 = 12;
+
+impl Program {
+    pub fn read(path: &str) -> Program {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the format");
+        let (typed, map) = checked("format.p4", &text);
+        let mut diagnostics = Diagnostics::new();
+        let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
+        let rules = subscribe_p4::rules(&format).expect("the format is right");
+        Program { format, rules }
+    }
+
+    pub fn has_codes(&self) -> bool {
+        self.format.fields.iter().any(|field| field.codes.is_some())
+    }
+
+    pub fn parse(&self, text: &str) -> Vec<Rule> {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let rules = subscribe::parse(&mut map, "rules", text, &self.rules.format, &mut NoIncludes, &mut diagnostics);
+        assert!(!diagnostics.has_errors(), "{}", diagnostics.render(&map, false));
+        rules
+    }
+
+    /// A test of a counter or an aggregate.
+    fn random_memory(&self, dice: &mut Dice) -> String {
+        let format = &self.rules.format;
+        let computed = dice.below(format.computed().len() as u64 + 1) as usize;
+        let subject = match format.computed().get(computed) {
+            Some(computed) => computed.aggregate.shown(format).to_string(),
+            None => format.counters()[0].name.clone(),
+        };
+        format!("{subject} {} {}", if dice.percent(50) { "<" } else { ">=" }, dice.below(VALUES))
+    }
+
+    fn random_test(&self, dice: &mut Dice) -> String {
+        if !self.format.aggregates.is_empty() && dice.percent(40) {
+            return self.random_memory(dice);
+        }
+        let fields = self.rules.format.fields();
+        let field = &fields[dice.below(fields.len() as u64) as usize];
+        let name = field.name.rsplit_once('.').map_or(&*field.name, |(_, name)| name);
+        let one = |dice: &mut Dice, list: &[&'static str]| list[dice.below(list.len() as u64) as usize];
+        if dice.percent(10) {
+            let headers = &self.format.headers;
+            let known = &headers.iter().filter(|header| self.rules.format.header_named(&header.name).is_ok());
+            let names: Vec<&str> = known.clone().map(|header| header.name.as_str()).collect();
+            return format!("valid({})", names[dice.below(names.len() as u64) as usize]);
+        }
+        match (field.kind, field.matching) {
+            (Kind::Text(_), _) => format!("{name} {} \"{}\"", one(dice, &["==", "!="]), one(dice, &["A", "B", "C"])),
+            (_, Match::Lpm) => {
+                let length = 28 + dice.below(4) as u32;
+                let value = dice.below(VALUES) >> (32 - length) << (32 - length);
+                format!("{name} {} 0.0.0.{value}/{length}", one(dice, &["in", "not in"]))
+            }
+            (_, Match::Exact) => format!("{name} {} {}", one(dice, &["==", "!="]), dice.below(VALUES)),
+            _ if dice.percent(30) => {
+                let first = dice.below(VALUES);
+                format!("{name} in {first}..{}", first + dice.below(4))
+            }
+            _ => format!("{name} {} {}", one(dice, &["<", "<=", ">", ">=", "==", "!="]), dice.below(VALUES)),
+        }
+    }
+
+    pub fn random_rule(&self, dice: &mut Dice) -> String {
+        let mut condition = self.random_test(dice);
+        for _ in 0..dice.below(3) {
+            let word = if dice.percent(70) { "and" } else { "or" };
+            let not = if dice.percent(15) { "not " } else { "" };
+            condition = format!("({condition}) {word} {not}({})", self.random_test(dice));
+        }
+        // At times all messages are meant, and no table of a field is asked.
+        if dice.percent(4) {
+            condition = "true".to_owned();
+        }
+        let action = match dice.below(8) {
+            0 | 1 if !self.format.counters.is_empty() => format!("total += 1; fwd({})", dice.below(4)),
+            0 => "to_controller".to_owned(),
+            1 => format!("fwd({}); to_controller", dice.below(4)),
+            2 if !self.format.actions.is_empty() && condition != "true" => "mark(7)".to_owned(),
+            3 => format!("fwd({}, {})", dice.below(4), dice.below(4)),
+            _ => format!("fwd({})", dice.below(4)),
+        };
+        format!("{condition} : {action}")
+    }
+
+    /// Any message with one header.
+    pub fn random_message(&self, dice: &mut Dice) -> Message {
+        let there = dice.below(self.format.headers.len() as u64) as usize;
+        self.message(dice, &|header| header == there)
+    }
+
+    /// A message such as the parser finds in packets.
+    pub fn possible_message(&self, dice: &mut Dice) -> Message {
+        let possible = &self.format.possible;
+        let packets = possible.packets.as_ref().expect("the parser is understood");
+        let given = &packets[dice.below(packets.len() as u64) as usize];
+        let kinds: Vec<(&HeaderId, &Values)> = possible.messages.iter().flatten().collect();
+        let kind = (!kinds.is_empty()).then(|| kinds[dice.below(kinds.len() as u64) as usize]);
+        let is_kind = |header: usize| kind.is_some_and(|(kind, _)| kind.0 == header);
+        let mut message =
+            self.message(dice, &|header| is_kind(header) || given.valid.get(&HeaderId(header)) == Some(&true));
+        for (field, value) in self.format.fields.iter().zip(&mut message.fields) {
+            for source in &field.sources {
+                let of_kind = kind.filter(|_| is_kind(source.header.0)).map(|(_, values)| values);
+                let values = of_kind.or(given.values.get(&source.header)).and_then(|of| of.get(&source.member));
+                if let Some(values) = values.filter(|values| !values.contains(*value)) {
+                    let (first, last) = values.list()[dice.below(values.list().len() as u64) as usize];
+                    *value = first + u128::from(dice.below(8)).min(last - first);
+                }
+            }
+        }
+        message
+    }
+
+    fn message(&self, dice: &mut Dice, is_there: &dyn Fn(usize) -> bool) -> Message {
+        let format = &self.rules.format;
+        let mut message = Message::empty(format);
+        // Those that stand for several are there if one of these is.
+        for (valid, of) in message.valid.iter_mut().zip(&self.rules.headers) {
+            *valid = of.iter().any(|header| is_there(header.0));
+        }
+        let valid = message.valid.clone();
+        for (field, value) in format.fields().iter().zip(&mut message.fields) {
+            if field.header.is_none_or(|header| valid[usize::from(header.0)]) {
+                *value = match field.kind {
+                    Kind::Text(_) => {
+                        let letter = b"ABCD"[dice.below(4) as usize];
+                        let text = std::iter::once(letter).chain(std::iter::repeat(b' '));
+                        text.take(field.width as usize / 8).fold(0, |value, byte| value << 8 | u128::from(byte))
+                    }
+                    _ => u128::from(dice.below(VALUES + 2)),
+                };
+            }
+        }
+        for value in message.counters.iter_mut().chain(&mut message.slots) {
+            *value = u128::from(dice.below(VALUES + 2));
+        }
+        message
+    }
+
+    /// What the generated program's tables do with a message. `at` gives the switch in which a table is looked up.
+    pub fn run<'a>(&self, target: Target, message: &Message, at: &mut dyn FnMut(String) -> &'a Switch) -> Outcome {
+        let format = &self.rules.format;
+        let layout = Layout::sensible(format, &[]);
+        let (mut state, mut carried) = (0, None);
+        let mut look = |table: String, mut values: BTreeMap<String, u128>, state: u128| {
+            values.insert("state".to_owned(), state);
+            let switch = at(table.clone());
+            switch.look_up(&table, &values).map(|entry| (entry.action.clone(), entry.params.clone(), switch))
+        };
+        for (number, stage) in subscribe::stages(format, &layout, &target).iter().enumerate() {
+            let found = match &stage.column {
+                StageKey::Validity => {
+                    let name = |of: &Vec<HeaderId>| {
+                        let names: Vec<&str> = of.iter().map(|id| self.format.headers[id.0].name.as_str()).collect();
+                        format!("{}_valid", names.join("_or_"))
+                    };
+                    let named = self.rules.headers.iter().map(name);
+                    let values = named.zip(message.valid.iter().map(|valid| u128::from(*valid))).collect();
+                    look("validity".to_owned(), values, state)
+                }
+                StageKey::Column(key) => {
+                    let name = key.name(format);
+                    let parts = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                    let name = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_");
+                    let kind = |wide| match wide {
+                        Wide::Range => "range",
+                        Wide::Lpm => "lpm",
+                        Wide::Ternary => "ternary",
+                    };
+                    let wide = stage.wide.map(kind);
+                    let mut value = BTreeMap::from([("value".to_owned(), message.column(*key))]);
+                    if stage.codes.is_some() {
+                        let table = match stage.code_table {
+                            Wide::Range => format!("{name}_codes"),
+                            wide => format!("{name}_codes_{}", kind(wide)),
+                        };
+                        let code = look(table, value.clone(), state);
+                        value.insert("value".to_owned(), code.map_or(0, |(_, params, _)| params[0].2));
+                    }
+                    let parts = [stage.exact.then_some("exact"), wide, Some("rest")];
+                    parts
+                        .into_iter()
+                        .flatten()
+                        .find_map(|part| look(format!("{name}_{part}_{number}"), value.clone(), state))
+                }
+            };
+            let Some((action, params, _)) = found else { continue };
+            match action.as_str() {
+                "Subscriptions.to_state" => state = params[0].2,
+                _ => carried = Some((action, params)),
+            }
+        }
+        let mut outcome = Outcome::default();
+        let leaf = look("leaf".to_owned(), BTreeMap::new(), state).map(|(action, params, _)| (action, params));
+        assert!(carried.is_none() || leaf.is_none(), "where a message goes is said once");
+        let leaf = carried.or(leaf);
+        let mut asked = |table: String| {
+            look(table, BTreeMap::new(), state)
+                .map(|(_, params, _)| params.iter().map(|(_, _, value)| *value).collect())
+        };
+        if !self.format.aggregates.is_empty() {
+            outcome.counts = asked("counts".to_owned());
+        }
+        outcome.updates = self.format.counters.iter().map(|one| asked(format!("update_{}", one.name))).collect();
+        if let Some((action, params)) = leaf {
+            outcome.ports = match action.as_str() {
+                "Subscriptions.to_port" => vec![params[0].2 as u32],
+                _ => at("group".to_owned()).groups[&(params[0].2 as u32)].clone(),
+            };
+            outcome.ports.sort_unstable();
+        }
+        for action in &self.format.actions {
+            let mut values = BTreeMap::new();
+            values.insert("state".to_owned(), state);
+            let table = format!("do_{}", action.name);
+            if let Some(entry) = at(table.clone()).look_up(&table, &values) {
+                outcome.calls.push(entry.params.iter().map(|(_, _, value)| *value).collect());
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,222 @@
+//! Formats and the programs that are made of them; formats that are wrong, and what is said about them. `UPDATE_EXPECT=1`
+//! writes what is expected anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use diagnostics::{Diagnostics, FileId, SourceMap};
+use subscribe::Layout;
+use subscribe_p4::{Format, Misfit, Options};
+
+const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
+
+/// Checks a program, and gives it with what was found; what is `silent` is not looked for.
+fn check(name: &str, text: &str, silent: Option<&'static str>) -> (Option<p4::typed::Program>, SourceMap, Diagnostics) {
+    let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    silent.into_iter().for_each(|kind| diagnostics.silence(kind));
+    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics);
+    (typed, map, diagnostics)
+}
+
+fn read(name: &str, text: &str) -> (Option<Format>, String) {
+    let (typed, map, diagnostics) = check(name, text, Some("unused"));
+    let typed = typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
+    let mut diagnostics = Diagnostics::new();
+    let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
+    assert_eq!(format.is_none(), diagnostics.has_errors());
+    (format, diagnostics.render(&map, false))
+}
+
+fn program(text: &str, options: &Options) -> String {
+    let (format, findings) = read("format.p4", text);
+    let format = format.unwrap_or_else(|| panic!("{findings}"));
+    let rules = subscribe_p4::rules(&format).unwrap();
+    let layout = Layout::sensible(&rules.format, &[]);
+    let program = subscribe_p4::program(text, &format, &rules, &layout, options);
+    let (typed, map, diagnostics) = check("program.p4", &program, None);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
+    assert!(typed.is_some_and(|typed| typed.main.is_some()), "there is no package");
+    program
+}
+
+fn data(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+fn expect(found: &str, name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(&path, found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == found, "{name} should be as follows; UPDATE_EXPECT=1 accepts that.\n{found}");
+}
+
+#[test]
+fn a_format_of_single_messages_becomes_this_program() {
+    expect(&program(&data("testdata/reports.p4"), &Options::default()), "testdata/reports.generated.p4");
+}
+
+#[test]
+fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
+    let feed = data("../../examples/market-data/feed.p4");
+    let wide = program(&feed, &Options::default());
+    let narrow = program(&feed, &Options { messages_per_pass: Some(1), ..Options::default() });
+    // Each table is applied once for each message of a pass.
+    assert_eq!((wide.matches("leaf.apply()").count(), narrow.matches("leaf.apply()").count()), (12, 1));
+}
+
+/// BMv2 stamps no packet that goes round, so windows must not ask for the stamp of a pass: it is taken where there is one, and kept.
+#[test]
+fn a_packet_that_goes_round_keeps_its_time_where_it_gets_no_other() {
+    const STAMP: &str = "standard_metadata.ingress_global_timestamp";
+    let momentum = program(&data("../../examples/market-data/momentum.p4"), &Options::default());
+    assert!(momentum.contains("@field_list(1) bit<48> now;"));
+    assert!(momentum.contains(&format!("if ({STAMP} != 0) {{\n            meta.subscription.now = {STAMP};")));
+    assert_eq!(momentum.matches(STAMP).count(), 2);
+}
+
+/// Formats of all kinds.
+fn formats() -> Vec<String> {
+    let market = ["market-data/feed", "market-data/orders", "market-data/momentum"];
+    let examples =
+        market.into_iter().chain(["int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"]);
+    let own = ["batch", "coded", "meter", "reports", "types"].map(|name| format!("testdata/{name}.p4"));
+    own.into_iter().chain(examples.map(|name| format!("../../examples/{name}.p4"))).collect()
+}
+
+/// The names and keywords of a text, without those in quotes and comments.
+fn words(text: &str) -> BTreeSet<String> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let outside = code.flat_map(|line| line.split('"').step_by(2));
+    let words = outside.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).map(str::to_owned).collect()
+}
+
+/// What is found in a format with a macro of this name.
+fn with_macro(format: &str, name: &str) -> String {
+    read("format.p4", &format!("#define {name} nothing\n{format}")).1
+}
+
+#[test]
+fn no_name_of_a_program_may_be_a_macro_of_the_format() {
+    const LANGUAGE: &str = "action actions apply bit bool control default_action else exact if in inout key lpm main name \
+                            return size struct table ternary true atomic field_list NoError isValid setInvalid emit hit";
+    let mut tried = BTreeSet::new();
+    for name in formats() {
+        let text = data(&name);
+        for messages_per_pass in [None, Some(1)] {
+            let made = program(&text, &Options { messages_per_pass, split_horizon: true, ..Options::default() });
+            let own = words(&text);
+            let built_in = words(V1MODEL);
+            let is_new = |word: &&String| {
+                !own.contains(*word) && !built_in.contains(*word) && !LANGUAGE.split(' ').any(|own| own == *word)
+            };
+            for word in words(&made).iter().filter(is_new) {
+                if tried.insert(word.clone()) {
+                    let found = with_macro(&text, word);
+                    let is_told = found.contains("error[name]") && found.contains(&format!("`{word}`"));
+                    assert!(is_told, "{name}: {word}: {found}");
+                }
+            }
+        }
+    }
+    assert!(tried.len() > 100, "{tried:?}");
+}
+
+#[test]
+fn an_action_of_the_format_is_called_otherwise_than_what_a_program_declares() {
+    let text = data("testdata/meter.p4");
+    let made = program(&text, &Options::default());
+    let declared = made.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let behind = ["table ", "action "].iter().find_map(|word| line.strip_prefix(word));
+        let variable = || line.strip_suffix(';').filter(|_| line.starts_with("bit<") || line.starts_with("register<"));
+        let name = behind.or_else(|| Some(variable()?.split_once("> ").or(line.split_once(") "))?.1))?;
+        name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().map(str::to_owned)
+    });
+    let is_new = |name: &String| !name.is_empty() && !words(&text).contains(name);
+    let declared: BTreeSet<String> = declared.filter(is_new).collect();
+    assert!(declared.len() > 60, "{declared:?}");
+    for name in declared {
+        let action = format!("@query_action action {name}(inout headers_t hdr) {{ hdr.reading.kind = 1; }}");
+        let (format, found) = read("format.p4", &format!("{text}\n{action}\n"));
+        let is_told = found.contains(&format!("`{name}` is a name that the program takes for itself"));
+        assert!(format.is_none() && is_told, "{name}: {found}");
+    }
+}
+
+#[test]
+fn nothing_in_a_program_is_unused() {
+    for name in formats() {
+        for messages_per_pass in [None, Some(1)] {
+            program(&data(&name), &Options { messages_per_pass, split_horizon: true, ..Options::default() });
+        }
+    }
+}
+
+const WRONG: [&str; 14] = [
+    "checksums",
+    "codes",
+    "fields",
+    "headers",
+    "messages",
+    "metadata",
+    "names",
+    "nothing",
+    "parser",
+    "sessions",
+    "sizes",
+    "spelling",
+    "state",
+    "widths",
+];
+
+#[test]
+fn what_is_wrong_is_told_all_at_once() {
+    for name in WRONG {
+        let (format, findings) = read(&format!("{name}.p4"), &data(&format!("testdata/wrong/{name}.p4")));
+        assert!(format.is_none(), "{name} is fine");
+        expect(&findings, &format!("testdata/wrong/{name}.txt"));
+    }
+}
+
+#[test]
+fn an_aggregate_does_not_pass_for_the_one_of_another_version_of_the_format() {
+    let text = data("testdata/meter.p4");
+    let tables = |text: &str| {
+        let format = read("format.p4", text).0.expect("a format");
+        let rules = subscribe_p4::rules(&format).unwrap();
+        let layout = Layout::sensible(&rules.format, &[]);
+        let names = subscribe_p4::stage_tables(&rules, &layout, &Options::default());
+        (rules.format, layout, names.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+    };
+    let (format, layout, of_program) = tables(&text);
+    let names = || of_program.iter().map(String::as_str);
+    assert_eq!(subscribe_p4::order(&format, names()), Some(layout));
+    let (sum, min) = ("sum(large) over 100us", "min(value) by unit over 50us");
+    let others = [
+        text.replace(sum, "sum(large) over 101us"),
+        text.replace(sum, "max(large) over 100us"),
+        text.replace(min, "min(value) by site over 50us"),
+        text.replace(&format!("\"{sum}\", 1, 2"), "@@").replace(min, sum).replace("@@", &format!("\"{min}\", 1, 2")),
+    ];
+    for other in others {
+        assert_ne!(other, text);
+        let (format, _, wanted) = tables(&other);
+        assert_eq!(subscribe_p4::order(&format, names()), None, "{other}");
+        let misfits = wanted.iter().filter_map(|wanted| subscribe_p4::misfit(wanted, names()));
+        let misfits: Vec<_> = misfits.collect();
+        assert!(misfits.iter().all(|misfit| *misfit == Misfit::OtherFormat) && !misfits.is_empty(), "{misfits:?}");
+    }
+    // A field that came since.
+    let (format, ..) =
+        tables(&text.replace("@query_field(\"value\")", "@query_field(\"new\") bit<8> new; @query_field(\"value\")"));
+    assert_eq!(subscribe_p4::order(&format, names()), None);
+    // One that went.
+    let names: Vec<&str> = names().filter(|name| !name.contains("large_") || name.contains("slot")).collect();
+    assert_eq!(subscribe_p4::order(&format, names.into_iter()), None);
+}

@@ -1,0 +1,208 @@
+//! Random rules of the whole language (but for messages before, which the module `state` has) over fields of every kind, in random
+//! orders and for every target, come and go; the generated program, interpreted and as machine code, does with random packets
+//! what the rules say of them. What they say is computed by this test, from its own tree of each rule.
+//!
+//! More: `SUBSCRIBE_FUZZ_COUNT=1000 SUBSCRIBE_FUZZ_FROM=12 cargo test -p subscribe_p4 --test random`.
+
+mod packet;
+mod rule;
+mod switch;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rng::Dice;
+use subscribe::{Layout, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
+use subscribe_p4::Options;
+use subscribe_p4::entries::Installer;
+use v1model::Executor;
+
+use packet::{FIELDS, Packet};
+use rule::Rule;
+use switch::{Read, Switch};
+
+const KINDS: &str = include_str!("../../../testdata/kinds.p4");
+/// Ports that rules deliver to, from 1 on.
+const PORTS: u32 = 5;
+const CONTROLLER: u32 = v1model::CPU_PORT;
+const BOTH: [Executor; 2] = [Executor::Interpreter, Executor::Jit];
+
+/// Every choice that users have.
+fn target(number: u64) -> Target {
+    let wide = [Wide::Range, Wide::Ternary, Wide::Lpm][number as usize % 3];
+    let (has_ranges, exact_beside) = (wide == Wide::Range, number / 3 % 2 == 1);
+    Target { wide, has_ranges, exact_beside, ..Options::default().target }
+}
+
+/// Some fields first, or none.
+fn order(dice: &mut Dice, read: &Read) -> Layout {
+    let mut names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+    let some =
+        (0..dice.below(6)).map(|_| names.swap_remove(dice.below(names.len() as u64) as usize)).collect::<Vec<_>>();
+    Layout::forced(&read.rules.format, &some).expect("they are fields")
+}
+
+/// What leaves of a packet, by port, as the rules say; `None` if two of them would write different marks.
+fn expected(rules: &BTreeMap<RuleId, Rule>, packet: &Packet) -> Option<Vec<(u32, Vec<u8>)>> {
+    let matching: Vec<&Rule> = rules.values().filter(|rule| rule.when.holds(packet)).collect();
+    let marks: BTreeSet<u8> = matching.iter().filter_map(|rule| rule.mark).collect();
+    let ports: BTreeSet<u32> = matching.iter().flat_map(|rule| rule.ports.iter().copied()).collect();
+    let bytes = match marks.len() {
+        0 => packet.bytes.clone(),
+        1 => packet.marked(*marks.first()?),
+        _ => return None,
+    };
+    Some(ports.into_iter().map(|port| (port, bytes.clone())).collect())
+}
+
+/// What a round saw.
+#[derive(Default)]
+struct Tally {
+    delivered: usize,
+    changes: usize,
+    refused: usize,
+    between: usize,
+}
+
+/// One program with rules that come and go: the first thing that is not as it should be.
+fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) -> String) -> Result<(), String> {
+    let mut dice = Dice::new(seed);
+    let options = Options { target: target(seed), ..Options::default() };
+    // Codes change with the entries that match them, so not where writes come one after the other.
+    let writes = if has_codes(seed) || seed.is_multiple_of(2) { Writes::Together } else { Writes::InTurn };
+    let layout = order(&mut dice, read);
+    let program = read.program(&layout, &options, change);
+    let settings = subscribe::Options { target: options.target, writes, ..subscribe::Options::default() };
+    let installer = || {
+        let of = Installer::new(&read.format, &read.rules, &layout, &options, CONTROLLER);
+        if writes == Writes::InTurn { of.in_turn() } else { of }
+    };
+    let compiler = || Subscriptions::new(read.rules.format.clone(), layout.clone(), settings);
+    let mut all = compiler();
+    let (mut told, mut switches) = (installer(), BOTH.map(|executor| Switch::new(&program, executor)));
+    let first = told.install(&all.tables()).expect("few groups");
+    first.iter().for_each(|update| switches.iter_mut().for_each(|switch| switch.apply(update)));
+    let mut rules: BTreeMap<RuleId, Rule> = BTreeMap::new();
+    for step in 0..5 {
+        let known: Vec<RuleId> = rules.keys().copied().collect();
+        let gone: Vec<RuleId> = known.into_iter().filter(|_| step > 0 && dice.percent(25)).collect();
+        let new: Vec<Rule> = (0..1 + dice.below(6)).map(|_| Rule::random(&mut dice, PORTS, CONTROLLER)).collect();
+        let text: Vec<&str> = new.iter().map(|rule| rule.text.as_str()).collect();
+        let applied = match all.change(&gone, read.parse(&text.join("\n"))) {
+            Ok(applied) => applied,
+            // Two rules may want different marks of one packet, and codes are few.
+            Err(Refusal::Conflict { .. } | Refusal::Codes(..)) => {
+                tally.refused += 1;
+                continue;
+            }
+            Err(other) => return Err(format!("seed {seed}: {other:?}\n{}", text.join("\n"))),
+        };
+        let packets: Vec<Packet> = (0..30).map(|_| Packet::random(&mut dice)).collect();
+        let before: Vec<_> = packets.iter().map(|packet| expected(&rules, packet)).collect();
+        gone.iter().for_each(|id| drop(rules.remove(id)));
+        rules.extend(applied.added.iter().copied().zip(new));
+        let after: Vec<_> = packets.iter().map(|packet| expected(&rules, packet)).collect();
+        let all_rules = || rules.values().map(|rule| rule.text.as_str()).collect::<Vec<_>>().join("\n");
+        let wrong = |what: &str, at: usize, got: &[(u32, Vec<u8>)]| {
+            format!(
+                "seed {seed}, step {step}, {what}, {:?}: {:?} went\nto {got:?},\nnot {:?}\n{}",
+                options.target,
+                packets[at],
+                after[at],
+                all_rules()
+            )
+        };
+        if after.contains(&None) {
+            return Err(format!("seed {seed}: the compiler took rules that write different marks\n{}", all_rules()));
+        }
+        for (number, update) in told.steps(&applied.change).expect("few groups").all().iter().enumerate() {
+            for (switch, executor) in switches.iter_mut().zip(BOTH) {
+                switch.apply(update);
+                let at = number % packets.len();
+                if writes == Writes::InTurn && number % 3 == 0 {
+                    let got = switch.packet(&packets[at].bytes, CONTROLLER);
+                    tally.between += 1;
+                    if before[at].as_ref() != Some(&got) && after[at].as_ref() != Some(&got) {
+                        return Err(wrong(&format!("{executor:?} after {number} writes"), at, &got));
+                    }
+                }
+            }
+        }
+        // The same rules from the beginning.
+        let mut anew = compiler();
+        let own: Vec<subscribe::Rule> = all.rules().map(|(_, rule)| rule.clone()).collect();
+        anew.change(&[], own).map_err(|error| format!("seed {seed}: {error:?}"))?;
+        let mut fresh = Switch::new(&program, Executor::Interpreter);
+        let install = installer().install(&anew.tables()).expect("few groups");
+        install.iter().for_each(|update| fresh.apply(update));
+        for (at, packet) in packets.iter().enumerate() {
+            let [interpreted, machine] = &mut switches;
+            for (what, switch) in
+                [("interpreted", interpreted), ("machine code", machine), ("from scratch", &mut fresh)]
+            {
+                let got = switch.packet(&packet.bytes, CONTROLLER);
+                if Some(&got) != after[at].as_ref() {
+                    return Err(wrong(what, at, &got));
+                }
+                tally.delivered += got.len();
+            }
+        }
+        tally.changes += 1;
+    }
+    let ids: Vec<RuleId> = rules.into_keys().collect();
+    let last = all.change(&ids, Vec::new()).expect("less always fits");
+    let updates = told.steps(&last.change).expect("few groups").all();
+    for switch in &mut switches {
+        updates.iter().for_each(|update| switch.apply(update));
+        if switch.entries() > 0 {
+            return Err(format!("seed {seed}: {} entries are left without rules", switch.entries()));
+        }
+    }
+    Ok(())
+}
+
+/// The format of a seed's round. Half of them are without codes, so that changes write after write are tried too.
+fn read(seed: u64) -> Read {
+    let bare = ["@query_codes(6) ", "@query_codes(7) ", "@query_codes(9) "];
+    let without = || bare.iter().fold(KINDS.to_owned(), |text, codes| text.replace(codes, ""));
+    if has_codes(seed) { Read::new(KINDS) } else { Read::new(&without()) }
+}
+
+fn has_codes(seed: u64) -> bool {
+    seed % 4 < 2
+}
+
+#[test]
+fn programs_do_with_packets_what_random_rules_say() {
+    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
+    let (from, count) = (number("SUBSCRIBE_FUZZ_FROM", 0u64), number("SUBSCRIBE_FUZZ_COUNT", 12u64));
+    let mut tally = Tally::default();
+    for seed in from..from + count {
+        round(&read(seed), seed, &mut tally, |program| program).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+    let Tally { delivered, changes, refused, between } = tally;
+    let each = |tried: usize, least: u64| assert!(tried as u64 >= least * count, "{tried} in {count} rounds");
+    each(delivered, 100);
+    each(changes, 2);
+    each(between, 3);
+    assert!(refused < changes, "{refused} changes were refused, {changes} made");
+}
+
+/// Mistakes that a program might have, as texts and what they become.
+const MISTAKES: [(&str, &str); 5] = [
+    ("ipv4_valid: ternary", "ipv6_valid: ternary"),
+    ("dst6_value = hdr.ipv6.dst;", "dst6_value = hdr.ipv6.src;"),
+    ("shares_value = hdr.trade.shares;", ""),
+    ("src4_value: lpm", "dst4_value: lpm"),
+    ("hdr.kind.mark = value;", "hdr.kind.mark = value + 1;"),
+];
+
+#[test]
+fn mistakes_in_a_program_are_found() {
+    for (right, wrong) in MISTAKES {
+        let found = (0..8).any(|seed| {
+            let change = |program: String| program.replace(right, wrong);
+            round(&read(seed), seed, &mut Tally::default(), change).is_err()
+        });
+        assert!(found, "`{wrong}` instead of `{right}` was not found");
+    }
+}

@@ -1,0 +1,93 @@
+//! Several messages a packet: each counts for the ones behind it, in its packet and in those that follow.
+
+use std::collections::BTreeMap;
+
+use rng::Dice;
+use subscribe::{Message, Subject};
+use subscribe_p4::entries::Installer;
+
+use crate::state::switch::{Made, Switch};
+use crate::state::{BOTH, PORTS, one, rules};
+
+const BATCH: &str = include_str!("../../../testdata/batch.p4");
+/// Bytes before the messages.
+const HEAD: usize = 3;
+
+fn rule(dice: &mut Dice) -> String {
+    let compare = one(dice, &["<", ">=", "==", "!="]);
+    let test = match dice.below(7) {
+        0 => format!("key == {}", dice.below(4)),
+        1 => format!("value {compare} {}", dice.below(8)),
+        2 => format!("sum(value) by key {compare} {}", dice.below(20)),
+        3 => format!("count() {compare} {}", dice.below(7)),
+        6 => format!("max(key) by value {compare} {}", dice.below(4)),
+        4 => format!("total {compare} {}", dice.below(30)),
+        _ => format!("few {compare} {}", dice.below(10)),
+    };
+    let also = match dice.below(3) {
+        0 => format!("key == {} and ", dice.below(4)),
+        _ => String::new(),
+    };
+    let action = match dice.below(5) {
+        0 => "total += value; fwd(0)".to_owned(),
+        1 => "few += 2".to_owned(),
+        _ => format!("fwd({})", dice.below(PORTS.into())),
+    };
+    format!("{also}{test} : {action}")
+}
+
+/// The messages that each port got: key and value.
+type Got = BTreeMap<u32, Vec<[u8; 2]>>;
+
+fn add(got: &mut Got, port: u32, packet: &[u8]) {
+    let (length, count) = (usize::from(packet[0]) << 8 | usize::from(packet[1]), usize::from(packet[2]));
+    assert_eq!((packet.len(), length), (HEAD + 2 * count, packet.len()), "a well-formed packet: {packet:?}");
+    let messages = packet[HEAD..].chunks(2).map(|message| [message[0], message[1]]);
+    got.entry(port).or_default().extend(messages);
+}
+
+#[test]
+fn messages_of_a_packet_count_one_after_the_other() {
+    let mut delivered = 0;
+    for per_pass in [None, Some(1)] {
+        let made = Made::new(BATCH, PORTS, per_pass, |program| program);
+        let format = &made.rules.format;
+        let field = |name: &str| match format.subject(name) {
+            Ok(Subject::Field(id)) => id,
+            other => panic!("{name} is {other:?}"),
+        };
+        let (key, value) = (field("key"), field("value"));
+        for seed in 0..20 {
+            let mut dice = Dice::new(seed);
+            let (text, all, memory) = rules(&mut dice, &made, rule);
+            for executor in BOTH {
+                let mut switch = Switch::new(&made, executor);
+                let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
+                installer.install(&all.tables()).expect("few groups").iter().for_each(|update| switch.apply(update));
+                let (mut dice, mut memory, mut micros) = (Dice::new(1000 + seed), memory.clone(), 0);
+                for _ in 0..60 {
+                    micros += dice.pick(&[(5, 5), (3, 10), (1, 80), (1, 200)]);
+                    let messages: Vec<[u8; 2]> =
+                        (0..1 + dice.below(7)).map(|_| [dice.below(4) as u8, dice.below(8) as u8]).collect();
+                    let mut expected = Got::new();
+                    for one in &messages {
+                        let mut message = Message::empty(format);
+                        message.set(format, key, one[0].into());
+                        message.set(format, value, one[1].into());
+                        memory.fill(format, &mut message, micros);
+                        let delivery = all.evaluate(&message);
+                        delivery.ports.iter().for_each(|port| expected.entry(*port).or_default().push(*one));
+                        memory.update(format, &message, &delivery, micros);
+                    }
+                    let length = HEAD + 2 * messages.len();
+                    let packet = [&[0, length as u8, messages.len() as u8], messages.as_flattened()].concat();
+                    let mut got = Got::new();
+                    switch.packet(micros, packet).iter().for_each(|(port, packet)| add(&mut got, *port, packet));
+                    assert_eq!(got, expected, "seed {seed}, {executor:?}, {messages:?}\n{}", text.join("\n"));
+                    delivered += expected.values().map(Vec::len).sum::<usize>();
+                }
+            }
+        }
+    }
+    assert!(delivered > 5000, "{delivered} messages were delivered");
+}

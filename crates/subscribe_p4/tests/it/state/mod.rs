@@ -1,0 +1,243 @@
+//! Rules about messages before: the generated program's registers, interpreted and as machine code, hold what the language
+//! says of the same sequence of messages.
+
+mod batch;
+mod copies;
+mod keys;
+mod switch;
+mod workers;
+
+use rng::Dice;
+use subscribe::{Layout, Memory, Message, Options, Subscriptions};
+use subscribe_p4::entries::Installer;
+use v1model::Executor;
+
+use switch::{Made, Switch};
+
+const METER: &str = include_str!("../../../testdata/meter.p4");
+const PORTS: u32 = 4;
+const BOTH: [Executor; 2] = [Executor::Interpreter, Executor::Jit];
+
+fn one(dice: &mut Dice, list: &[&'static str]) -> &'static str {
+    list[dice.below(list.len() as u64) as usize]
+}
+
+/// A test of what messages before left. Of some aggregates there are few slots, so that rules have few conditions beside.
+fn remembered(dice: &mut Dice) -> String {
+    let compare = one(dice, &["<", "<=", ">", ">=", "==", "!="]);
+    let subject = match dice.below(9) {
+        0 | 1 => format!("avg(value) by site {compare} {}", dice.below(12)),
+        2 => format!("count() by site, unit {compare} {}", dice.below(5)),
+        3 => format!("sum(large) {compare} {}", if dice.percent(20) { u64::MAX } else { dice.below(40) }),
+        4 => format!("min(value) by unit {compare} {}", dice.below(12)),
+        5 => format!("max(weight) {compare} {}", dice.below(12)),
+        6 => format!("count() {compare} {}", dice.below(6)),
+        _ => format!("{} {compare} {}", one(dice, &["total", "lately", "few"]), dice.below(16)),
+    };
+    if dice.percent(15) { format!("not ({subject})") } else { subject }
+}
+
+fn plain(dice: &mut Dice) -> String {
+    match dice.below(4) {
+        0 => format!("site == {}", dice.below(4)),
+        1 => format!("value {} {}", one(dice, &["<", ">="]), dice.below(12)),
+        2 => format!("unit {} \"{}\"", one(dice, &["==", "!="]), one(dice, &["A", "B"])),
+        _ => "valid(extra)".to_owned(),
+    }
+}
+
+fn rule(dice: &mut Dice) -> String {
+    let word = |dice: &mut Dice| one(dice, &["and", "and", "or"]);
+    let condition = match dice.below(6) {
+        0 => plain(dice),
+        1 => format!("{} {} {}", remembered(dice), word(dice), remembered(dice)),
+        2 => format!("site == {} and {}", dice.below(4), remembered(dice)),
+        3 => format!("unit == \"{}\" and {}", one(dice, &["A", "B"]), remembered(dice)),
+        4 => format!("{} {} {}", plain(dice), word(dice), remembered(dice)),
+        _ => remembered(dice),
+    };
+    let operand = match dice.below(2) {
+        0 => one(dice, &["value", "large", "unit", "weight"]).to_owned(),
+        _ => dice.below(9).to_string(),
+    };
+    let counter = one(dice, &["total", "lately", "few"]);
+    let action = match dice.below(9) {
+        0 => format!("{counter} += {operand}"),
+        1 => format!("{counter} -= {operand}; fwd({})", dice.below(4)),
+        2 => format!("{counter} <- {operand}"),
+        3 => format!("{counter} <- {}({counter}, {operand}); fwd(0, 1)", one(dice, &["min", "max"])),
+        _ => format!("fwd({})", dice.below(4)),
+    };
+    format!("{condition} : {action}")
+}
+
+/// A message and its bytes. Values are small, and at times the largest.
+fn message(dice: &mut Dice, made: &Made) -> (Message, Vec<u8>) {
+    let format = &made.rules.format;
+    let mut message = Message::empty(format);
+    let extra = dice.below(2) == 1;
+    let mut bytes = vec![u8::from(extra)];
+    let mut field = |name: &str, width: u32, value: u128| {
+        let Ok(subscribe::Subject::Field(id)) = format.subject(name) else { panic!("there is no field {name}") };
+        message.set(format, id, value);
+        bytes.extend(&value.to_be_bytes()[16 - width as usize / 8..]);
+    };
+    field("site", 16, dice.below(5).into());
+    field("value", 32, if dice.percent(5) { u32::MAX.into() } else { dice.below(12).into() });
+    field("large", 72, if dice.percent(5) { subscribe::max_of(72) } else { dice.below(20).into() });
+    if extra {
+        field("unit", 8, b"ABC"[dice.below(3) as usize].into());
+        field("weight", 8, dice.below(12).into());
+    }
+    (message, bytes)
+}
+
+/// The tables of rules as text.
+fn compiled(made: &Made, rules: &str) -> Subscriptions {
+    let format = &made.rules.format;
+    let options = Options { target: made.options.target, ..Options::default() };
+    let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
+    all.change(&[], made.parse(rules)).expect("it fits");
+    all
+}
+
+/// Rules that fit, of several tried, and their tables.
+fn rules(dice: &mut Dice, made: &Made, rule: fn(&mut Dice) -> String) -> (Vec<String>, Subscriptions, Memory) {
+    let format = &made.rules.format;
+    let options = Options { target: subscribe_p4::Options::default().target, ..Options::default() };
+    let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
+    let mut memory = Memory::new(format);
+    let mut kept = Vec::new();
+    for _ in 0..12 {
+        let text = rule(dice);
+        if let Ok(applied) = all.change(&[], made.parse(&text)) {
+            memory.assign(&applied.slots);
+            kept.push(text);
+        }
+    }
+    (kept, all, memory)
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Tally {
+    /// Messages that saw what others left.
+    stateful: usize,
+    /// By slot, how many sets of rules used it.
+    used: Vec<usize>,
+    /// Rules that needed more than there is.
+    refused: usize,
+}
+
+/// Sends sequences of messages to a program, and has the language say where each goes: the first that goes elsewhere.
+fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> Result<Tally, String> {
+    let format = &made.rules.format;
+    let mut tally = Tally { used: vec![0; usize::from(format.slots)], ..Tally::default() };
+    for seed in seeds {
+        let mut dice = Dice::new(seed);
+        let (text, all, memory) = rules(&mut dice, made, rule);
+        tally.refused += 12 - text.len();
+        all.slots().iter().for_each(|slot| tally.used[usize::from(slot.slot)] += 1);
+        let tables = all.tables();
+        for executor in executors.iter().copied() {
+            let mut switch = Switch::new(made, executor);
+            let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
+            installer.install(&tables).expect("few groups").iter().for_each(|update| switch.apply(update));
+            let (mut dice, mut memory) = (Dice::new(1000 + seed), memory.clone());
+            // The program's clock has 48 bits: of some sequences it goes round in the middle.
+            let mut micros = if seed % 3 == 0 { (1 << 48) - 1_000 } else { 0 };
+            for step in 0..150 {
+                micros += dice.pick(&[(3, 5), (3, 10), (2, 1), (1, 45), (1, 200)]);
+                let (mut message, bytes) = message(&mut dice, made);
+                memory.fill(format, &mut message, micros);
+                let expected = all.evaluate(&message);
+                let got = switch.message(micros, bytes);
+                if got != expected.ports {
+                    return Err(format!(
+                        "seed {seed}, {executor:?}, message {step} at {micros} us went to {got:?}, not {:?}: {message:?}\n{}",
+                        expected.ports,
+                        text.join("\n")
+                    ));
+                }
+                memory.update(format, &message, &expected, micros);
+                tally.stateful += usize::from(message.slots.iter().chain(&message.counters).any(|value| *value > 0));
+            }
+        }
+    }
+    Ok(tally)
+}
+
+#[test]
+fn sequences_of_messages_leave_the_program_and_the_language_with_the_same_state() {
+    let made = Made::new(METER, PORTS, None, |program| program);
+    let tally = compare(&made, &BOTH, 0..40).unwrap_or_else(|difference| panic!("{difference}"));
+    let Tally { stateful, used, refused } = tally;
+    assert!(stateful > 5000, "{stateful} messages saw what others left");
+    assert!(used.iter().all(|uses| *uses > 3), "every slot was used: {used:?}");
+    assert!(refused > 0 && refused < 300, "{refused} rules needed more than there is");
+}
+
+#[test]
+fn codes_take_the_place_of_values() {
+    let coded = METER.replace("@query_field(\"value\")", "@query_codes(5) @query_field(\"value\")");
+    let coded = coded.replace("@query_field(\"large\")", "@query_codes(6) @query_field(\"large\")");
+    let made = Made::new(&coded, PORTS, None, |program| {
+        assert!(program.contains("large_codes.apply();"), "{program}");
+        program
+    });
+    let tally = compare(&made, &BOTH, 200..220).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(tally.stateful > 1000);
+    // One that never asks for a code.
+    let never = "if (value_code == 1) { value_codes.apply(); }";
+    let made = Made::new(&coded, PORTS, None, |program| program.replace("value_codes.apply();", never));
+    assert!(compare(&made, &[Executor::Interpreter], 200..220).is_err());
+}
+
+/// Mistakes that a program might have, as texts and what they become.
+const MISTAKES: [(&str, &str); 16] = [
+    // Arithmetic that does not saturate.
+    ("slot_3_amount |+|", "slot_3_amount +"),
+    ("total_value |-| operand", "total_value - operand"),
+    // Windows that end too late or too early.
+    ("slot_0_end - meta.subscription.now - 1", "slot_0_end - meta.subscription.now"),
+    // A clock that must not go round, and windows that nobody opened.
+    (
+        "slot_0_end == 0 || slot_0_end - meta.subscription.now - 1 >= 1099511627836",
+        "meta.subscription.now >= slot_0_end",
+    ),
+    ("slot_3_end == 0 || ", ""),
+    ("slot_2_count >= 4", "slot_2_count >= 5"),
+    ("few_count >= 3", "few_count >= 4"),
+    ("lately_end = meta.subscription.now + 40", "lately_end = meta.subscription.now + 35"),
+    // A smallest value of nothing that is 0.
+    ("slot_5_amount = 0xffffffffffffffff", "slot_5_amount = 0"),
+    // Cells that do not know whose they are, or that are not found again.
+    ("slot_0_kept_of_site.write(cell_0, site_value);", ""),
+    (
+        "action to_place_0(bit<32> index) { cell_0 = index; }",
+        "action to_place_0(bit<32> index) { cell_0 = index + 8; }",
+    ),
+    // Another slot's messages.
+    ("counted[1:1] == 1", "counted[0:0] == 1"),
+    // A division that misses the last bit, and one that rounds up.
+    ("quotient + 64w0x1 : quotient", "quotient : quotient"),
+    ("(dividend >> 0) >= divisor", "(dividend >> 0) + 1 >= divisor"),
+    // The larger where the smaller is meant; a field that is not there.
+    ("operand < few_value", "operand > few_value"),
+    ("(extra_valid ++ extra_valid ++ extra_valid)", "(reading_valid ++ reading_valid ++ reading_valid)"),
+];
+
+#[test]
+fn mistakes_in_a_program_are_found() {
+    let mut missed = Vec::new();
+    for (right, wrong) in MISTAKES {
+        let made = Made::new(METER, PORTS, None, |program| {
+            assert!(program.contains(right), "the program has no `{right}`");
+            program.replace(right, wrong)
+        });
+        if compare(&made, &[Executor::Interpreter], 0..40).is_ok() {
+            missed.push(wrong);
+        }
+    }
+    assert!(missed.is_empty(), "these mistakes were not found: {missed:#?}");
+}

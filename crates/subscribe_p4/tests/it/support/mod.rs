@@ -1,0 +1,4 @@
+//! The helpers that several tests share.
+
+pub mod checked;
+pub mod entry;

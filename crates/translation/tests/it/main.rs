@@ -1,0 +1,3 @@
+//! The integration tests of `translation`, in one binary, so that their dependencies are linked once.
+
+mod translation;

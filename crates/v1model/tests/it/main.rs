@@ -1,0 +1,4 @@
+//! The integration tests of `v1model`, in one binary, so that their dependencies are linked once.
+
+mod declarations;
+mod stories;
