@@ -15,7 +15,7 @@
 
 mod network;
 mod picture;
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../tests/it/support/mod.rs"]
 mod support;
 mod trial;
 

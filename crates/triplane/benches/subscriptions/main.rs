@@ -5,17 +5,14 @@
 //! the loopback interface, as is P4Runtime. A call returns when the switch delivers by the rule. Rules are those of the paper
 //! (100 symbols, thresholds 1 to 1000, 200 hosts); one is added or removed at a time.
 
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../tests/it/support/mod.rs"]
 mod support;
-
-#[path = "../../tests/support/rig.rs"]
-mod rig;
 
 use std::time::Instant;
 
-use rig::{Rig, free_address};
 use subscribe_service::proto::subscriptions_client::SubscriptionsClient;
 use subscribe_service::proto::{SubscribeRequest, UnsubscribeRequest};
+use support::rig::{Rig, free_address};
 use support::{Directory, Running, triplane};
 use tonic::transport::Channel;
 

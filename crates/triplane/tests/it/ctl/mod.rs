@@ -1,0 +1,118 @@
+//! `triplane ctl` against a P4Runtime server of this process, over the loopback interface.
+
+mod complete;
+mod objects;
+mod tables;
+mod tls;
+mod watch;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::support::{Done, run, triplane};
+use diagnostics::{Diagnostics, SourceMap};
+use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, Tls};
+use switch::{Device, Frame, PortId, Time};
+use v1model::{Config, Executor, Switch};
+
+/// A router with three tables.
+pub const ROUTER: &str = include_str!("../../../../../examples/router/router.p4");
+/// A program with a table and an object of every kind.
+pub const EVERY: &str = include_str!("../../../../p4runtime_server/tests/p4/every.p4");
+
+/// A switch with ports 1 to 4 that controllers may drive, until this is dropped.
+pub struct Router {
+    listening: Option<Listening>,
+    stop: Arc<AtomicBool>,
+    frames: Sender<Frame>,
+    packets: Option<JoinHandle<()>>,
+}
+
+impl Router {
+    /// A switch that runs a program.
+    pub fn start(program: &str) -> Router {
+        Router::start_with(program, None)
+    }
+
+    /// The same, over TLS if that is given.
+    pub fn start_with(text: &str, tls: Option<Tls>) -> Router {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let arch = v1model::description::V1Model;
+        let builtin = lower::Architecture::includes(&arch).to_vec();
+        let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin };
+        let ast = p4::parse(&mut map, "program.p4", text, &options, &p4::DiskLoader, &mut diagnostics);
+        let typed = p4::check(&ast, &map, &mut diagnostics).expect("the program is right");
+        let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
+        let program = lower::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right");
+        let program = Arc::new(program);
+        let ports = (1..=4).map(PortId).collect();
+        let config = Config { ports, executor: Executor::Interpreter, ..Config::default() };
+        let mut switch = Switch::new(program.clone(), config.clone()).expect("the switch runs it");
+        let pipeline = Pipeline::new(program, info, text.into());
+        let server = Server::new(Settings::new(1..=4, Some(510))).with_pipeline(pipeline, &switch);
+        let builder = move |program| Switch::new(program, config.clone());
+        let Both { handle, mut end, notified, teller, .. } =
+            p4runtime_server::plane(Arc::new(builder), Arc::new(|| {}));
+        let listening = p4runtime_server::listen(server, handle, notified, "127.0.0.1:0".parse().unwrap(), tls);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let (frames, arriving) = channel();
+        let packets = std::thread::spawn(move || {
+            let (started, mut output) = (Instant::now(), Vec::new());
+            while !stopped.load(Ordering::Relaxed) {
+                let now = Time::from_ns(started.elapsed().as_nanos() as u64);
+                end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () });
+                switch.step(now, &mut arriving.try_iter().collect(), &mut output);
+                output.clear();
+                if switch.has_notifications() {
+                    let told = switch.take_notifications();
+                    teller.tell(switch.program(), told);
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+        Router { listening: Some(listening.expect("there is a port")), stop, frames, packets: Some(packets) }
+    }
+
+    /// Where it serves.
+    pub fn address(&self) -> SocketAddr {
+        self.listening.as_ref().expect("it listens").address()
+    }
+
+    /// A frame comes in.
+    pub fn receive(&self, port: u32, data: Vec<u8>) {
+        self.frames.send(Frame { port: PortId(port), data }).expect("packets run");
+    }
+
+    /// `triplane ctl` with these words.
+    pub fn ctl(&self, words: &[&str]) -> Done {
+        let address = self.address().to_string();
+        run(&mut triplane(&[&["ctl", "--addr", &address], words].concat()))
+    }
+
+    /// The standard output of the same, which has to go well.
+    #[track_caller]
+    pub fn says(&self, words: &[&str]) -> String {
+        self.ctl(words).ok().stdout
+    }
+
+    /// The same, which has to be refused with all of these.
+    #[track_caller]
+    pub fn refused(&self, words: &[&str], said: &[&str]) {
+        let done = self.ctl(words);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        said.iter().for_each(|said| assert!(done.stderr.contains(said), "no `{said}`: {done:?}"));
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.listening.take();
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.packets.take().map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,86 @@
+//! Entries files at work: what a control plane writes shows in what leaves the switch.
+
+use std::path::Path;
+
+use crate::support::{Directory, run, triplane};
+use wire::pcap::{Reader, Writer};
+
+const PROGRAM: &str = "crates/triplane/testdata/control_plane.p4";
+/// The most entries that the router's table of routes has.
+const ROUTES: usize = 1024;
+const ENTRIES: &str = "crates/triplane/testdata/control_plane.json";
+
+/// What leaves by port 1, and how many copies by port 2, when these packets come in on port 0, one by one.
+fn sent(packets: &[[u8; 4]], entries: Option<&str>) -> (Vec<Vec<u8>>, usize) {
+    let directory = Directory::new();
+    let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
+    for (number, packet) in (0u64..).zip(packets) {
+        // The last comes ten years later: entries that age must not make anybody wait for them.
+        let years = if number + 1 == packets.len() as u64 { 315_000_000 } else { 0 };
+        writer.write((number + years) * 1_000_000_000, packet).expect("memory takes a frame");
+    }
+    let [input, one, two] = ["in.pcap", "one.pcap", "two.pcap"].map(|name| directory.path(name));
+    std::fs::write(&input, writer.into_inner()).expect("the capture can be written");
+    let ports = [format!("0={input}:"), format!("1=:{one}"), format!("2=:{two}")];
+    let mut arguments = vec!["run", PROGRAM, "--port", &ports[0], "--port", &ports[1], "--port", &ports[2]];
+    arguments.extend(entries.map(|entries| ["--entries", entries]).into_iter().flatten());
+    run(&mut triplane(&arguments)).ok();
+    let read = |path: &str| -> Vec<Vec<u8>> {
+        let bytes = std::fs::read(Path::new(path)).expect("the command wrote the file");
+        Reader::new(bytes.as_slice()).expect("a capture").map(|frame| frame.expect("a frame").data).collect()
+    };
+    (read(&one), read(&two).len())
+}
+
+#[test]
+fn files_fill_what_only_a_control_plane_can() {
+    let packets = [[1, 4, 0, 0], [1, 5, 0, 0], [2, 0, 0, 0], [3, 0, 0, 0], [5, 0, 0, 0], [9, 0, 0, 0]];
+    // A group by its selector, a one-shot group, a member with a red direct meter, a value set with a yellow meter,
+    // and a CRC-16 as CCITT defines it.
+    let wanted = [[1, 4, 17, 0], [1, 5, 34, 0], [2, 0, 51, 0], [3, 0, 34, 2], [5, 0, 1, 1], [9, 0, 0x70, 0xd9]];
+    let (one, copies) = sent(&packets, Some(ENTRIES));
+    assert_eq!(one, wanted.map(Vec::from));
+    assert_eq!(copies, packets.len(), "the mirror session copies to its multicast group");
+    let (one, copies) = sent(&packets[..5], None);
+    assert_eq!(one, packets[..5].iter().map(|packet| packet.to_vec()).collect::<Vec<_>>());
+    assert_eq!(copies, 0);
+}
+
+#[test]
+fn more_copies_than_a_group_may_have_are_refused_in_words() {
+    let directory = Directory::new();
+    let path = directory.path("entries.json");
+    for (count, code) in [(1024, 0), (1025, 1)] {
+        let replicas = vec![r#"{ "egress_port": 1 }"#; count].join(",");
+        let text =
+            format!(r#"{{ "multicast_group_entries": [ {{ "multicast_group_id": 1, "replicas": [{replicas}] }} ] }}"#);
+        std::fs::write(&path, text).expect("the file can be written");
+        let done = run(&mut triplane(&["trace", PROGRAM, "--entries", &path, "--port", "0", "--packet", "00000000"]));
+        assert_eq!(done.code, Some(code), "{done:?}");
+    }
+}
+
+#[test]
+fn check_tells_what_a_switch_would_not_take() {
+    let directory = Directory::new();
+    let entry = |net: usize| {
+        format!(
+            r#"{{ "table": "ipv4_lpm", "match": {{ "hdr.ipv4.dst": "10.{}.{}.0/24" }}, "action_name": "no_route" }}"#,
+            net / 256,
+            net % 256
+        )
+    };
+    let written = |count: usize| {
+        let all: Vec<String> = (0..count).map(entry).collect();
+        directory.write("entries.json", format!("{{ \"table_entries\": [\n{} ] }}", all.join(",\n")))
+    };
+    const ROUTER: &str = "examples/router/router.p4";
+    run(&mut triplane(&["check", ROUTER, "--entries", &written(ROUTES)])).ok();
+    let done = run(&mut triplane(&["check", ROUTER, "--entries", &written(ROUTES + 2)]));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for line in [ROUTES + 2, ROUTES + 3] {
+        let place = format!("entries.json:{line}:1");
+        assert!(done.stderr.contains(&place), "{place} is missing in {done:?}");
+    }
+    assert!(done.stderr.contains("2 mistakes found"), "{done:?}");
+}

@@ -1,0 +1,280 @@
+//! The labs of `examples/`: what their scenarios expect comes.
+
+use std::collections::BTreeMap;
+
+use crate::support::network::Network;
+use crate::support::{self, Directory, Done, run, triplane};
+use serde_json::Value;
+use wire::{ethernet, ipv4, pcap};
+
+/// The example's files.
+fn file(example: &str, name: &str) -> String {
+    format!("examples/{example}/{name}")
+}
+
+/// Simulates a scenario of an example with more arguments.
+fn simulate(example: &str, scenario: &str, more: &[&str]) -> Done {
+    let (lab, scenario) = (file(example, "lab.toml"), file(example, scenario));
+    run(&mut triplane(&[&["lab", "sim", &lab, "--scenario", &scenario], more].concat()))
+}
+
+/// What came of a scenario of an example that meets what it expects.
+fn results(example: &str, scenario: &str) -> Value {
+    simulate(example, scenario, &["--json"]).ok().json()
+}
+
+/// What came of some traffic.
+fn traffic<'a>(results: &'a Value, name: &str) -> &'a Value {
+    let all = results["traffic"].as_array().expect("a list");
+    all.iter().find(|traffic| traffic["traffic"] == name).unwrap_or_else(|| panic!("{name} is not in {results:#}"))
+}
+
+/// What a link did, by the end that sends.
+fn link<'a>(results: &'a Value, from: &str) -> &'a Value {
+    let all = results["links"].as_array().expect("a list");
+    all.iter().find(|link| link["from"] == from).unwrap_or_else(|| panic!("{from} is not in {results:#}"))
+}
+
+/// Checks that a program does not do its work, that is, an example without some lines misses what it expects.
+#[track_caller]
+fn misses(example: &str, changes: &[(&str, &str, &str)], scenario: &str, expected: &[&str]) {
+    let directory = Directory::new();
+    let copy = |from: &str, to: String| {
+        std::fs::create_dir_all(directory.path(&to)).expect("a directory can be made");
+        for entry in std::fs::read_dir(support::root().join(from)).expect("the example is there") {
+            let entry = entry.expect("it can be read");
+            let name = entry.file_name().into_string().expect("names are ASCII");
+            let mut text = std::fs::read_to_string(entry.path()).expect("it is text");
+            for (_, before, after) in changes.iter().filter(|(file, ..)| *file == name) {
+                assert!(text.contains(before), "`{before}` is not in {name}");
+                text = text.replace(before, after);
+            }
+            std::fs::write(directory.path(&format!("{to}/{name}")), text).expect("it can be written");
+        }
+    };
+    copy(&format!("examples/{example}"), example.to_owned());
+    copy("examples/common", "common".to_owned());
+    let path = |name: &str| directory.path(&format!("{example}/{name}"));
+    let done = run(&mut triplane(&["lab", "sim", &path("lab.toml"), "--scenario", &path(scenario)]));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for expected in expected {
+        assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
+    }
+}
+
+#[test]
+fn the_pod_reaches_all_pairs_and_goes_around_a_spine_that_is_cut_off() {
+    let lab = file("router-pod", "lab.toml");
+    let all = run(&mut triplane(&["lab", "sim", &lab, "--json"])).ok().json();
+    assert_eq!((all["traffic"][0]["sent"].as_u64(), all["traffic"][0]["received"].as_u64()), (Some(60), Some(60)));
+    let results = results("router-pod", "scenario.toml");
+    // Both spines carried something, and one of them only until it was cut off.
+    let carried = |from| link(&results, from)["carried"].as_u64().expect("a number");
+    assert!(carried("leaf1:3") > 500 && carried("leaf1:4") > 2 * carried("leaf1:3"), "{results:#}");
+    let alone = [("leaf1.json", ", \"watch_port\": 3", ""), ("leaf2.json", ", \"watch_port\": 3", "")];
+    misses("router-pod", &alone, "scenario.toml", &["the share delivered of `ping`"]);
+}
+
+#[test]
+fn the_core_sees_tunnels_only() {
+    let directory = Directory::new();
+    let out = directory.path("out");
+    simulate("tunnel", "scenario.toml", &["--out", &out]).ok();
+    let bytes = std::fs::read(format!("{out}/core.pcap")).expect("it was captured");
+    let frames = pcap::Reader::new(bytes.as_slice()).expect("a capture");
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    for frame in frames {
+        let frame = frame.expect("a frame").data;
+        let outer = ethernet::Packet::new_checked(&frame[..]).expect("a frame");
+        let outer = ipv4::Packet::new_checked(outer.payload()).expect("a packet");
+        assert_eq!(outer.protocol(), 4);
+        let inner = ipv4::Packet::new_checked(outer.payload()).expect("a packet in a packet");
+        let (from, to, inside) = (outer.source(), outer.destination(), inner.source());
+        *seen.entry(format!("{from} > {to} of {inside}")).or_default() += 1;
+    }
+    let expected = [
+        "203.0.113.1 > 203.0.113.2 of 192.168.1.10",
+        "203.0.113.1 > 203.0.113.2 of 192.168.1.138",
+        "203.0.113.2 > 203.0.113.1 of 192.168.2.10",
+        "203.0.113.2 > 203.0.113.1 of 192.168.2.138",
+    ];
+    assert_eq!(seen.keys().collect::<Vec<_>>(), expected);
+    assert!(seen.values().all(|count| *count > 300), "{seen:?}");
+    // Full packets do not fit a link of the core that is as narrow as the others.
+    misses("tunnel", &[("lab.toml", "mtu = 1520", "mtu = 1500")], "scenario.toml", &["delivered of `files`"]);
+    // A stranger's tunnel is not let in.
+    let stranger = [("edge1.json", "203.0.113.1\", \"to\"", "203.0.113.9\", \"to\"")];
+    misses("tunnel", &stranger, "scenario.toml", &["delivered of `ping`", "delivered of `files`"]);
+}
+
+#[test]
+fn marks_keep_the_queue_short_and_the_link_full() {
+    let with = results("ecn", "scenario.toml");
+    let without = results("ecn", "without.toml");
+    let queue = |results: &Value| link(results, "s1:3")["queue_full"].as_u64().expect("a number");
+    assert_eq!(queue(&with), 0);
+    assert!(queue(&without) > 10, "{without:#}");
+    let marked = traffic(&with, "bulk")["ecn"]["marked"].as_u64().expect("a number");
+    assert!(marked > 50, "{with:#}");
+    let median = |results: &Value| traffic(results, "ping")["latency_ns"]["p50"].as_u64().expect("a number");
+    assert!(median(&with) * 2 < median(&without), "{} and {}", median(&with), median(&without));
+    let rate = |results: &Value| traffic(results, "bulk")["rate_bps"].as_f64().expect("a number");
+    assert!(rate(&with) > 0.97 * rate(&without), "{} and {}", rate(&with), rate(&without));
+    // Nobody gives way to marks that are not made.
+    misses(
+        "ecn",
+        &[("s1.json", "\"threshold\": 20", "\"threshold\": 2000")],
+        "scenario.toml",
+        &["with a mark of `bulk`"],
+    );
+}
+
+#[test]
+fn probes_tell_how_busy_links_are() {
+    let results = results("link-monitor", "scenario.toml");
+    let monitor = traffic(&results, "monitor");
+    let values = |name: &str| -> Vec<(f64, f64)> {
+        let points = monitor["values"][name].as_array().expect("a list");
+        points
+            .iter()
+            .map(|point| (point[0].as_f64().expect("a time") / 1e9, point[1].as_f64().expect("a number")))
+            .collect()
+    };
+    let busy = values("s1 to s2");
+    assert!(busy.len() >= 198, "{}", busy.len());
+    let loaded = busy.iter().filter(|(at, _)| (0.52..1.5).contains(at));
+    assert!(loaded.clone().count() > 90 && loaded.clone().all(|(_, bps)| (5.5e6..6.5e6).contains(bps)), "{busy:?}");
+    assert!(values("s3 to s1").iter().skip(1).all(|(_, bps)| *bps < 1e5));
+    let changes = [("monitor.p4", "bytes.write(port, 0);", "")];
+    misses("link-monitor", &changes, "scenario.toml", &["the mean of `s1 to s2` of `monitor`"]);
+}
+
+#[test]
+fn flows_spread_over_servers_and_stay_with_them() {
+    let results = results("load-balancer", "scenario.toml");
+    let pages = traffic(&results, "pages");
+    assert!(pages["sent"].as_u64() > Some(700), "{pages:#}");
+    assert_eq!(pages["sent"], pages["received"]);
+    // Without the checksum put right no connection comes about.
+    let changes = [("balancer.p4", "hdr.tcp.checksum = replaced(hdr.tcp.checksum, before, after);", "")];
+    misses("load-balancer", &changes, "scenario.toml", &["delivered of `pages`"]);
+    let changes = [("balancer.p4", "hdr.ports.src: selector;", "")];
+    misses("load-balancer", &changes, "scenario.toml", &["the share of frames at s1:"]);
+}
+
+#[test]
+fn only_what_was_asked_for_comes_in() {
+    let results = results("firewall", "scenario.toml");
+    let asked = traffic(&results, "asked from inside");
+    assert!(asked["received"].as_u64() > Some(400), "{asked:#}");
+    let scan = traffic(&results, "scan");
+    assert!(scan["sent"].as_u64() > Some(20_000) && scan["received"] == 0, "{scan:#}");
+    let changes = [("firewall.p4", "seen_first == 1 && seen_second == 1", "true")];
+    let expected = ["delivered of `uninvited`", "delivered of `pings from outside`", "delivered of `scan`"];
+    misses("firewall", &changes, "scenario.toml", &expected);
+    let changes = [("firewall.p4", "first.write(one, 1);", "")];
+    misses("firewall", &changes, "scenario.toml", &["delivered of `asked from inside`", "of `pings from inside`"]);
+}
+
+/// A lab of an example that is up, and taken down when this is dropped.
+struct Live(String);
+
+impl Live {
+    /// `None`, and the test is skipped, where there can be none.
+    fn up(example: &str, tools: &[&str]) -> Option<Live> {
+        if let Some(reason) = Network::obstacle(tools) {
+            testing::skip(&reason);
+            return None;
+        }
+        let live = Live(format!("{example}-{}", std::process::id()));
+        run(&mut triplane(&["lab", "up", &file(example, "lab.toml"), "--name", &live.0])).ok();
+        Some(live)
+    }
+
+    fn exec(&self, host: &str, command: &[&str]) -> Done {
+        run(&mut triplane(&[&["lab", "exec", "--lab", &self.0, host], command].concat()))
+    }
+
+    /// Whether a host answers another's pings.
+    fn answers(&self, from: &str, address: &str) -> bool {
+        self.exec(from, &["ping", "-n", "-c", "2", "-i", "0.2", "-W", "1", address]).code == Some(0)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = run(&mut triplane(&["lab", "down", &self.0]));
+    }
+}
+
+/// Asks a host for a connection and says hello over it; the host says who it is.
+const CLIENT: &str = "
+import socket, sys
+for _ in range(int(sys.argv[2])):
+    s = socket.create_connection((sys.argv[1], 8000), timeout=2)
+    print(s.recv(64).decode())
+    s.close()
+";
+
+const SERVER: &str = "
+import socket, sys
+s = socket.create_server(('', 8000))
+print('listening', flush=True)
+while True:
+    c, _ = s.accept()
+    c.sendall(sys.argv[1].encode())
+    c.close()
+";
+
+/// A server on a host, which tells its name.
+fn serve(live: &Live, host: &str) -> support::Running {
+    let arguments = ["lab", "exec", "--lab", &live.0, host, "python3", "-c", SERVER, host];
+    let mut server = support::Running::start(&mut triplane(&arguments));
+    server.wait_for("listening");
+    server
+}
+
+#[test]
+fn real_hosts_reach_each_other_in_the_pod() {
+    let Some(live) = Live::up("router-pod", &["ping"]) else { return };
+    let hosts = [("h1", "10.1.1.10"), ("h2", "10.1.2.10"), ("h3", "10.2.1.10"), ("h4", "10.2.2.10")];
+    for (from, _) in hosts {
+        for (to, address) in hosts.into_iter().filter(|(to, _)| *to != from) {
+            assert!(live.answers(from, address), "{from} does not reach {to}");
+        }
+    }
+}
+
+#[test]
+fn real_hosts_talk_through_the_tunnel() {
+    let Some(live) = Live::up("tunnel", &["ping"]) else { return };
+    // 1500 bytes of a packet, which may not be cut: the core has room for 20 more.
+    let done =
+        live.exec("a1", &["ping", "-n", "-c", "2", "-i", "0.2", "-W", "1", "-M", "do", "-s", "1472", "192.168.2.10"]);
+    assert!(done.stdout.contains("2 received"), "{done:?}");
+    assert!(live.answers("b2", "192.168.1.138"));
+}
+
+#[test]
+fn real_connections_spread_over_servers() {
+    let Some(live) = Live::up("load-balancer", &["python3"]) else { return };
+    let _servers: Vec<_> = ["w1", "w2", "w3"].map(|host| serve(&live, host)).into_iter().collect();
+    let done = live.exec("c1", &["python3", "-c", CLIENT, "10.0.0.100", "60"]).ok();
+    for server in ["w1", "w2", "w3"] {
+        let count = done.stdout.lines().filter(|line| *line == server).count();
+        assert!(count >= 5, "{server} was met {count} times\n{done:?}");
+    }
+}
+
+#[test]
+fn real_hosts_outside_reach_nobody_inside() {
+    let Some(live) = Live::up("firewall", &["ping", "python3"]) else { return };
+    let (_inside, _outside) = (serve(&live, "h1"), serve(&live, "h3"));
+    assert!(live.answers("h1", "10.0.3.1"));
+    assert!(!live.answers("h3", "10.0.2.1"));
+    let met = live.exec("h1", &["python3", "-c", CLIENT, "10.0.3.1", "1"]).ok();
+    assert_eq!(met.stdout, "h3\n");
+    let refused = live.exec("h3", &["python3", "-c", CLIENT, "10.0.1.1", "1"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.stderr.contains("timed out"), "{refused:?}");
+}

@@ -1,0 +1,158 @@
+//! A network of namespaces: `triplane lab up` and what is done with it.
+//!
+//! These tests need root and some tools. Where those are missing they skip, and say so.
+
+use std::time::{Duration, Instant};
+
+use crate::support::network::Network;
+use crate::support::{self, Directory, Done, PATIENCE, run, triplane};
+
+/// A network that is up. It is ended when this is dropped.
+struct Lab {
+    name: String,
+    _directory: Directory,
+}
+
+impl Lab {
+    /// Starts a network of this shape; `None`, and the test is skipped, where that cannot be.
+    fn up(name: &str, shape: &[&str], tools: &[&str]) -> Option<Lab> {
+        if let Some(reason) = Network::obstacle(tools) {
+            testing::skip(&reason);
+            return None;
+        }
+        let directory = Directory::new();
+        let path = directory.path("lab.toml");
+        let made = run(&mut triplane(&[&["lab", "new"], shape].concat())).ok();
+        std::fs::write(&path, made.stdout).expect("the file can be written");
+        let lab = Lab { name: format!("{name}-{}", std::process::id()), _directory: directory };
+        run(&mut triplane(&["lab", "up", &path, "--name", &lab.name])).ok();
+        Some(lab)
+    }
+
+    /// Runs a subcommand on it.
+    fn lab(&self, command: &str, arguments: &[&str]) -> Done {
+        run(&mut triplane(&[&["lab", command, "--lab", &self.name], arguments].concat()))
+    }
+
+    /// How many of so many pings from h1 to h2 are answered.
+    fn pings(&self, count: u32) -> u32 {
+        let count = count.to_string();
+        let done = self.lab("exec", &["h1", "ping", "-n", "-i", "0.1", "-W", "1", "-c", &count, "10.0.0.2"]);
+        let before = done.stdout.split(" received").next().unwrap_or_default();
+        before.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{done:?}"))
+    }
+
+    /// The process that holds it.
+    fn process(&self) -> u32 {
+        let directories = ["/run/triplane-lab".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
+        let text = directories
+            .iter()
+            .find_map(|directory| std::fs::read_to_string(format!("{directory}/{}/lab.json", self.name)).ok());
+        let room: serde_json::Value = serde_json::from_str(&text.expect("the lab tells of itself")).expect("as JSON");
+        u32::try_from(room["pid"].as_u64().expect("a number")).expect("of a process")
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = run(&mut triplane(&["lab", "down", &self.name]));
+    }
+}
+
+#[test]
+fn hosts_reach_each_other_over_links_that_fail_and_switches_that_crash() {
+    let Some(lab) = Lab::up("paths", &["line", "--switches", "2", "--delay", "5ms"], &["ping"]) else { return };
+    let done = lab.lab("exec", &["h1", "ping", "-n", "-c", "3", "-i", "0.2", "-W", "5", "10.0.0.2"]).ok();
+    assert_eq!(done.stdout.matches("ttl=62").count(), 3, "{done:?}");
+    // Six times 5 ms of way, and whatever this machine takes.
+    let times: Vec<f64> =
+        done.stdout.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok()).collect();
+    assert!(times.iter().all(|ms| *ms >= 30.0), "{done:?}");
+
+    lab.lab("link", &["down", "s1", "s2"]).ok();
+    assert_eq!(lab.pings(2), 0);
+    lab.lab("link", &["up", "s1", "s2"]).ok();
+    assert_eq!(lab.pings(2), 2);
+
+    lab.lab("fail", &["s2"]).ok();
+    let status = lab.lab("status", &["--json"]).ok().json();
+    assert_eq!(status["switches"][1]["failed"], true, "{status:#}");
+    assert_eq!(lab.pings(2), 0);
+    lab.lab("heal", &["s2"]).ok();
+    assert_eq!(lab.pings(2), 2);
+
+    let status = lab.lab("status", &["--json"]).ok().json();
+    assert!(status["switches"][0]["counters"]["port.1.rx.packets"].as_u64() >= Some(5), "{status:#}");
+    let text = lab.lab("status", &[]).ok().stdout;
+    assert!(text.contains("s2:2") && text.contains("h2  10.0.0.2/8  at s2:1"), "{text}");
+
+    for (command, arguments, expected) in [
+        ("fail", &["s9"][..], "there is no switch `s9`; there are s1, s2"),
+        ("link", &["down", "h1", "h2"][..], "no link joins `h1` and `h2`"),
+        ("exec", &["h9", "true"][..], "there is no host `h9`; there are h1, h2"),
+        ("pcap", &["s1:7", "/dev/null"][..], "`s1` has no port 7"),
+    ] {
+        let done = lab.lab(command, arguments);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.stderr.contains(expected), "{done:?}");
+    }
+}
+
+#[test]
+fn rates_of_links_hold_for_tcp() {
+    let shape = ["line", "--switches", "2", "--rate", "20Mbps", "--delay", "1ms"];
+    let Some(lab) = Lab::up("rate", &shape, &["iperf3"]) else { return };
+    let server = ["lab", "exec", "--lab", &lab.name, "h2", "iperf3", "--server", "--one-off", "--forceflush"];
+    let mut server = support::Running::start(&mut triplane(&server));
+    server.wait_for("listening");
+    let client = lab.lab("exec", &["h1", "iperf3", "--client", "10.0.0.2", "--time", "3", "--json"]).ok().json();
+    server.wait().ok();
+    let rate = client["end"]["sum_received"]["bits_per_second"].as_f64().expect("a number");
+    // 1448 bytes of every 1514 are payload: 19.1 Mbit/s at most.
+    assert!((12e6..19.4e6).contains(&rate), "{rate} bit/s over 20 Mbit/s");
+}
+
+#[test]
+fn captures_show_what_passes_a_port() {
+    let Some(lab) = Lab::up("capture", &["star", "--hosts", "2"], &["ping"]) else { return };
+    let directory = Directory::new();
+    let path = directory.path("s1.pcap");
+    let capture = support::Running::start(&mut triplane(&["lab", "pcap", "--lab", &lab.name, "s1:1", &path]));
+    let began = Instant::now();
+    let frames = loop {
+        lab.pings(2);
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let frames = wire::pcap::Reader::new(bytes.as_slice()).map(|reader| reader.flatten().count()).unwrap_or(0);
+        if frames >= 4 || began.elapsed() > PATIENCE {
+            break frames;
+        }
+    };
+    capture.signal("INT");
+    assert!(frames >= 4, "{frames} frames were captured");
+}
+
+#[test]
+fn nothing_stays_behind_a_crash() {
+    let Some(lab) = Lab::up("crash", &["star", "--hosts", "2"], &["ping"]) else { return };
+    let process = lab.process();
+    let namespace = std::fs::read_link(format!("/proc/{process}/ns/net")).expect("the holder has a namespace");
+    assert_ne!(namespace, std::fs::read_link("/proc/self/ns/net").expect("so has this test"));
+    run(std::process::Command::new("sh").args(["-c", &format!("kill -9 {process}")])).ok();
+    let began = Instant::now();
+    while std::fs::read_link(format!("/proc/{process}/ns/net")).is_ok() && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let done = lab.lab("status", &[]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.stderr.contains("there is no lab"), "{done:?}");
+    // Somebody else who may write there could name any process as a lab's.
+    let shared = Directory::new();
+    std::fs::create_dir(shared.path("crash")).expect("the directory is there");
+    run(std::process::Command::new("chmod").args(["1777", &shared.path("")])).ok();
+    let refused = run(triplane(&["lab", "down", "crash"]).env("TRIPLANE_LAB_DIR", shared.path("")));
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("others can write to it"), "{refused:?}");
+    // The name can be used again.
+    let again = Lab::up("crash", &["star", "--hosts", "2"], &["ping"]).expect("it could be made before");
+    assert_eq!(again.pings(2), 2);
+}

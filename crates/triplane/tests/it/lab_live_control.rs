@@ -1,0 +1,376 @@
+//! Live labs whose switches have controllers, or processes of their own, and how labs begin and end.
+//!
+//! These tests need root and some tools. Where those are missing they skip, and say so. Each has a directory of labs to
+//! itself, so that `lab down --all` means its own.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::support::network::Network;
+use crate::support::{Directory, Done, PATIENCE, Running, run, triplane};
+
+/// A directory of labs. Those that are up are ended when this is dropped.
+struct Labs(Directory);
+
+impl Labs {
+    /// `None`, and the test is skipped, where there can be no network.
+    fn new(tools: &[&str]) -> Option<Labs> {
+        match Network::obstacle(tools) {
+            Some(reason) => {
+                testing::skip(&reason);
+                None
+            }
+            None => Some(Labs(Directory::new())),
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = triplane(&[&["lab"], arguments].concat());
+        command.env("TRIPLANE_LAB_DIR", self.0.path("labs"));
+        command
+    }
+
+    fn lab(&self, arguments: &[&str]) -> Done {
+        run(&mut self.command(arguments))
+    }
+
+    /// Writes a topology of this shape, with these lines in front, and returns its path.
+    fn topology(&self, name: &str, shape: &[&str], change: impl Fn(String) -> String) -> String {
+        let path = self.0.path(&format!("{name}.toml"));
+        let made = self.lab(&[&["new"], shape].concat()).ok();
+        std::fs::write(&path, change(made.stdout)).expect("the file can be written");
+        path
+    }
+
+    /// What is left of labs in the directory.
+    fn left(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.0.path("labs")) else { return Vec::new() };
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| !name.starts_with('.')).collect()
+    }
+
+    fn status(&self) -> serde_json::Value {
+        self.lab(&["status", "--json"]).ok().json()
+    }
+
+    /// Whether a ping from h1 is answered.
+    fn reaches(&self, address: &str) -> bool {
+        self.lab(&["exec", "h1", "ping", "-n", "-c", "1", "-W", "2", address]).code == Some(0)
+    }
+}
+
+impl Drop for Labs {
+    fn drop(&mut self) {
+        let _ = self.lab(&["down", "--all"]);
+    }
+}
+
+/// Ports that nobody has, one after the other.
+fn free_ports(count: u16) -> u16 {
+    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let first = (20_000 + std::process::id() as u16 % 20_000..60_000).step_by(16);
+    let mut found = first.filter(|first| (0..count).all(|at| is_free(first + at)));
+    found.next().expect("there are free ports")
+}
+
+fn is_there(process: u64) -> bool {
+    // One that has ended and waits to be reaped is not.
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with('Z'))
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn kill(process: u64) {
+    run(Command::new("sh").args(["-c", &format!("kill -9 {process}")])).ok();
+}
+
+/// Controllers reach every switch at its port, are cut off when it crashes, and find it as new when it starts again.
+fn controllers(labs: &Labs, isolate: &[&str]) {
+    let topology = labs.topology("controlled", &["line", "--switches", "2"], |text| text);
+    let first = free_ports(2);
+    let up = labs.lab(&[&["up", &topology, "--p4runtime", &first.to_string()], isolate].concat()).ok();
+    let second = format!("127.0.0.1:{}", first + 1);
+    assert!(up.stdout.contains(&format!("s2: P4Runtime on {second}, device 1")), "{up:?}");
+    let status = labs.status();
+    assert_eq!(status["switches"][1]["p4runtime"]["address"], second.as_str(), "{status:#}");
+    assert_eq!(status["switches"][1]["p4runtime"]["device_id"], 1, "{status:#}");
+    let ctl = |words: &[&str]| run(&mut triplane(&[&["ctl", "--addr", &second, "--device-id", "1"], words].concat()));
+    assert!(labs.reaches("10.0.0.2"));
+    ctl(&["delete", "routes", "hdr.ipv4.dst=10.0.0.2/32"]).ok();
+    assert!(!labs.reaches("10.0.0.2"), "the controller took the route away");
+
+    labs.lab(&["fail", "s2"]).ok();
+    let refused = ctl(&["tables"]);
+    assert_eq!(refused.code, Some(3), "a switch that is down has no controllers: {refused:?}");
+    labs.lab(&["heal", "s2"]).ok();
+    let entries = ctl(&["entries", "routes"]).ok();
+    assert!(entries.stdout.contains("10.0.0.2"), "it starts with its own entries: {entries:?}");
+    assert!(labs.reaches("10.0.0.2"));
+    labs.lab(&["down"]).ok();
+    assert!(TcpListener::bind(&second).is_ok(), "the port is free again");
+}
+
+#[test]
+fn controllers_reach_switches_that_are_threads() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    controllers(&labs, &[]);
+}
+
+#[test]
+fn controllers_reach_switches_that_are_processes() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    controllers(&labs, &["--isolate"]);
+}
+
+#[test]
+fn a_topology_says_which_switches_have_controllers() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let port = free_ports(1);
+    let asked = format!("[switches.s2]\np4runtime = \"127.0.0.1:{port}\"\ndevice_id = 7\n");
+    let change = |text: String| text.replace("[switches.s2]\n", &asked);
+    let topology = labs.topology("some", &["line", "--switches", "2"], change);
+    labs.lab(&["up", &topology]).ok();
+    let status = labs.status();
+    assert!(status["switches"][0]["p4runtime"].is_null(), "{status:#}");
+    assert_eq!(status["switches"][1]["p4runtime"]["device_id"], 7, "{status:#}");
+    let address = format!("127.0.0.1:{port}");
+    run(&mut triplane(&["ctl", "--addr", &address, "--device-id", "7", "tables"])).ok();
+}
+
+#[test]
+fn a_switch_without_a_program_waits_for_its_controllers() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let path = labs.0.path("bare.toml");
+    let text = "[hosts.h1]\nip = \"10.0.0.1/8\"\n[switches.s1]\n[[links]]\nends = [\"h1\", \"s1:1\"]\n";
+    std::fs::write(&path, text).expect("the file can be written");
+    let refused = labs.lab(&["up", &path]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("does not say which program `s1` runs"), "{refused:?}");
+    let port = free_ports(1).to_string();
+    labs.lab(&["up", &path, "--p4runtime", &port]).ok();
+    let address = format!("127.0.0.1:{port}");
+    let tables = run(&mut triplane(&["ctl", "--addr", &address, "--device-id", "0", "tables"]));
+    assert!(tables.stderr.contains("the switch has no program yet"), "{tables:?}");
+}
+
+#[test]
+fn mistakes_and_missing_privileges_are_told_at_once() {
+    let Some(labs) = Labs::new(&["unshare"]) else { return };
+    let path = labs.0.path("wrong.toml");
+    std::fs::write(&path, "[hosts.h1]\nip = \"10.0.0.1/8\"\n[[links]]\nends = [\"h1\", \"s1:1\"]\n").unwrap();
+    let binary = env!("CARGO_BIN_EXE_triplane");
+    let up = format!("echo 0 > /proc/sys/user/max_net_namespaces; exec {binary} lab up {path}");
+    let mut command = Command::new("unshare");
+    let refused = run(command.args(["-Ur", "sh", "-c", &up]).env("TRIPLANE_LAB_DIR", labs.0.path("labs")));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("`s1`"), "{refused:?}");
+    assert!(refused.stderr.contains("no network can be made here: "), "{refused:?}");
+    // Whoever may make networks is told of mistakes only.
+    let refused = labs.lab(&["up", &path]);
+    assert!(refused.stderr.contains("`s1`") && !refused.stderr.contains("no network"), "{refused:?}");
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_the_others_alone() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    let topology = labs.topology("apart", &["line", "--switches", "3"], |text| text);
+    labs.lab(&["up", &topology, "--isolate"]).ok();
+    assert!(labs.reaches("10.0.0.3"));
+    let processes: Vec<u64> =
+        (0..3).map(|at| labs.status()["switches"][at]["pid"].as_u64().expect("it has a process")).collect();
+    kill(processes[2]);
+    until("the end of s3", || labs.status()["switches"][2]["failed"] == true);
+    let status = labs.status();
+    assert_eq!(status["switches"][2]["why"], "its process was ended by signal 9", "{status:#}");
+    assert_eq!(status["switches"][0]["failed"], false, "{status:#}");
+    assert!(labs.reaches("10.0.0.2") && !labs.reaches("10.0.0.3"));
+
+    // What a link was told holds for the next process too.
+    labs.lab(&["link", "down", "s2", "s3"]).ok();
+    labs.lab(&["heal", "s3"]).ok();
+    assert!(!labs.reaches("10.0.0.3"));
+    labs.lab(&["link", "up", "s2", "s3"]).ok();
+    assert!(labs.reaches("10.0.0.3"));
+    // What a command says holds when it says it, also for the very next packet.
+    for _ in 0..2 {
+        labs.lab(&["link", "down", "s1", "s2"]).ok();
+        assert!(!labs.reaches("10.0.0.3"));
+        labs.lab(&["link", "up", "s1", "s2"]).ok();
+        assert!(labs.reaches("10.0.0.3"));
+    }
+    labs.lab(&["down"]).ok();
+    assert!(processes.iter().all(|process| !is_there(*process)));
+    assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
+fn captures_come_from_processes_too() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    let topology = labs.topology("apart", &["star", "--hosts", "2"], |text| text);
+    labs.lab(&["up", &topology, "--isolate"]).ok();
+    let path = labs.0.path("s1.pcap");
+    let capture = Running::start(&mut labs.command(&["pcap", "s1:1", &path]));
+    until("a capture", || {
+        assert!(labs.reaches("10.0.0.2"));
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        wire::pcap::Reader::new(bytes.as_slice()).map(|reader| reader.flatten().count()).unwrap_or(0) >= 4
+    });
+    capture.signal("INT");
+}
+
+#[test]
+fn nothing_outlives_a_holder_that_is_killed() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    let file = labs.0.path("process");
+    let command = format!("[hosts.h1]\ncommands = [\"sleep 600 & echo $! > {file}\"]\n");
+    let change = |text: String| text.replace("[hosts.h1]\n", &command);
+    let topology = labs.topology("killed", &["star", "--hosts", "2"], change);
+    labs.lab(&["up", &topology, "--isolate"]).ok();
+    let started = std::fs::read_to_string(&file).expect("the command wrote it").trim().parse().expect("a number");
+    assert!(is_there(started));
+    let program = Running::start(&mut labs.command(&["exec", "h2", "sleep", "600"]));
+    let switch = labs.status()["switches"][0]["pid"].as_u64().expect("it has a process");
+    let text = std::fs::read_to_string(labs.0.path("labs/killed/lab.json")).expect("the lab tells of itself");
+    let room: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
+    kill(room["pid"].as_u64().expect("a number"));
+    until("the end of the switch", || !is_there(switch));
+    let down = labs.lab(&["down", "killed"]).ok();
+    assert!(down.stdout.contains("had crashed"), "{down:?}");
+    assert_eq!(labs.left(), Vec::<String>::new());
+    assert_ne!(program.wait().code, Some(0), "what ran on a host was ended");
+    assert!(!is_there(started), "and what the topology asked for");
+}
+
+#[test]
+fn a_lab_that_is_stopped_holds_nobody_up() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let topology = labs.topology("stopped", &["star", "--hosts", "2"], |text| text);
+    labs.lab(&["up", &topology]).ok();
+    let text = std::fs::read_to_string(labs.0.path("labs/stopped/lab.json")).expect("the lab tells of itself");
+    let room: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
+    let pid = room["pid"].as_u64().expect("a number");
+    let signal = |signal: &str| run(Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")])).ok();
+    signal("STOP");
+    for command in [&["status"][..], &["fail", "s1"], &["link", "down", "h1", "s1"], &["pcap", "s1:1", "/dev/null"]] {
+        let refused = labs.lab(command);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("goes on with `kill -CONT {pid}`")), "{refused:?}");
+    }
+    signal("CONT");
+    labs.status();
+    signal("STOP");
+    labs.lab(&["down"]).ok();
+    assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
+fn what_runs_on_hosts_ends_with_the_lab() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let file = labs.0.path("process");
+    let command = format!("[hosts.h1]\ncommands = [\"sleep 600 & echo $! > {file}\"]\n");
+    let topology = labs.topology("hosts", &["star", "--hosts", "2"], |text| text.replace("[hosts.h1]\n", &command));
+    labs.lab(&["up", &topology]).ok();
+    let started = std::fs::read_to_string(&file).expect("the command wrote it").trim().parse().expect("a number");
+    let mut asked = Running::start(&mut labs.command(&["exec", "h2", "sh", "-c", "echo here; sleep 600"]));
+    asked.wait_for("here");
+    assert!(is_there(started));
+    labs.lab(&["down"]).ok();
+    assert_ne!(asked.wait().code, Some(0), "what was asked for on h2 was ended");
+    assert!(!is_there(started), "and what the topology asked for on h1");
+}
+
+#[test]
+fn shells_run_on_a_host_and_all_labs_end_together() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    for name in ["one", "two"] {
+        let topology = labs.topology(name, &["star", "--hosts", "2"], |text| text);
+        labs.lab(&["up", &topology]).ok();
+    }
+    let unsaid = labs.lab(&["status"]);
+    assert!(unsaid.stderr.contains("several labs are up; say which with --lab (up: one, two)"), "{unsaid:?}");
+    // A shell whose input is at its end says who it is and ends.
+    let mut shell = labs.command(&["shell", "--lab", "two", "h2"]);
+    let script = labs.0.path("shell");
+    std::fs::write(&script, "#!/bin/sh\necho $TRIPLANE_HOST; ls /sys/class/net\n").expect("it can be written");
+    run(Command::new("chmod").args(["+x", &script])).ok();
+    let done = run(shell.env("SHELL", &script)).ok();
+    assert_eq!(done.stdout, "h2\neth0\nlo\n", "{done:?}");
+    let down = labs.lab(&["down", "--all"]).ok();
+    assert_eq!(down.stdout, "lab one: down\nlab two: down\n");
+    assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_start_that_fails_is_undone() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let topology = labs.topology("twice", &["line", "--switches", "2"], |text| text);
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("it has an address").port().to_string();
+    let refused = labs.lab(&["up", &topology, "--p4runtime", &port]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("cannot serve P4Runtime at 127.0.0.1:{port}")), "{refused:?}");
+    assert_eq!(labs.left(), Vec::<String>::new());
+
+    labs.lab(&["up", &topology]).ok();
+    let again = labs.lab(&["up", &topology]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.stderr.contains("the lab `twice` is up already"), "{again:?}");
+    assert_eq!(labs.left(), ["twice"]);
+}
+
+#[test]
+fn ctrl_c_while_a_lab_starts_undoes_it() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let change = |text: String| text.replace("[hosts.h1]\n", "[hosts.h1]\ncommands = [\"sleep 600\"]\n");
+    let topology = labs.topology("slow", &["line", "--switches", "2"], change);
+    let mut up = Running::start(&mut labs.command(&["up", &topology, "--isolate"]));
+    until("the beginning", || labs.left() == ["slow"]);
+    until("the command of h1", || std::path::Path::new(&labs.0.path("labs/slow/h1.log")).exists());
+    let meanwhile = labs.lab(&["up", &topology]);
+    assert!(meanwhile.stderr.contains("is being started already"), "{meanwhile:?}");
+    up.signal("INT");
+    up.wait_for("stopped; nothing is left of it");
+    assert_eq!(up.wait().code, Some(3));
+    assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
+fn two_that_start_one_lab_at_once_do_not_both() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let topology = labs.topology("race", &["line", "--switches", "2"], |text| text);
+    let both = [(); 2].map(|()| Running::start(&mut labs.command(&["up", &topology])));
+    let mut codes = both.map(|running| running.wait().code);
+    codes.sort_unstable();
+    assert_eq!(codes[0], Some(0), "one is up: {codes:?}");
+    assert_ne!(codes[1], Some(0), "the other one is told: {codes:?}");
+    labs.lab(&["status"]).ok();
+}
+
+#[test]
+fn what_is_no_labs_stays_where_it_is() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let topology = labs.topology("mine", &["star", "--hosts", "2"], |text| text);
+    let kept = labs.0.path("labs/mine/kept");
+    std::fs::create_dir_all(labs.0.path("labs/mine")).expect("it can be made");
+    std::fs::write(&kept, "").expect("it can be written");
+    let refused = labs.lab(&["up", &topology]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("is in the way"), "{refused:?}");
+    labs.lab(&["down", "--all"]).ok();
+    assert_eq!(labs.lab(&["down", "mine"]).code, Some(2));
+    assert!(std::path::Path::new(&kept).exists());
+    // Somebody may have made a link in a place where everybody can.
+    let link = labs.0.path("link");
+    std::os::unix::fs::symlink(labs.0.path("labs"), &link).expect("it can be made");
+    let refused = run(labs.command(&["up", &topology, "--name", "other"]).env("TRIPLANE_LAB_DIR", &link));
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("is no directory"), "{refused:?}");
+}

@@ -1,0 +1,269 @@
+//! Another program under traffic, with two workers: nothing is lost, reordered or run by neither, and what packets count and
+//! remember goes on.
+//!
+//! The test needs root; without it it skips, and says so.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::controller::{ELECTION, Primary, become_primary, connect};
+use crate::support::flows::{self, FLOWS};
+use crate::support::{Directory, PATIENCE, Running, triplane};
+use p4runtime_proto::config::{P4Info, Preamble};
+use p4runtime_proto::v1;
+use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
+use tonic::transport::Channel;
+use v1::entity::Entity;
+use v1::set_forwarding_pipeline_config_request::Action;
+use v1::update::Type;
+
+/// Each flow's datagrams get the program's mark and, from an entry, the flow's; they are counted, and numbered by a
+/// register. Its sums of checksums are not what this is about: UDP goes without.
+const PROGRAM: &str = "#include <core.p4>
+#include <v1model.p4>
+header ethernet_t { bit<48> dst; bit<48> src; bit<16> kind; }
+header ipv4_t { bit<64> a; bit<8> ttl; bit<8> protocol; bit<16> sum; bit<64> addresses; }
+header udp_t { bit<48> a; bit<16> sum; }
+header mark_t { bit<16> flow; bit<32> number; bit<8> program; bit<8> entry; bit<32> seen; }
+struct headers { ethernet_t ethernet; ipv4_t ipv4; udp_t udp; mark_t mark; }
+struct meta {}
+parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t sm) {
+  state start { p.extract(hdr.ethernet); transition select(hdr.ethernet.kind) { 0x800: ipv4; default: accept; } }
+  state ipv4 { p.extract(hdr.ipv4); transition select(hdr.ipv4.protocol) { 17: udp; default: accept; } }
+  state udp { p.extract(hdr.udp); p.extract(hdr.mark); transition accept; }
+}
+control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {
+  register<bit<32>>(16) seen;
+  counter(16, CounterType.packets) counted;
+  action mark(bit<8> entry) { hdr.mark.entry = entry; }
+  table flows { key = { hdr.mark.flow : exact; } actions = { mark; NoAction; } size = 16; }
+  apply {
+    if (!hdr.mark.isValid()) { mark_to_drop(sm); return; }
+    bit<32> before;
+    flows.apply();
+    seen.read(before, (bit<32>)hdr.mark.flow);
+    seen.write((bit<32>)hdr.mark.flow, before + 1);
+    counted.count((bit<32>)hdr.mark.flow);
+    hdr.mark.seen = before;
+    hdr.mark.program = PROGRAM;
+    hdr.udp.sum = 0;
+    sm.egress_spec = 2;
+  }
+}
+control E(inout headers hdr, inout meta m, inout standard_metadata_t sm) { apply {} }
+control V(inout headers hdr, inout meta m) { apply {} }
+control D(packet_out p, in headers hdr) { apply { p.emit(hdr); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+";
+
+/// How often the program is changed.
+const SWAPS: u8 = 6;
+/// Datagrams that arrive between two changes at least.
+const BETWEEN: u64 = 400;
+const LENGTH: usize = 12;
+
+/// The program with a mark of its own.
+fn program(number: u8) -> String {
+    PROGRAM.replace("= PROGRAM", &format!("= {number}"))
+}
+
+/// Two hosts with a switch between them.
+struct Network {
+    switch: Namespace,
+    h1: Namespace,
+    h2: Namespace,
+}
+
+impl Network {
+    fn new() -> Result<Network, NamespaceError> {
+        let (switch, h1, h2) = (Namespace::new("switch")?, Namespace::new("h1")?, Namespace::new("h2")?);
+        switch.disable_ipv6()?;
+        switch.set_up("lo")?;
+        for (host, number) in [(&h1, 1), (&h2, 2)] {
+            let end = format!("p{number}");
+            host.disable_ipv6()?;
+            veth_with_queues(host, "eth0", &switch, &end, 1)?;
+            host.set_mac("eth0", [2, 0, 0, 0, 0, number])?;
+            host.add_address("eth0", IpAddr::from([10, 0, 0, number]), 24)?;
+            host.set_up("eth0")?;
+            switch.set_up(&end)?;
+            assert!(host.wait_for_link("eth0", PATIENCE)? && switch.wait_for_link(&end, PATIENCE)?);
+            let other = 3 - number;
+            host.add_neighbour("eth0", IpAddr::from([10, 0, 0, other]), [2, 0, 0, 0, 0, other])?;
+        }
+        Ok(Network { switch, h1, h2 })
+    }
+}
+
+/// What arrived.
+struct Arrived {
+    /// Of each flow.
+    counts: [u32; FLOWS],
+    /// By each program.
+    by_program: [u64; SWAPS as usize + 1],
+}
+
+/// Sends datagrams of many flows from h1 to h2 until `is_over`: each is marked by one of the programs, never by an older one
+/// than the one before of its flow.
+fn send_through(network: &Network, is_over: &AtomicBool, so_far: &AtomicU64) -> Arrived {
+    let (mut by_program, mut latest) = ([0; SWAPS as usize + 1], [0u8; FLOWS]);
+    let arrived = |flow: usize, datagram: &[u8]| {
+        let (program, entry) = (datagram[6], datagram[7]);
+        assert_eq!(datagram[8..], datagram[2..6], "the register of flow {flow} goes on");
+        assert_eq!(usize::from(entry), 100 + flow, "the entry of flow {flow} is there");
+        assert!(program >= latest[flow] && program <= SWAPS, "flow {flow} went from {} to {program}", latest[flow]);
+        latest[flow] = program;
+        by_program[usize::from(program)] += 1;
+        so_far.fetch_add(1, Ordering::Release);
+    };
+    let (h1, h2) = ((&network.h1, [10, 0, 0, 1]), (&network.h2, [10, 0, 0, 2]));
+    let counts = flows::send_through(h1, h2, LENGTH, |_| !is_over.load(Ordering::Acquire), arrived);
+    Arrived { counts, by_program }
+}
+
+/// The switch's controller.
+struct Controller {
+    client: P4RuntimeClient<Channel>,
+    info: P4Info,
+    _primary: Primary,
+}
+
+impl Controller {
+    async fn connect() -> Controller {
+        let client = connect().await;
+        let (primary, info) = become_primary(client.clone()).await;
+        Controller { client, info, _primary: primary }
+    }
+
+    /// An entry for each flow.
+    async fn write_entries(&mut self) {
+        let id = |preamble: &Option<Preamble>| preamble.as_ref().expect("it has a name").id;
+        let table_id = id(&self.info.tables[0].preamble);
+        let is_mark = |action: &&p4runtime_proto::config::Action| action.params.len() == 1;
+        let action_id = id(&self.info.actions.iter().find(is_mark).expect("it is in the program").preamble);
+        let update = |flow: u8| {
+            let exact = v1::field_match::Exact { value: vec![flow] };
+            let matched = v1::field_match::FieldMatchType::Exact(exact);
+            let params = vec![v1::action::Param { param_id: 1, value: vec![100 + flow] }];
+            let action = v1::table_action::Type::Action(v1::Action { action_id, params });
+            let entry = v1::TableEntry {
+                table_id,
+                r#match: vec![v1::FieldMatch { field_id: 1, field_match_type: Some(matched) }],
+                action: Some(v1::TableAction { r#type: Some(action) }),
+                ..Default::default()
+            };
+            let entity = Some(v1::Entity { entity: Some(Entity::TableEntry(entry)) });
+            v1::Update { r#type: Type::Insert.into(), entity }
+        };
+        let updates = (0..FLOWS as u8).map(update).collect();
+        let request = v1::WriteRequest { device_id: 1, election_id: ELECTION, updates, ..Default::default() };
+        self.client.write(request).await.expect("entries can be written");
+    }
+
+    /// Lets packets run another program, with what was written and counted.
+    async fn change_program(&mut self, number: u8) {
+        let config = v1::ForwardingPipelineConfig {
+            p4info: Some(self.info.clone()),
+            p4_device_config: program(number).into_bytes(),
+            cookie: None,
+        };
+        let request = v1::SetForwardingPipelineConfigRequest {
+            device_id: 1,
+            election_id: ELECTION,
+            action: Action::ReconcileAndCommit.into(),
+            config: Some(config),
+            ..Default::default()
+        };
+        self.client.set_forwarding_pipeline_config(request).await.expect("the program is taken");
+    }
+
+    /// What the counter and the register have, by flow.
+    async fn totals(&mut self) -> (Vec<i64>, Vec<u32>) {
+        let entities =
+            [Entity::CounterEntry(v1::CounterEntry::default()), Entity::RegisterEntry(v1::RegisterEntry::default())];
+        let entities = entities.map(|entity| v1::Entity { entity: Some(entity) }).into();
+        let request = v1::ReadRequest { device_id: 1, entities, ..Default::default() };
+        let mut answers = self.client.read(request).await.expect("everybody may read").into_inner();
+        let (mut counts, mut seen) = (Vec::new(), Vec::new());
+        while let Some(answer) = answers.message().await.expect("it is read to the end") {
+            for entity in answer.entities {
+                match entity.entity {
+                    Some(Entity::CounterEntry(entry)) => counts.push(entry.data.unwrap_or_default().packet_count),
+                    Some(Entity::RegisterEntry(v1::RegisterEntry { data: Some(data), .. })) => match data.data {
+                        Some(v1::p4_data::Data::Bitstring(bytes)) => {
+                            seen.push(bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte)));
+                        }
+                        other => panic!("{other:?}"),
+                    },
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        (counts, seen)
+    }
+}
+
+/// Waits until something is so, but not without end.
+async fn until(is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() && begin.elapsed() < PATIENCE {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[test]
+fn another_program_under_traffic_loses_nothing() {
+    let network = match Network::new() {
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
+        network => network.expect("a network"),
+    };
+    let directory = Directory::new();
+    let path = directory.write("first.p4", program(0));
+    let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
+    command.args(["run", &path, "--port", "1=p1", "--port", "2=p2", "--workers", "2", "--p4runtime", "--json"]);
+    let mut switch = Running::start(&mut command);
+    switch.wait_for("Ctrl-C ends");
+
+    let (is_over, is_complete, so_far) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let (is_ready, ready) = std::sync::mpsc::channel();
+    let control = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime can be made").block_on(async {
+            let mut controller = Controller::connect().await;
+            controller.write_entries().await;
+            is_ready.send(()).expect("somebody waits");
+            for number in 1..=SWAPS + 1 {
+                let before = so_far.load(Ordering::Acquire);
+                until(|| so_far.load(Ordering::Acquire) >= before + BETWEEN).await;
+                if number <= SWAPS {
+                    controller.change_program(number).await;
+                }
+            }
+            is_over.store(true, Ordering::Release);
+            until(|| is_complete.load(Ordering::Acquire)).await;
+            controller.totals().await
+        })
+    };
+    let (arrived, (counts, seen)) = std::thread::scope(|scope| {
+        let control = scope.spawn(|| network.switch.enter(control).expect("to enter a namespace"));
+        // Whatever goes wrong there is told by joining.
+        let _ = ready.recv_timeout(PATIENCE);
+        let arrived = send_through(&network, &is_over, &so_far);
+        is_complete.store(true, Ordering::Release);
+        (arrived, control.join().expect("the controller comes to its end"))
+    });
+    println!("datagrams by program: {:?}", arrived.by_program);
+    assert!(arrived.by_program.iter().all(|count| *count > 0), "each program ran: {:?}", arrived.by_program);
+    assert_eq!(counts, arrived.counts.map(i64::from), "counters go on");
+    assert_eq!(seen, arrived.counts, "registers go on");
+    switch.signal("INT");
+    let done = switch.wait().ok();
+    let summary = done.json();
+    let all: u64 = arrived.by_program.iter().sum();
+    for (port, direction) in [(0, "rx"), (1, "tx")] {
+        let port = &summary["ports"][port];
+        assert_eq!(port[format!("{direction}_packets")].as_u64(), Some(all), "the drivers agree: {summary:#}");
+    }
+}

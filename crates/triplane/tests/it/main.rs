@@ -1,0 +1,32 @@
+//! The integration tests of `triplane`, in one binary, so that their dependencies are linked once.
+
+mod bench;
+mod build;
+mod ctl;
+mod entries;
+mod examples;
+mod lab;
+mod lab_live;
+mod lab_live_control;
+mod lab_live_run;
+mod lab_writes;
+mod layers;
+mod live;
+mod live_swap;
+mod live_workers;
+mod market;
+mod market_live;
+mod offline;
+mod state;
+mod stf;
+mod subscribe;
+mod subscribe_diff;
+mod subscribe_examples;
+mod subscribe_network;
+mod subscribe_order;
+mod subscribe_refused;
+mod subscribe_serve;
+mod subscribe_state;
+mod subscribe_tls;
+mod subscribe_trouble;
+mod support;

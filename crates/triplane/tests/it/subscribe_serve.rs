@@ -1,0 +1,336 @@
+//! `triplane subscribe serve` and its clients, as processes, with a switch in this one: rules that come and go while a
+//! feed runs, files that change, and switches that go away.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::support::deliveries::{bytes, delivered, spec, wanted};
+use crate::support::feed::frame;
+use crate::support::plain;
+use crate::support::rig::{Rig, free_address};
+use crate::support::service::{FORMAT, Service, eventually};
+use crate::support::{self, Directory, Running, run, triplane};
+use itch_feed::{Feed, messages};
+use switch::{Frame, PortId};
+
+#[test]
+fn every_message_is_delivered_by_the_old_rules_or_by_the_new_ones() {
+    deliveries("changes as a whole", |address| address);
+}
+
+#[test]
+fn so_it_is_by_a_switch_that_takes_writes_in_any_order_and_one_after_the_other() {
+    deliveries("changes step by step", plain::plain);
+}
+
+#[test]
+fn codes_are_for_switches_that_change_as_a_whole() {
+    const PRICE: &str = "@query_field(\"price\")";
+    let directory = Directory::new();
+    let format = std::fs::read_to_string(support::root().join(FORMAT)).unwrap();
+    let coded = format.replace(PRICE, &format!("@query_codes(10) {PRICE}"));
+    assert!(coded != format, "the price is not asked for");
+    let (format, rules) = (directory.write("coded.p4", coded), directory.write("rules.sub", "price > 5 : fwd(2)\n"));
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut whole = Service::of(&format, &rules, address, &[]);
+    whole.running.wait_for("delivers by 1 rule");
+    drop(whole);
+    let mut in_turn = Service::of(&format, &rules, plain::plain(address), &[]);
+    in_turn.running.wait_for("make the program without `@query_codes` of `price`");
+}
+
+#[test]
+fn programs_of_another_order_are_refused_with_the_cause() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut none = Service::start(&rules, address, &["--keep-program"]);
+    none.running.wait_for("the switch has no program yet");
+    drop(none);
+    let mut first = Service::start(&rules, address, &["--order", "price"]);
+    first.running.wait_for("program loaded");
+    drop(first);
+    let mut other = Service::start(&rules, address, &["--keep-program", "--order", "stock"]);
+    other.running.wait_for("different orders of fields: the program has `Subscriptions.");
+    let done = other.tell(&["add", "price > 5 : fwd(3)"]);
+    assert!(
+        done.code == Some(3)
+            && done.stderr.contains("with the `--order`, `--ranges` and `--exact-tables` that `serve` has"),
+        "{done:?}"
+    );
+    drop(other);
+    let mut same = Service::start(&rules, address, &["--order", "price", "--keep-program"]);
+    same.running.wait_for("delivers by 1 rule: 0 writes");
+}
+
+/// A program that is loaded anew forgets what the one before counted.
+#[test]
+fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise() {
+    let directory = Directory::new();
+    let crowd = |first: &str, second: &str| -> String {
+        (0..300).map(|at| format!("{first} == {} and {second} > {} : fwd(2)\n", at % 60, at * 7 % 1000)).collect()
+    };
+    let rules = directory.write("rules.sub", crowd("shares", "price"));
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut first = Service::start(&rules, address, &[]);
+    first.running.wait_for("delivers by 300 rules: program loaded");
+    drop(first);
+    directory.write("rules.sub", crowd("price", "shares"));
+    for keep in [&[][..], &["--keep-program"]] {
+        let mut second = Service::start(&rules, address, keep);
+        second.running.wait_for("the switch's program stays, with its order of fields");
+        let line = second.running.wait_for("delivers by 300 rules: ");
+        assert!(!line.contains("program loaded"), "{line}");
+        second.add("shares > 5 : fwd(3)");
+    }
+    let mut third = Service::start(&rules, address, &["--order", "price"]);
+    third.running.wait_for("delivers by 300 rules: program loaded");
+}
+
+/// Rules come and go while a feed runs; each message goes to the ports of the rules from before or from behind a change.
+fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let address = free_address();
+    let rig = Rig::new(8, address);
+    let mut service = Service::start(&rules, through(address), &[]);
+    service.running.wait_for(how);
+
+    let mut feed = Feed::new(spec());
+    let mut number = 0;
+    rig.feed(Box::new(move || {
+        number += 1;
+        (number < 2_000_000).then(|| Frame { port: PortId(1), data: frame(&feed.datagram(number)) })
+    }));
+    // Sets of rules, and the datagrams at which each was asked for and acknowledged.
+    let mut current = vec!["stock == \"GOOGL\" : fwd(2)".to_owned()];
+    let mut sets = vec![(0, 0, current.clone())];
+    let mut step = |current: &[String], change: &mut dyn FnMut()| {
+        std::thread::sleep(Duration::from_millis(30));
+        let asked = rig.sent();
+        change();
+        sets.push((asked, rig.sent(), current.to_vec()));
+    };
+    let changing = [
+        "stock == \"GOOGL\" and price > 5000000 : fwd(2, 3)",
+        "shares >= 500 : fwd(3)",
+        "kind in {\"E\", \"P\"} : fwd(4); fwd(5)",
+        "stock == \"S0002\" or price < 3000000 : fwd(5)",
+        "not valid(add_order) : fwd(3)",
+        "shares in 200..700 and side == \"B\" : fwd(2)",
+    ];
+    let mut ids = Vec::new();
+    for rule in changing {
+        current.push(rule.to_owned());
+        step(&current, &mut || ids.push(service.add(rule)));
+    }
+    for at in [3, 0, 2, 1] {
+        let id = ids.remove(at);
+        current.remove(1 + at);
+        step(&current, &mut || drop(service.tell(&["remove", &id]).ok()));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    let sent = rig.sent();
+    rig.feed(Box::new(|| None));
+    std::thread::sleep(Duration::from_millis(50));
+    let (left, last) = (rig.left(), rig.sent());
+
+    let mut delivered = delivered(&left);
+    let mut feed = Feed::new(spec());
+    let (mut asked, mut changes) = (0, 0);
+    for number in 1..=last {
+        // The set that was acknowledged last before this datagram, and those that were asked for before it was through.
+        let first = sets.iter().rposition(|(_, acknowledged, _)| *acknowledged < number).unwrap_or(0);
+        let possible: Vec<&Vec<String>> =
+            sets[first..].iter().take_while(|(asked, ..)| *asked <= number).map(|(_, _, rules)| rules).collect();
+        changes += usize::from(possible.len() > 1);
+        for message in messages(&feed.datagram(number)).unwrap() {
+            let got = delivered.remove(&bytes(&message)).unwrap_or_default();
+            asked += usize::from(!got.is_empty());
+            let allowed: Vec<Vec<u32>> = possible.iter().map(|rules| wanted(rules, &message)).collect();
+            assert!(allowed.contains(&got), "datagram {number}, {message:?}: got {got:?}, allowed {allowed:?}");
+        }
+    }
+    assert!(delivered.is_empty(), "messages that nobody sent");
+    assert!(sent > 100 && asked > 100 && changes >= 10, "{sent} datagrams, {asked} messages, {changes} during changes");
+}
+
+#[test]
+fn the_file_is_watched_and_mistakes_change_nothing() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "include \"more.sub\"\nstock == \"A\" : fwd(2)\n");
+    directory.write("more.sub", "rule first: stock == \"B\" : fwd(3)\n");
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut service = Service::start(&rules, address, &[]);
+    service.running.wait_for("delivers by 2 rules");
+    let id = service.add("price > 5 : fwd(4)");
+    assert_eq!(id, "3");
+
+    // As an editor does it. The rule that stays keeps its id.
+    let new = directory.write("new", "include \"more.sub\"\nstock == \"C\" : fwd(2)\n");
+    std::fs::rename(new, &rules).unwrap();
+    service.running.wait_for("1 rule added, 1 removed");
+    let listed = service.list();
+    let ids: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(ids.len(), 3, "{listed}");
+    assert!(listed.contains("stock == \"C\"") && !listed.contains("stock == \"A\""), "{listed}");
+
+    directory.write("more.sub", "rule first: stok == \"B\" : fwd(3)\n");
+    service.running.wait_for("`stok`");
+    service.running.wait_for("the rules from before stay");
+    assert_eq!(service.list(), listed, "a mistake changes nothing");
+    // What an included file says is taken in, too.
+    directory.write("more.sub", "rule first: stock == \"B\" : fwd(3, 4)\n");
+    service.running.wait_for("1 rule added, 1 removed");
+
+    let listed = service.list();
+    let of_file = listed.lines().find(|line| line.contains("file")).and_then(|line| line.split_whitespace().next());
+    let of_file = of_file.expect("a rule of the file");
+    for (arguments, code, said) in [
+        (&["add", "stock == \"A\" : fwd(2)\nprice >"][..], 1, "rules:2:8"),
+        (&["add", "stok == \"A\" : fwd(2)"], 1, "`stok`"),
+        (&["add", "# nothing"], 1, "there is no rule"),
+        (&["add", "include \"/etc/passwd\""], 1, "cannot be included here"),
+        (&["add", "stock == \"A\" : fwd(77)"], 1, "the switch refused"),
+        (&["remove", "99"], 1, "there is no rule 99"),
+        (&["remove", of_file], 1, "rules.sub: take it away there"),
+    ] {
+        let before = service.list();
+        let done = service.tell(arguments);
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.stderr.contains(said), "`{said}` is missing: {done:?}");
+        assert_eq!(service.list(), before);
+    }
+    assert!(service.tell(&["remove", "3"]).ok().stdout.is_empty());
+    let nobody = run(&mut triplane(&["subscribe", "list", "--service", &free_address().to_string()]));
+    assert!(nobody.code == Some(3) && nobody.stderr.contains("subscribe serve"), "{nobody:?}");
+    service.running.signal("TERM");
+    assert!(service.running.wait().ok().stderr.contains("goes on with the rules"));
+}
+
+#[test]
+fn switches_come_back_and_rules_that_were_added_are_kept() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let kept = directory.path("added.sub");
+    let address = free_address();
+    // The switch need not be there yet.
+    let mut service = Service::start(&rules, address, &["--keep", &kept]);
+    service.running.wait_for("cannot be reached");
+    let done = service.tell(&["add", "price > 5 : fwd(4)"]);
+    assert!(done.code == Some(3) && done.stderr.contains("cannot be reached"), "{done:?}");
+    let rig = Rig::new(8, address);
+    service.running.wait_for("delivers by 1 rule");
+    let (first, second) = (service.add("price > 5 : fwd(3)"), service.add("price > 6 : fwd(4)"));
+    service.tell(&["remove", &first]).ok();
+    let format = "examples/market-data/feed.p4";
+    let second_of = |more: &[&str]| run(triplane(&["subscribe", "serve", format, &rules, "--keep"]).args(more));
+    let done = second_of(&[&kept, "--listen", "0"]);
+    assert!(done.stderr.contains("in use by another service"), "{done:?}");
+    let before = std::fs::read_to_string(&rules).unwrap();
+    let done = second_of(&[&rules, "--listen", "0"]);
+    assert!(done.stderr.contains("give --keep a file of its own"), "{done:?}");
+    assert_eq!(std::fs::read_to_string(&rules).unwrap(), before);
+
+    drop(rig);
+    service.running.wait_for("the switch went away");
+    let rig = Rig::new(8, address);
+    service.running.wait_for("delivers by 2 rules: program loaded");
+    let listed = service.list();
+    let mut feed = Feed::new(spec());
+    let mut left = 50_u64;
+    rig.feed(Box::new(move || {
+        left = left.saturating_sub(1);
+        (left > 0).then(|| Frame { port: PortId(1), data: frame(&feed.datagram(left)) })
+    }));
+    eventually("a delivery", || rig.left().contains_key(&2) && rig.left().contains_key(&4));
+
+    // A service that comes back finds the switch as it should be.
+    service.running.signal("TERM");
+    service.running.wait().ok();
+    let mut service = Service::start(&rules, address, &["--keep", &kept]);
+    service.running.wait_for("delivers by 2 rules: ");
+    assert_eq!(service.list().lines().count(), listed.lines().count());
+    assert!(service.list().contains(&format!("{second}  added  price > 6")), "{}", service.list());
+    assert!(!service.list().contains("price > 5"), "{}", service.list());
+    let third: u64 = service.add("price > 7 : fwd(4)").parse().unwrap();
+    assert!(third > second.parse().unwrap(), "an id is never given again");
+    // What cannot be kept is not acknowledged, and not there, neither here nor at the switch.
+    std::fs::remove_file(&kept).unwrap();
+    let entries = || run(&mut triplane(&["ctl", "entries", "--addr", &address.to_string()])).ok().stdout;
+    let (listed, held) = (service.list(), entries());
+    assert!(held.contains("Subscriptions."), "{held}");
+    let done = service.tell(&["add", "price > 4 and side == \"B\" : fwd(5)"]);
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
+    let done = service.tell(&["remove", &second]);
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
+    assert_eq!((service.list(), entries()), (listed, held));
+}
+
+#[test]
+fn another_controller_may_take_the_switch_for_a_while() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2); to_controller\n");
+    let address = free_address();
+    let _rig = Rig::new(8, address);
+    let mut service = Service::start(&rules, address, &[]);
+    service.running.wait_for("delivers by 1 rule");
+    let to = address.to_string();
+    // It takes an entry away, that of a leaf where more is done than to deliver, and stays for as long as it watches.
+    let table = "Subscriptions.leaf";
+    let entries = run(&mut triplane(&["ctl", "entries", table, "--addr", &to])).ok().stdout;
+    let state =
+        entries.split("state=").nth(1).and_then(|rest| rest.split([' ', ',']).next()).expect("a leaf").to_owned();
+    let other = Running::start(&mut triplane(&["ctl", "watch", "--addr", &to, "--election-id", "100"]));
+    service.running.wait_for("another controller is primary");
+    let done = service.tell(&["add", "price > 5 : fwd(4)"]);
+    assert!(done.code == Some(3) && done.stderr.contains("another controller"), "{done:?}");
+    other.signal("INT");
+    other.wait();
+    service.running.wait_for("delivers by 1 rule: 0 writes");
+    let delete = ["ctl", "--addr", &to, "--election-id", "200", "delete", table, &format!("state={state}")];
+    run(&mut triplane(&delete)).ok();
+    service.running.wait_for("delivers by 1 rule: 1 write");
+    service.add("price > 5 : fwd(4)");
+    let done = run(&mut triplane(&["subscribe", "list", "--service", &to]));
+    assert!(done.stderr.contains("is not `triplane subscribe serve`"), "{done:?}");
+    // The first service takes the second one's place with its election id; the second one takes it back all the same.
+    for through in [|address| address, plain::plain] {
+        let mut second = Service::start(&rules, through(address), &["--election-id", "1000"]);
+        second.running.wait_for("delivers by 1 rule");
+        service.running.wait_for("another controller is primary");
+        second.running.signal("TERM");
+        second.running.wait().ok();
+        service.running.wait_for("delivers by 2 rules");
+    }
+}
+
+#[test]
+fn connections_that_do_nothing_shut_nobody_out() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"A\" : fwd(1)\n");
+    let service = Service::start(&rules, free_address(), &[]);
+    let connect = |_| std::net::TcpStream::connect(&service.address).unwrap();
+    let _silent: Vec<_> = (0..70).map(connect).collect();
+    assert!(service.list().contains("fwd(1)"));
+    // Who watches has calls under way for ever: there are places left for others.
+    let arguments = ["subscribe", "watch", "--service", &service.address];
+    let _watching: Vec<Running> = (0..40).map(|_| Running::start(&mut triplane(&arguments))).collect();
+    let _silent: Vec<_> = (0..70).map(connect).collect();
+    eventually("watchers do not take all places", || service.tell(&["list"]).code == Some(0));
+    assert!(service.list().contains("fwd(1)"));
+}
+
+#[test]
+fn control_characters_of_rules_do_not_reach_the_terminal() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"A\u{1b}[2J\" : fwd(1)\n");
+    let service = Service::start(&rules, free_address(), &[]);
+    let listed = service.list();
+    assert!(listed.contains("\"A␛[2J\"") && !listed.contains('\u{1b}'), "{listed:?}");
+    assert!(service.tell(&["list", "--json"]).ok().stdout.contains("A\\u001b[2J"));
+}

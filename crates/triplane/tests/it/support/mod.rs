@@ -1,0 +1,214 @@
+//! What the tests of the command share: running programs with a time limit, networks of namespaces, and frames of a feed.
+
+// Each test program uses a part of this.
+#![allow(dead_code)]
+
+pub mod authority;
+pub mod controller;
+pub mod deliveries;
+pub mod feed;
+pub mod flows;
+pub mod network;
+pub mod plain;
+pub mod rig;
+pub mod service;
+pub mod stalling;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long any program may take; it is killed then, and the test fails.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The root of the workspace: commands run there, so that what they print names `examples/...`.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/triplane is two levels deep")
+}
+
+/// The `triplane` command.
+pub fn triplane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_triplane"));
+    command.args(arguments).current_dir(root()).env_remove("NO_COLOR").env("COLUMNS", "110");
+    command
+}
+
+/// What a program did.
+pub struct Done {
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Done {
+    /// Its standard output as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
+    }
+
+    /// The same, if it went well.
+    #[track_caller]
+    pub fn ok(self) -> Done {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+}
+
+impl std::fmt::Debug for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Done { code, stdout, stderr } = self;
+        write!(f, "exit code {code:?}\n--- standard output\n{stdout}\n--- standard error\n{stderr}")
+    }
+}
+
+/// Runs a program to its end.
+#[track_caller]
+pub fn run(command: &mut Command) -> Done {
+    Running::start(command).wait()
+}
+
+/// A program that runs. It is killed when this is dropped.
+pub struct Running {
+    name: String,
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+    /// Lines of either stream as they come.
+    lines: Receiver<String>,
+}
+
+impl Running {
+    /// Starts a program.
+    #[track_caller]
+    pub fn start(command: &mut Command) -> Running {
+        let name = format!("{command:?}");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        let (sender, lines) = channel();
+        let collect = |stream: Box<dyn Read + Send>| {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                let mut all = Vec::new();
+                let mut reader = std::io::BufReader::new(stream);
+                let mut start = 0;
+                while std::io::BufRead::read_until(&mut reader, b'\n', &mut all).is_ok_and(|count| count > 0) {
+                    let _ = sender.send(String::from_utf8_lossy(&all[start..]).into_owned());
+                    start = all.len();
+                }
+                String::from_utf8_lossy(&all).into_owned()
+            })
+        };
+        let stdout = collect(Box::new(child.stdout.take().expect("it is piped")));
+        let stderr = collect(Box::new(child.stderr.take().expect("it is piped")));
+        Running { name, child, stdout: Some(stdout), stderr: Some(stderr), lines }
+    }
+
+    /// Waits until it prints a line with this text.
+    #[track_caller]
+    pub fn wait_for(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen = String::new();
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(line) => seen += &line,
+                Err(_) => panic!("{} does not print `{text}`, but:\n{seen}", self.name),
+            }
+        }
+    }
+
+    /// Sends it a signal (`INT`). The shell does it: `kill` is part of every one.
+    pub fn signal(&self, signal: &str) {
+        let done = run(Command::new("sh").args(["-c", &format!("kill -{signal} {}", self.child.id())]));
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(mut self) -> Done {
+        let deadline = Instant::now() + PATIENCE;
+        let status: Option<ExitStatus> = loop {
+            match self.child.try_wait().expect("a child can be waited for") {
+                Some(status) => break Some(status),
+                None if Instant::now() > deadline => break None,
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        if status.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        let text =
+            |thread: Option<JoinHandle<String>>| thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let (stdout, stderr) = (text(self.stdout.take()), text(self.stderr.take()));
+        let code = status.and_then(|status| status.code());
+        let done = Done { code, stdout, stderr };
+        assert!(status.is_some(), "{} does not end in {} s; {done:?}", self.name, PATIENCE.as_secs());
+        done
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error means that it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A number that no other test of this machine has at the same time: of this process, and of this call.
+pub fn unique() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A directory that goes away with this value.
+pub struct Directory(PathBuf);
+
+impl Directory {
+    /// An empty one.
+    pub fn new() -> Directory {
+        let path = std::env::temp_dir().join(format!("triplane-test-{}", unique()));
+        std::fs::create_dir_all(&path).expect("a temporary directory can be made");
+        Directory(path)
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("temporary paths are UTF-8").to_owned()
+    }
+
+    /// Writes a file in it, and tells its path.
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, contents).expect("a temporary file can be written");
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The bytes that hexadecimal digits stand for; white space is skipped.
+pub fn hex(text: &str) -> Vec<u8> {
+    let digits: String = text.split_whitespace().collect();
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits")).collect()
+}
+
+/// The line of `examples/router/router.p4` on which the action `name` drops, from the file itself.
+pub fn drop_line(name: &str) -> usize {
+    let text = std::fs::read_to_string(root().join("examples/router/router.p4")).expect("the router");
+    let action = text.lines().position(|line| line.contains(&format!("action {name}("))).expect("the action");
+    let drop = text.lines().skip(action).position(|line| line.contains("mark_to_drop")).expect("its statement");
+    action + drop + 1
+}

@@ -1,0 +1,143 @@
+//! A switch with a P4Runtime server in this process, whose packets a test sends and takes.
+
+// Each program uses a part of this.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use p4runtime_server::{Both, Listening, Plane, Server, Settings, Tls, plane};
+use switch::{Device, Frame, PortId, Time};
+use v1model::{CPU_PORT, Config, Switch};
+
+/// Where packets come from: the next one, for as long as there are some.
+pub type Source = Box<dyn FnMut() -> Option<Frame> + Send>;
+
+pub struct Rig {
+    _listening: Listening,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    source: Mutex<Option<Source>>,
+    sent: AtomicU64,
+    /// What left, by port.
+    left: Mutex<BTreeMap<u32, Vec<Vec<u8>>>>,
+}
+
+/// A program that is none of those for rules.
+const NOTHING: &str = include_str!("../../../src/lab/nothing.p4");
+
+fn nothing() -> ir::Program {
+    let arch = v1model::description::V1Model;
+    let options = p4::Options { builtin: lower::Architecture::includes(&arch).to_vec(), ..p4::Options::default() };
+    let (mut map, mut diagnostics) = (diagnostics::SourceMap::new(), diagnostics::Diagnostics::new());
+    let ast = p4::parse(&mut map, "nothing.p4", NOTHING, &options, &p4::DiskLoader, &mut diagnostics);
+    let typed = p4::check(&ast, &map, &mut diagnostics).expect("the program is right");
+    lower::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right")
+}
+
+impl Rig {
+    /// With ports from 1 on; it listens at `address`, and runs nothing that a controller knows of.
+    pub fn new(ports: u32, address: SocketAddr) -> Rig {
+        Rig::over(ports, address, None)
+    }
+
+    /// The same, over TLS if that is given.
+    pub fn over(ports: u32, address: SocketAddr, tls: Option<Tls>) -> Rig {
+        let config = Config {
+            ports: (1..=ports).map(PortId).collect(),
+            cpu_port: Some(PortId(CPU_PORT)),
+            seed: 1,
+            ..Config::default()
+        };
+        let mut switch = Switch::new(Arc::new(nothing()), config.clone()).expect("the switch runs the program");
+        let thread: Arc<OnceLock<Thread>> = Arc::default();
+        let (rung, sleeper) = (Arc::new(AtomicBool::new(false)), thread.clone());
+        let ring = {
+            let rung = rung.clone();
+            move || {
+                rung.store(true, Ordering::Relaxed);
+                sleeper.get().inspect(|thread| thread.unpark());
+            }
+        };
+        let builder = Arc::new(move |program| Switch::new(program, config.clone()));
+        let Both { handle, mut end, teller, notified } = plane(builder, Arc::new(ring));
+        let server = Server::new(Settings::new(1..=ports, Some(CPU_PORT)));
+        let listening = p4runtime_server::listen(server, handle, notified, address, tls).expect("the server listens");
+        let shared = Arc::new(Shared::default());
+        let here = shared.clone();
+        let run = move || {
+            thread.set(std::thread::current()).expect("nobody else does");
+            let started = Instant::now();
+            while !here.stop.load(Ordering::Relaxed) {
+                let now = Time::from_ns(started.elapsed().as_nanos() as u64);
+                let mut output = Vec::new();
+                if rung.swap(false, Ordering::Relaxed)
+                    && end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () })
+                {
+                    rung.store(true, Ordering::Relaxed);
+                }
+                let next = here.source.lock().unwrap().as_mut().and_then(|source| source());
+                let is_idle = next.is_none();
+                if let Some(frame) = next {
+                    switch.step(now, &mut vec![frame], &mut output);
+                    here.sent.fetch_add(1, Ordering::SeqCst);
+                }
+                if switch.has_notifications() {
+                    let program = switch.program().clone();
+                    teller.tell(&program, switch.take_notifications());
+                }
+                let mut left = here.left.lock().unwrap();
+                for frame in output {
+                    left.entry(frame.port.0).or_default().push(frame.data);
+                }
+                drop(left);
+                // Others get a turn, too.
+                if is_idle && !rung.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+            }
+        };
+        Rig { _listening: listening, shared, thread: Some(std::thread::spawn(run)) }
+    }
+
+    /// Sends packets from here.
+    pub fn feed(&self, source: Source) {
+        *self.shared.source.lock().unwrap() = Some(source);
+        self.thread.iter().for_each(|thread| thread.thread().unpark());
+    }
+
+    /// How many were sent and are through the switch.
+    pub fn sent(&self) -> u64 {
+        self.shared.sent.load(Ordering::SeqCst)
+    }
+
+    /// What left so far, by port.
+    pub fn left(&self) -> BTreeMap<u32, Vec<Vec<u8>>> {
+        self.shared.left.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            thread.join().expect("the packets' thread does not panic");
+        }
+    }
+}
+
+/// An address of this machine that nobody has.
+pub fn free_address() -> SocketAddr {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    socket.local_addr().expect("it is bound")
+}

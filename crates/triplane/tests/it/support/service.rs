@@ -1,0 +1,56 @@
+//! `triplane subscribe serve` as a process, and its clients.
+
+// Each program uses a part of this.
+#![allow(dead_code)]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::support::rig::free_address;
+use crate::support::{Done, Running, run, triplane};
+
+pub const FORMAT: &str = "examples/market-data/feed.p4";
+
+/// A service that runs.
+pub struct Service {
+    pub running: Running,
+    pub address: String,
+}
+
+impl Service {
+    pub fn start(rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
+        Service::of(FORMAT, rules, switch, more)
+    }
+
+    pub fn of(format: &str, rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
+        let (address, switch) = (free_address().to_string(), switch.to_string());
+        let serve = ["subscribe", "serve", format, rules, "--addr", &switch, "--listen", &address];
+        let mut running = Running::start(&mut triplane(&[&serve[..], more].concat()));
+        running.wait_for("subscriptions on");
+        Service { running, address }
+    }
+
+    pub fn tell(&self, arguments: &[&str]) -> Done {
+        run(&mut triplane(&[&["subscribe"], arguments, &["--service", &self.address]].concat()))
+    }
+
+    /// Adds a rule; its id.
+    #[track_caller]
+    pub fn add(&self, rule: &str) -> String {
+        self.tell(&["add", rule]).ok().stdout.trim().to_owned()
+    }
+
+    pub fn list(&self) -> String {
+        self.tell(&["list"]).ok().stdout
+    }
+}
+
+/// Tries again until it goes well.
+#[track_caller]
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what} never happens");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
