@@ -1,5 +1,5 @@
-//! Arithmetic, logic, shifts, slices and comparisons. Binary operations expect equal widths and wrap modulo
-//! `2^width` unless they say that they saturate.
+//! Arithmetic, logic, shifts, slices and comparisons. Binary operations expect operands of equal width and wrap modulo
+//! `2^width` unless they are documented to saturate.
 
 use std::cmp::Ordering;
 
@@ -151,7 +151,7 @@ impl Bits {
         }
     }
 
-    /// Arithmetic shift right: the sign bit fills.
+    /// Arithmetic shift right: vacated bits take the value of the sign bit.
     pub fn signed_shr(&self, amount: u32) -> Bits {
         if !self.sign_bit() {
             return self.shr(amount);
@@ -161,7 +161,7 @@ impl Bits {
         self.shr(amount).or(&fill)
     }
 
-    /// Bits `high` down to `low`, both included.
+    /// Bits `high` down to `low`, both inclusive.
     ///
     /// # Panics
     /// If `high < low`.
@@ -199,7 +199,7 @@ impl Bits {
         self.resize(width).or(&Bits::ones(width).shl(self.width))
     }
 
-    /// Unsigned order.
+    /// Compares as unsigned numbers.
     pub fn unsigned_cmp(&self, other: &Bits) -> Ordering {
         match (&self.repr, &other.repr) {
             (Repr::Inline(a), Repr::Inline(b)) => a.cmp(b),
@@ -207,7 +207,7 @@ impl Bits {
         }
     }
 
-    /// Two's complement order.
+    /// Compares as two's complement numbers.
     pub fn signed_cmp(&self, other: &Bits) -> Ordering {
         match (self.sign_bit(), other.sign_bit()) {
             (true, false) => Ordering::Less,

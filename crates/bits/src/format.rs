@@ -1,4 +1,4 @@
-//! How values print: `0x2a:8` (value, colon, width), and hexadecimal and decimal on request.
+//! Text form of values: `0x2a:8` (value, colon, width); hexadecimal and decimal on request.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ impl fmt::LowerHex for Bits {
 }
 
 impl Bits {
-    /// Reads the form `Display` writes: `0x2a:8` or `42:8`. `None` for anything else, or if the value needs more
-    /// bits than the width.
+    /// Parses the form that `Display` writes: `0x2a:8` or `42:8`. Returns `None` for anything else, or if the value
+    /// needs more bits than the width.
     pub fn parse(text: &str) -> Option<Bits> {
         let (value, width) = text.split_once(':')?;
         let width: u32 = width.parse().ok().filter(|width| *width <= crate::MAX_WIDTH)?;

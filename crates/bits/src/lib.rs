@@ -1,4 +1,4 @@
-//! Bit vectors of a fixed width: the one kind of value a running P4 program has.
+//! Bit vectors of fixed width: the only kind of value in a running P4 program.
 //!
 //! The central type is [`Bits`]: an unsigned number together with its width in bits. Every operation keeps the
 //! invariant that the number is smaller than `2^width`. Signedness is not a property of a value but of the operation
@@ -13,10 +13,11 @@ mod format;
 use num_bigint::BigUint;
 use num_traits::{One, Zero};
 
-/// The widest value that is kept inline.
+/// Width in bits of the widest value that is stored inline.
 const INLINE_BITS: u32 = 128;
 
-/// The widest bit vector any part of Triplane accepts; front ends refuse wider types with a diagnostic.
+/// Width in bits of the widest bit vector that any part of Triplane accepts. Front ends reject wider types with a
+/// diagnostic.
 pub const MAX_WIDTH: u32 = 1 << 16;
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,7 +43,7 @@ impl Bits {
         Self::new(0, width)
     }
 
-    /// The value with every one of its `width` bits set.
+    /// The value with all of its `width` bits set.
     pub fn ones(width: u32) -> Self {
         Self::zero(width).not()
     }
@@ -86,7 +87,7 @@ impl Bits {
         }
     }
 
-    /// The `width` bits that begin `bit_offset` bits into `data`, most significant bit first (network order).
+    /// Reads the `width` bits that begin `bit_offset` bits into `data`, most significant bit first (network order).
     ///
     /// # Panics
     /// If `data` is shorter than `bit_offset + width` bits; callers check lengths first.
@@ -107,7 +108,8 @@ impl Bits {
         }
     }
 
-    /// Writes the value into `data` at `bit_offset`, most significant bit first; the bits around it stay.
+    /// Writes the value into `data` at `bit_offset`, most significant bit first. The surrounding bits keep their
+    /// values.
     ///
     /// # Panics
     /// If `data` is shorter than `bit_offset + width` bits.
@@ -171,7 +173,8 @@ impl Bits {
         self.low_u128() as u64
     }
 
-    /// 64 of its bits as a word: those from `64 * index` on, counted from the least significant; 0 beyond the width.
+    /// Returns bits `64 * index` to `64 * index + 63` as a word, counted from the least significant bit; 0 beyond the
+    /// width.
     pub fn word(&self, index: usize) -> u64 {
         match &self.repr {
             Repr::Inline(value) => match index {
@@ -183,7 +186,7 @@ impl Bits {
         }
     }
 
-    /// The value whose words, the least significant first, are these, truncated to `width` bits.
+    /// The value with these words, least significant first, truncated to `width` bits.
     pub fn from_words(words: &[u64], width: u32) -> Self {
         if width <= INLINE_BITS {
             let word = |i: usize| u128::from(words.get(i).copied().unwrap_or(0));
@@ -193,7 +196,7 @@ impl Bits {
         Self::from_big(&BigUint::new(digits), width)
     }
 
-    /// The value, if it fits into 64 bits.
+    /// The value, if it fits in 64 bits.
     pub fn to_u64(&self) -> Option<u64> {
         match &self.repr {
             Repr::Inline(value) => u64::try_from(*value).ok(),

@@ -182,7 +182,7 @@ fn read_program(text: &str) -> Result<Program, Unreadable> {
     let file = map.add("line", text);
     let Some(program) = ir::parse(&map, file, &mut diagnostics) else {
         let first = diagnostics.iter().next();
-        let first = first.map(|finding| format!("{}: {}", map.place(finding.primary.span), finding.message));
+        let first = first.map(|finding| format!("{}: {}", map.position(finding.primary.span), finding.message));
         return Err(Unreadable::Content(first.unwrap_or_default()));
     };
     match ir::validate(&program) {

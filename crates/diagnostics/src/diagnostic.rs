@@ -1,44 +1,45 @@
-//! What there is to say about a place in a source file.
+//! Diagnostics: messages about a position in a source file.
 
 use crate::Span;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; the program means what it says.
+    /// The program is valid, but this is worth knowing.
     Warning,
     /// The program cannot be used.
     Error,
 }
 
-/// A place and what is to be said about it there.
+/// A span of source text and the message to print beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The stretch to underline.
+    /// The text to underline.
     pub span: Span,
-    /// What stands beside the underline; may be empty.
+    /// Text printed beside the underline; may be empty.
     pub text: String,
 }
 
-/// One finding: what is wrong, where, what was expected, and what to do instead.
+/// One problem: its location, a description of what is wrong and what was expected, and a suggested fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// A short, stable, kebab-case name of the kind of finding (`unknown-name`); warnings are turned off by it.
+    /// Short, stable, kebab-case name of this kind of problem (`unknown-name`). Warnings are disabled by this
+    /// name.
     pub code: &'static str,
-    /// One sentence without a full stop: what is wrong.
+    /// One sentence without a full stop that says what is wrong.
     pub message: String,
-    /// Where. Diagnostics about a whole file use an empty span at its start.
+    /// Location of the problem. Diagnostics about a whole file use an empty span at its start.
     pub primary: Label,
-    /// Other places that matter.
+    /// Other relevant locations.
     pub secondary: Vec<Label>,
-    /// What to write instead, if that is known.
+    /// Suggested fix, if one is known.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error at `span`.
+    /// Creates an error at `span`.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {
             severity: Severity::Error,
@@ -50,26 +51,26 @@ impl Diagnostic {
         }
     }
 
-    /// A warning at `span`.
+    /// Creates a warning at `span`.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Self::error(code, span, message) }
     }
 
-    /// Says something beside the primary underline.
+    /// Sets the text beside the primary underline.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.primary.text = text.into();
         self
     }
 
-    /// Points at a second place.
+    /// Adds a secondary location.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.secondary.push(Label { span, text: text.into() });
         self
     }
 
-    /// Says what to do.
+    /// Sets the suggested fix.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
@@ -77,7 +78,7 @@ impl Diagnostic {
     }
 }
 
-/// The findings of one run, in the order they were made.
+/// The diagnostics of one run, in the order in which they were reported.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -87,15 +88,17 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// How many errors are kept; what follows is counted only, so that no input can fill the memory with findings.
+    /// Maximum number of diagnostics that are kept. Further ones are only counted, so that no input can exhaust
+    /// memory with diagnostics.
     pub const MAX_KEPT: usize = 200;
 
-    /// An empty collection.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Turns warnings of kind `code` off; `unused` also turns off `unused-table` and all other kinds that begin so.
+    /// Disables warnings with code `code`. `unused` also disables `unused-table` and every other code with that
+    /// prefix.
     pub fn silence(&mut self, code: &str) {
         self.silenced.insert(code.to_owned());
     }
@@ -105,7 +108,8 @@ impl Diagnostics {
         families.chain([code]).any(|kind| self.silenced.contains(kind))
     }
 
-    /// Adds a finding. A second one of the same kind at the same place is not added: it is the same mistake again.
+    /// Adds a diagnostic. A second one with the same code at the same location is dropped as a repetition of
+    /// the same mistake.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if diagnostic.severity == Severity::Warning && self.is_silenced(diagnostic.code) {
             return;
@@ -117,7 +121,7 @@ impl Diagnostics {
         self.errors += usize::from(diagnostic.severity == Severity::Error);
         if self.list.len() >= Self::MAX_KEPT {
             self.dropped += 1;
-            // An error is worth more than a warning.
+            // Errors displace warnings.
             let warning = self.list.iter().rposition(|kept| kept.severity == Severity::Warning);
             match warning.filter(|_| diagnostic.severity == Severity::Error) {
                 Some(at) => self.list.remove(at),
@@ -127,7 +131,7 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
-    /// Adds every finding of `other`.
+    /// Adds every diagnostic of `other`.
     pub fn append(&mut self, other: Diagnostics) {
         self.dropped += other.dropped;
         for diagnostic in other.list {
@@ -135,29 +139,29 @@ impl Diagnostics {
         }
     }
 
-    /// Whether any finding is an error.
+    /// Whether any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// How many findings are errors, dropped ones included.
+    /// Number of errors, including dropped ones.
     pub fn error_count(&self) -> usize {
         self.errors
     }
 
-    /// How many findings were counted but not kept.
+    /// Number of diagnostics that were counted but not kept.
     pub fn dropped(&self) -> usize {
         self.dropped
     }
 
-    /// The findings that were kept, in the order they were made.
+    /// Iterates over the kept diagnostics in the order in which they were reported.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// The findings in the order for readers: by place, as in the text, files in the order they were read. At one place
-    /// errors come before warnings, else the order they were made stays. Stages find mistakes in an order of their own,
-    /// which says nothing to who wrote the text.
+    /// Returns the diagnostics in reading order: by position in the text, files in the order in which they were
+    /// loaded. At one position, errors precede warnings; otherwise the order of reporting is kept. The order in
+    /// which the compiler's stages report means nothing to the author of the text.
     pub fn in_order(&self) -> Vec<&Diagnostic> {
         let mut list: Vec<&Diagnostic> = self.list.iter().collect();
         list.sort_by_key(|finding| {
@@ -166,7 +170,7 @@ impl Diagnostics {
         list
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

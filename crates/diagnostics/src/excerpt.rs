@@ -1,36 +1,36 @@
-//! The part of a file that a finding is shown with. Rendering reads all it is given, and a file may have 100 MB in one
-//! line: what is far from every label is left out.
+//! Excerpts of a source file for rendering. A renderer reads all of the text that it is passed, and a file may
+//! hold 100 MB in one line, so text far from every label is left out.
 
 use crate::{SourceFile, Span};
 
-/// Labels further apart than so many bytes are shown apart, and longer texts cut.
+/// Maximum distance in bytes between two labels of one excerpt, and maximum length of text shown uncut.
 const NEAR: usize = 1 << 14;
-/// Bytes that are kept on each side where a line is cut: more than is shown of it.
+/// Bytes kept on each side of a cut within a line. More than a rendered line shows.
 const BESIDE: usize = 400;
 
-/// A part of a file with the labels near each other.
+/// A contiguous part of a file that contains labels close to each other.
 pub(crate) struct Excerpt<'a> {
-    /// The text.
+    /// Text of the excerpt.
     pub text: &'a str,
-    /// The 0-based physical line that the text begins in.
+    /// 0-based physical line in which the text begins.
     pub line: usize,
-    /// Where the label that was given first begins, in bytes of the file.
+    /// File offset in bytes of the label that was passed first.
     pub first: u32,
-    /// The text begins or ends within a line, so that columns cannot be counted in it.
+    /// Whether the text begins or ends within a line, so that columns cannot be counted in it.
     pub is_cut: bool,
-    /// Where the text begins in the file.
+    /// File offset in bytes at which the text begins.
     start: usize,
-    /// Where the labels lie in the file: no label of another excerpt begins there.
+    /// File offsets of the labels. No label of another excerpt begins in this range.
     labels: std::ops::RangeInclusive<usize>,
 }
 
 impl Excerpt<'_> {
-    /// Whether a label of the file is shown here.
+    /// Whether this excerpt shows the label at `span`.
     pub fn has(&self, span: Span) -> bool {
         self.labels.contains(&(span.start as usize))
     }
 
-    /// The bytes of the text that a span covers, moved to character boundaries within it.
+    /// Returns the byte range of `span` within the text, moved to character boundaries.
     pub fn range(&self, span: Span) -> std::ops::Range<usize> {
         let start = floor(self.text, (span.start as usize).saturating_sub(self.start));
         let end = ceil(self.text, (span.end as usize).saturating_sub(self.start));
@@ -38,7 +38,7 @@ impl Excerpt<'_> {
     }
 }
 
-/// The parts of a file that show these spans of it, that of the first span first.
+/// Returns the excerpts that show `spans`; the one that contains the first span comes first.
 pub(crate) fn excerpts(file: &SourceFile, spans: impl Iterator<Item = Span>) -> Vec<Excerpt<'_>> {
     let mut groups: Vec<Vec<Span>> = Vec::new();
     let mut sorted: Vec<(usize, Span)> = spans.enumerate().collect();
@@ -66,7 +66,8 @@ fn excerpt<'a>(file: &'a SourceFile, first: u32, group: &[Span]) -> Excerpt<'a> 
     let begin = group.first().map_or(0, |span| span.start as usize);
     let last = group.last().map_or(0, |span| span.start as usize);
     let end = group.iter().map(|span| span.end as usize).max().unwrap_or(0).clamp(last, last + NEAR);
-    // Whole lines, and one more on each side: a place at the end of a file belongs to the line before it.
+    // Take whole lines, and one more on each side: a position at the end of a file belongs to the line before
+    // it.
     let line = file.line_of(begin as u32).saturating_sub(1);
     let (lines_start, lines_end) = (file.line_start(line), file.line_start(file.line_of(end as u32) + 2));
     let start = if begin.saturating_sub(lines_start) > NEAR { floor(all, begin - BESIDE) } else { lines_start };
@@ -81,7 +82,7 @@ fn excerpt<'a>(file: &'a SourceFile, first: u32, group: &[Span]) -> Excerpt<'a> 
     }
 }
 
-/// The last character boundary up to `at`.
+/// Returns the last character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -90,7 +91,7 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// The first character boundary from `at` on.
+/// Returns the first character boundary at or after `at`.
 fn ceil(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -1,11 +1,12 @@
-//! Source text, places in it, and what there is to say about them.
+//! Source text, positions in it, and diagnostics about it.
 //!
-//! A [`SourceMap`] owns every file of one compilation; a [`Span`] names a stretch of one of them in eight bytes and
-//! is carried by tokens, syntax, typed programs and IR. A mistake in anything a user wrote is a [`Diagnostic`]; a
-//! [`Diagnostics`] collects them, so that one run reports all, and renders them with the source line and a caret.
+//! A [`SourceMap`] owns every file of one compilation. A [`Span`] identifies a range of bytes of one of these
+//! files in eight bytes; tokens, the syntax tree, the typed program and the IR carry spans. A mistake in
+//! anything a user wrote is a [`Diagnostic`]. [`Diagnostics`] collects them, so that one run reports all
+//! mistakes, and renders them with the source line and a caret.
 //!
-//! [`names`] holds names that people write against those there are, and finds what they may have meant. [`visible`] shows what
-//! others wrote without letting it act on a terminal.
+//! [`names`] resolves names that users write against the names that exist, and suggests similar ones.
+//! [`visible`] escapes text from untrusted sources so that it cannot act on a terminal.
 //!
 //! This crate knows no language: files may be P4, JSON, TOML or packet tests.
 
@@ -17,5 +18,5 @@ mod render;
 mod visible;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
-pub use map::{FileId, Place, SourceFile, SourceMap, Span};
+pub use map::{FileId, SourceFile, SourceMap, SourcePosition, Span};
 pub use visible::visible;

@@ -1,29 +1,30 @@
-//! Files and places in them.
+//! Source files and positions in them.
 
 use std::sync::Arc;
 
-/// A file of a [`SourceMap`].
+/// Id of a file of a [`SourceMap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// Bytes `start..end` of a file. The default span is empty, at the start of the first file.
+/// Bytes `start..end` of a file. The default span is the empty span at the start of the first file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     /// The file the bytes belong to.
     pub file: FileId,
     /// Byte offset of the first byte.
     pub start: u32,
-    /// Byte offset behind the last byte.
+    /// Byte offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// Bytes `start..end` of `file`.
+    /// Creates the span of bytes `start..end` of `file`.
     pub fn new(file: FileId, start: u32, end: u32) -> Self {
         Span { file, start, end }
     }
 
-    /// The smallest span that covers both. Of two files, `self` wins (a macro may join tokens of several files).
+    /// Returns the smallest span that covers both. If the spans are in two files, returns `self` (a macro may
+    /// join tokens of several files).
     pub fn to(self, other: Span) -> Span {
         if self.file != other.file {
             return self;
@@ -31,16 +32,17 @@ impl Span {
         Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The empty span right behind this one.
+    /// Returns the empty span directly after this one.
     pub fn after(self) -> Span {
         Span { start: self.end, ..self }
     }
 }
 
-/// A place as people name it: file name, line and column, both counted from 1 (columns in characters).
+/// A position as shown to users: file name, line and column. Line and column count from 1, the column in
+/// characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
-    /// The file's name as the user gave it, or as a line marker renamed it.
+pub struct SourcePosition {
+    /// Name of the file as the user specified it, or as a line marker renamed it.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
@@ -48,14 +50,14 @@ pub struct Place {
     pub column: u32,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
 }
 
-/// A line marker (`# 12 "other.p4"` or `#line`): from physical line `physical` (0-based) on, lines count from
-/// `line` (1-based) of `file`.
+/// A line marker (`# 12 "other.p4"` or `#line`). From the 0-based physical line `physical` on, lines are
+/// numbered from the 1-based `line` of `file`.
 #[derive(Clone, Debug)]
 struct LineMarker {
     physical: u32,
@@ -63,7 +65,7 @@ struct LineMarker {
     file: Arc<str>,
 }
 
-/// One file: its name, its text and where its lines begin.
+/// A file: its name, its text and the offsets of its lines.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     name: Arc<str>,
@@ -73,32 +75,32 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The name as the user gave it.
+    /// Returns the name as the user specified it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// The 0-based physical line that byte `offset` lies in.
+    /// Returns the 0-based physical line that contains byte `offset`.
     pub fn line_of(&self, offset: u32) -> usize {
         self.line_starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
-    /// Where physical line `line` (0-based) begins; the end of the text for lines behind the last.
+    /// Returns the offset of physical line `line` (0-based), or the end of the text for lines after the last.
     pub(crate) fn line_start(&self, line: usize) -> usize {
         self.line_starts.get(line).map_or(self.text.len(), |start| *start as usize)
     }
 
-    /// Physical line `line` (0-based) without its line end.
+    /// Returns physical line `line` (0-based) without its line terminator.
     pub fn line_text(&self, line: usize) -> &str {
         self.text[self.line_start(line)..self.line_start(line + 1)].trim_end_matches(['\n', '\r'])
     }
 
-    fn place(&self, offset: u32) -> Place {
+    fn position(&self, offset: u32) -> SourcePosition {
         let line = self.line_of(offset);
         let start = self.line_starts[line] as usize;
         let mut upto = (offset as usize).min(self.text.len());
@@ -108,24 +110,24 @@ impl SourceFile {
         let column = self.text[start..upto.max(start)].chars().count() as u32 + 1;
         let marker = self.markers.iter().rev().find(|marker| marker.physical as usize <= line);
         match marker {
-            Some(marker) => Place {
+            Some(marker) => SourcePosition {
                 file: marker.file.to_string(),
                 line: marker.line.saturating_add(line as u32 - marker.physical),
                 column,
             },
-            None => Place { file: self.name.to_string(), line: line as u32 + 1, column },
+            None => SourcePosition { file: self.name.to_string(), line: line as u32 + 1, column },
         }
     }
 }
 
-/// Every file of one compilation.
+/// All files of one compilation.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
 }
 
 impl SourceMap {
-    /// A map without files.
+    /// Creates a map without files.
     pub fn new() -> Self {
         Self::default()
     }
@@ -144,32 +146,32 @@ impl SourceMap {
         FileId(self.files.len() as u32 - 1)
     }
 
-    /// Records a line marker: the line after the one that `offset` lies in is line `line` of `file_name`.
+    /// Records a line marker: the line after the one that contains `offset` becomes line `line` of `file_name`.
     pub fn mark_line(&mut self, file: FileId, offset: u32, line: u32, file_name: &str) {
         let source = &mut self.files[file.0 as usize];
         let physical = source.line_of(offset) as u32 + 1;
         source.markers.push(LineMarker { physical, line, file: file_name.into() });
     }
 
-    /// The file with this id.
+    /// Returns the file with this id.
     ///
     /// # Panics
-    /// If the id is of another map.
+    /// If the id belongs to another map.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
 
-    /// Whether the map holds a file with this id.
+    /// Whether the map contains a file with this id.
     pub fn contains(&self, id: FileId) -> bool {
         (id.0 as usize) < self.files.len()
     }
 
-    /// Where a span begins.
-    pub fn place(&self, span: Span) -> Place {
-        self.file(span.file).place(span.start)
+    /// Returns the position at which `span` begins.
+    pub fn position(&self, span: Span) -> SourcePosition {
+        self.file(span.file).position(span.start)
     }
 
-    /// The text a span covers.
+    /// Returns the text that `span` covers.
     pub fn text(&self, span: Span) -> &str {
         self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")
     }

@@ -1,27 +1,27 @@
-//! Names as people write them, held against those there are: in full, by an ending, or almost.
+//! Resolves names that users write: by full name, by suffix, or by similarity.
 
-/// Which endings of a name stand for it.
+/// Suffixes of a name that may stand for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endings {
-    /// Those that begin behind a dot: `t` for `ingress.t`.
+    /// Suffixes that begin after a dot: `t` for `ingress.t`.
     BehindDot,
-    /// Those too, if none fits, that begin anywhere: `ble` for `ingress.table`.
+    /// As `BehindDot`; if none matches, any suffix: `ble` for `ingress.table`.
     Anywhere,
 }
 
-/// Why a name names nothing.
+/// Reason why a name does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoName<'a> {
-    /// Nothing is called so, or ends so.
+    /// No candidate has this name or suffix.
     Unknown,
-    /// These two end so.
+    /// At least these two candidates have this suffix.
     Ambiguous(&'a str, &'a str),
 }
 
-/// The candidate that is called `wanted`, or else the only one that ends so.
+/// Returns the candidate named `wanted`, or else the only candidate that ends with `wanted`.
 ///
 /// # Errors
-/// [`NoName`], if there is none, or more than one.
+/// [`NoName`] if there is no such candidate, or more than one.
 pub fn find<'a, T: Copy>(wanted: &str, candidates: &[(T, &'a str)], endings: Endings) -> Result<T, NoName<'a>> {
     let behind_dot = |name: &str| name.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('.'));
     let only = |fits: &dyn Fn(&str) -> bool| {
@@ -42,7 +42,8 @@ pub fn find<'a, T: Copy>(wanted: &str, candidates: &[(T, &'a str)], endings: End
     }
 }
 
-/// The candidate most like `wanted`, if any is much like it. What a name begins with up to its last dot may be missing.
+/// Returns the candidate most similar to `wanted`, if any is similar enough. `wanted` may omit a candidate's
+/// prefix up to its last dot.
 pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let last = |name: &'a str| name.rsplit('.').next().unwrap_or(name);
     candidates
@@ -55,7 +56,7 @@ pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> O
         .map(|(name, _)| name)
 }
 
-/// Names in a sentence: `a`, `b`, `c`; a long list is cut, and an empty one is "nothing".
+/// Formats names for a sentence: `a`, `b`, `c`. A long list is truncated; an empty one becomes "nothing".
 pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN: usize = 24;
     let all: Vec<&str> = names.collect();

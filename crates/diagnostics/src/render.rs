@@ -1,4 +1,4 @@
-//! Diagnostics as text for people: the message, the place, the source line, a caret, and what to do.
+//! Renders diagnostics as text: message, position, source line, caret and suggested fix.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
@@ -6,7 +6,7 @@ use crate::excerpt::excerpts;
 use crate::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 
 impl Diagnostics {
-    /// Every finding as text, in the order of [`Diagnostics::in_order`]; with ANSI colours if `color`.
+    /// Renders every diagnostic, in the order of [`Diagnostics::in_order`], with ANSI colours if `color`.
     pub fn render(&self, map: &SourceMap, color: bool) -> String {
         let mut out = String::new();
         for diagnostic in self.in_order() {
@@ -21,7 +21,7 @@ impl Diagnostics {
 }
 
 impl Diagnostic {
-    /// This finding as text, without a line end behind it; with ANSI colours if `color`.
+    /// Renders this diagnostic without a trailing line terminator, with ANSI colours if `color`.
     pub fn render(&self, map: &SourceMap, color: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -39,8 +39,9 @@ impl Diagnostic {
         for id in files {
             let labels: Vec<_> = places.iter().filter(|(_, label)| label.span.file == id).collect();
             for near in excerpts(map.file(id), labels.iter().map(|(_, label)| label.span)) {
-                // A line marker changes what the lines of a file are called: show the one marked region that matters.
-                let shown = map.place(Span::new(id, near.first, near.first));
+                // A line marker changes the names and numbers of a file's lines: show those of the region with
+                // the label.
+                let shown = map.position(Span::new(id, near.first, near.first));
                 let physical = map.file(id).line_of(near.first);
                 let line_start = (shown.line as usize + near.line).saturating_sub(physical).max(1);
                 let mut snippet = Snippet::source(near.text).line_start(line_start);
@@ -100,7 +101,7 @@ mod tests {
         let file = map.add("x.i", "a\n# 40 \"orig.p4\"\nbad\n");
         map.mark_line(file, 2, 40, "orig.p4");
         let span = Span::new(file, 17, 20);
-        assert_eq!(map.place(span).to_string(), "orig.p4:40:1");
+        assert_eq!(map.position(span).to_string(), "orig.p4:40:1");
         assert!(Diagnostic::error("x", span, "no").render(&map, false).contains("orig.p4:40"));
     }
 

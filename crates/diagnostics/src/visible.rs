@@ -1,7 +1,8 @@
-//! Text that somebody else wrote, for a terminal.
+//! Escapes text from untrusted sources for a terminal.
 
-/// The text on which a terminal does nothing but show it: control characters become their pictures (`␛` for an escape), those
-/// that turn the direction of text `�`. Ends of lines stay.
+/// Replaces every character that a terminal would act on instead of showing: control characters become their
+/// pictures (`␛` for an escape), and characters that change the text direction become `�`. Line terminators are
+/// kept.
 pub fn visible(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' => letter,

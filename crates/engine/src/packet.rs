@@ -2,7 +2,7 @@
 
 use bits::Bits;
 use cranelift_entity::PrimaryMap;
-use ir::{DigestId, HeaderId, HeaderType, Kept, LocId, MeterId, Program, SlotId};
+use ir::{DigestId, FieldListItem, HeaderId, HeaderType, LocId, MeterId, Program, SlotId};
 
 use crate::BitString;
 use crate::objects::Colour;
@@ -184,12 +184,12 @@ impl PacketState {
     }
 
     /// The values of a field list.
-    pub fn preserve(&self, kept: &[Kept]) -> Preserved {
+    pub fn preserve(&self, kept: &[FieldListItem]) -> Preserved {
         let mut preserved = Preserved::default();
         for kept in kept {
             match *kept {
-                Kept::Slot(slot) => preserved.slots.push((slot, self.slots[slot].clone())),
-                Kept::Header(header) => preserved.headers.push((header, self.headers[header].clone())),
+                FieldListItem::Slot(slot) => preserved.slots.push((slot, self.slots[slot].clone())),
+                FieldListItem::Header(header) => preserved.headers.push((header, self.headers[header].clone())),
             }
         }
         preserved

@@ -1,61 +1,61 @@
-//! Code: bodies of blocks, each a straight line of instructions with a terminator.
+//! Code: bodies of basic blocks, each a sequence of instructions with a terminator.
 
 use cranelift_entity::PrimaryMap;
 
 use crate::*;
 
-/// A parser, a control or an action. Evaluation begins at `block0`.
+/// A parser, a control or an action. Execution begins at `block0`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Body {
     /// Name: `MyParser`, `MyIngress`, `MyIngress.ipv4_forward`.
     pub name: String,
-    /// What it may contain.
+    /// Kind of the body, which restricts the instructions it may contain.
     pub kind: BodyKind,
-    /// Blocks; all are reachable from `block0`.
+    /// Basic blocks; all are reachable from `block0`.
     pub blocks: PrimaryMap<BlockId, Block>,
 }
 
-/// What a body is.
+/// Kind of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyKind {
     /// May extract, look ahead, advance, verify and reject.
     Parser,
     /// May apply tables and emit.
     Control,
-    /// What a table runs; may not apply tables.
+    /// Run by a table; may not apply tables.
     Action,
 }
 
-/// A straight line.
+/// A basic block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// A label for people; for the first block of a parser state, the state's name.
+    /// Label for people; for the first block of a parser state, the state's name.
     pub name: String,
     /// Whether this is the first block of a parser state.
     pub is_state: bool,
     /// Instructions in order.
     pub instrs: Vec<Instr>,
-    /// Where it goes.
+    /// Transfer of control at the end of the block.
     pub terminator: Terminator,
-    /// Where in the source the terminator comes from.
+    /// Source position of the terminator.
     pub loc: LocId,
 }
 
-/// An instruction and the place in the source that it comes from.
+/// An instruction and its source position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instr {
-    /// What is done.
+    /// The operation.
     pub op: Op,
-    /// Where it comes from.
+    /// Source position.
     pub loc: LocId,
 }
 
-/// What instructions do.
+/// The operation of an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// `dst = value`; equal widths.
-    Assign(Place, Expr),
-    /// Copies validity, fields and variable width; equal layouts.
+    Assign(LValue, Expr),
+    /// Copies validity, fields and the variable field's width; equal layouts.
     CopyHeader(HeaderRef, HeaderRef),
     /// Copies a variable field: destination, source.
     CopyVarbit(HeaderRef, u32, HeaderRef, u32),
@@ -64,92 +64,93 @@ pub enum Op {
     /// Makes a header invalid.
     SetInvalid(HeaderRef),
 
-    /// Parser: takes a header off the packet and makes it valid. With too few bytes, raises `PacketTooShort`. The
-    /// expression gives the variable field's width in bits (32 bits wide), for layouts that have one; a width that
-    /// is too large raises `HeaderTooShort`, one that leaves the header without whole bytes `ParserInvalidArgument`.
+    /// Parser: extracts a header from the packet and makes it valid. Raises `PacketTooShort` if the packet has too few
+    /// bytes left. The expression, present for layouts with a variable field, is that field's width in bits (itself 32
+    /// bits wide). A width above the field's maximum raises `HeaderTooShort`; one that makes the header's length not a
+    /// whole number of bytes raises `ParserInvalidArgument`.
     Extract(HeaderRef, Option<Expr>),
-    /// Parser: reads the next bits of the packet, beginning `skip` bits on, and leaves them there. Fewer bits than
-    /// `skip` and the destination's width raise `PacketTooShort`.
+    /// Parser: reads bits of the packet, starting `skip` bits after the cursor, without moving the cursor. Raises
+    /// `PacketTooShort` if fewer bits are left than `skip` plus the destination's width.
     Lookahead {
-        /// Where to; its width is what is read.
-        dst: Place,
-        /// Bits to skip.
+        /// Destination; its width is the number of bits read.
+        dst: LValue,
+        /// Number of bits to skip.
         skip: u32,
     },
-    /// Parser: skips so many bits (32 bits wide); too few raise `PacketTooShort`.
+    /// Parser: skips this number of bits (32 bits wide). Raises `PacketTooShort` if fewer are left.
     Advance(Expr),
     /// Parser: raises the error (an index into [`Program::errors`], 32 bits) unless the condition holds.
     Verify(Expr, Expr),
 
     /// Control: appends a header to the outgoing packet, if it is valid.
     Emit(HeaderRef),
-    /// Control: looks a table up and runs the action. Afterwards `hit` (1 bit) and `action` (32 bits, an index into
-    /// the table's actions) are set if given.
+    /// Control: looks up a table and runs the selected action. Afterwards `hit` (1 bit) and `action` (32 bits, an index
+    /// into the table's actions) are set if present.
     Apply {
         /// The table.
         table: TableId,
-        /// 1 for a hit.
+        /// Set to 1 on a hit, to 0 on a miss.
         hit: Option<SlotId>,
-        /// Which action ran.
+        /// Set to the index of the action that ran.
         action: Option<SlotId>,
     },
 
-    /// Reads element `index` of a register array; 0 beyond the end.
-    RegisterRead(Place, RegisterId, Expr),
-    /// Writes `value` to element `index` of a register array; nothing beyond the end. Register, index, value.
+    /// Reads element `index` of a register array; 0 out of bounds.
+    RegisterRead(LValue, RegisterId, Expr),
+    /// Writes `value` to element `index` of a register array; no effect out of bounds. Register, index, value.
     RegisterWrite(RegisterId, Expr, Expr),
-    /// Counts the packet at an index; nothing beyond the end.
+    /// Counts the packet at an index; no effect out of bounds.
     Count(CounterId, Expr),
-    /// Meters the packet at an index: 0 green, 1 yellow, 2 red; green beyond the end. Meter, index, result.
-    MeterExecute(MeterId, Expr, Place),
-    /// The colour that the packet's table lookup gave it, for direct meters.
-    DirectMeterRead(MeterId, Place),
+    /// Meters the packet at an index: 0 green, 1 yellow, 2 red; green out of bounds. Meter, index, result.
+    MeterExecute(MeterId, Expr, LValue),
+    /// Reads the colour that the packet's table lookup assigned, for direct meters.
+    DirectMeterRead(MeterId, LValue),
 
-    /// From here to [`Op::EndAtomic`] no other packet is between two such instructions of the program, on whatever
-    /// core. Pairs may lie within each other, of which the outermost counts; the end of the executor's call (for a body,
-    /// some in a row, or a batch of packets) ends all.
+    /// Begins an atomic section: until the matching [`Op::EndAtomic`], no other packet is in an atomic section of the
+    /// program, on any core. Sections may nest; the outermost one counts. The end of the executor's call (for one body,
+    /// several in sequence, or a batch of packets) ends all sections.
     BeginAtomic,
-    /// The end of what [`Op::BeginAtomic`] began; nothing where nothing was begun.
+    /// Ends the section begun by [`Op::BeginAtomic`]; no effect outside of a section.
     EndAtomic,
 
-    /// The algorithm's result over the data, most significant bits first: zero-extended or truncated (low bits kept)
-    /// to the width of the place.
-    Compute(Place, Algorithm, Vec<Data>),
-    /// A random number from `low` to `high`, both included: place, low, high, all of one width.
-    Random(Place, Expr, Expr),
+    /// Computes the algorithm's result over the data, most significant bits first. The result is zero-extended or
+    /// truncated (low bits kept) to the width of the destination.
+    Compute(LValue, Algorithm, Vec<HashInput>),
+    /// Draws a random number from `low` to `high`, both inclusive: destination, low, high, all of equal width.
+    Random(LValue, Expr, Expr),
 
-    /// Asks the architecture for something that happens when the body around has ended.
+    /// Requests an operation that the architecture performs after the body has ended.
     Request(Request),
-    /// Reports a value to whoever watches: the message with `{}` where the values go.
+    /// Logs a message with its `{}` placeholders replaced by the values.
     Log(String, Vec<Expr>),
-    /// A condition the program relies on; a false one is reported and drops the packet.
+    /// Asserts a condition. If it is false, the failure is logged and the packet is dropped.
     Assert(Expr),
 }
 
-/// What a program asks of the architecture around it.
+/// An operation that a program requests from its architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// A copy to a mirror session (32 bits), as it came in (`from_ingress` in ingress) or as it is now (in egress),
-    /// keeping a field list.
+    /// Copies the packet to a mirror session (32 bits), as it was received (`ingress`) or in its current state (in
+    /// egress), preserving a field list.
     Clone {
-        /// Whether the ingress-to-egress kind was asked for.
+        /// Whether the ingress-to-egress kind was requested.
         ingress: bool,
         /// Session id, 32 bits.
         session: Expr,
-        /// Field list to keep.
+        /// Field list to preserve.
         keep: Option<u32>,
     },
-    /// Through ingress once more, as it came in, keeping a field list.
+    /// Sends the packet through ingress again, as it was received, preserving a field list.
     Resubmit(Option<u32>),
-    /// Through the whole pipeline once more, as it leaves, keeping a field list.
+    /// Sends the packet through the whole pipeline again, as it leaves, preserving a field list.
     Recirculate(Option<u32>),
-    /// Only the first so many bytes (32 bits) leave.
+    /// Truncates the packet to this number of bytes (32 bits).
     Truncate(Expr),
-    /// A message to the control plane: the digest, and a value for each of its fields.
+    /// Sends a message to the control plane: the digest and a value for each of its fields.
     Digest(DigestId, Vec<Expr>),
 }
 
-/// Checksum and hash algorithms. Results have the width stated.
+/// Checksum and hash algorithms. Each result has the stated width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// The Internet checksum of RFC 1071, 16 bits. Data is padded with zeros to whole 16-bit words.
@@ -168,12 +169,12 @@ pub enum Algorithm {
     Identity,
 }
 
-/// How a block ends.
+/// Transfer of control at the end of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Terminator {
-    /// On to a block.
+    /// Jumps to a block.
     Goto(BlockId),
-    /// One of two blocks, by a 1-bit condition.
+    /// Jumps to one of two blocks, depending on a 1-bit condition.
     Branch {
         /// The condition.
         condition: Expr,
@@ -182,53 +183,53 @@ pub enum Terminator {
         /// Taken when it is clear.
         otherwise: BlockId,
     },
-    /// The first case with this value.
+    /// Jumps to the block of the first case that equals the subject.
     Switch {
-        /// What is compared.
+        /// The value to compare.
         subject: Expr,
-        /// Values, all different, and blocks.
+        /// Values, all different, and their blocks.
         cases: Vec<(bits::Bits, BlockId)>,
         /// Taken when no value is equal.
         default: BlockId,
     },
-    /// Parser: the first case that matches; none raises `NoMatch`.
+    /// Parser: jumps to the target of the first case that matches; raises `NoMatch` if none does.
     Select {
-        /// What is compared.
+        /// The values to match.
         keys: Vec<Expr>,
         /// Cases in order.
         cases: Vec<SelectCase>,
     },
-    /// The body ends; for a parser: accept.
+    /// Ends the body; a parser accepts.
     Return,
-    /// Parser: the packet is refused; the error stays what it is.
+    /// Parser: rejects the packet; the error keeps its value.
     Reject,
-    /// The body ends, and so does the body that applied the table, if this is an action.
+    /// Ends the body and, from an action, also the body that applied the table.
     Exit,
 }
 
 /// A case of [`Terminator::Select`]. The matches cover the keys from left to right: a value set of n fields covers n
-/// keys, every other match one.
+/// keys, every other match covers one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectCase {
-    /// What must hold.
+    /// Matches that must all succeed.
     pub matches: Vec<Match>,
-    /// Where it goes.
+    /// Block to jump to.
     pub target: BlockId,
 }
 
-/// What a value is held against.
+/// A match of one key, or of several for a value set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Match {
-    /// Anything.
+    /// Matches anything.
     Any,
-    /// This value.
+    /// Matches this value.
     Value(Expr),
-    /// Equal under a mask: value, mask.
+    /// Ternary match: value, mask.
     Mask(Expr, Expr),
-    /// Low to high, both included, unsigned.
+    /// Matches from low to high, both inclusive, compared as unsigned numbers.
     Range(Expr, Expr),
-    /// Low to high, both included, signed.
+    /// Matches from low to high, both inclusive, compared as signed numbers.
     RangeSigned(Expr, Expr),
-    /// A member of a value set.
+    /// Matches a member of a value set.
     ValueSet(ValueSetId),
 }

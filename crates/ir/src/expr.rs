@@ -1,17 +1,18 @@
-//! Expressions: values computed without any effect.
+//! Expressions: values computed without side effects.
 
 use bits::Bits;
 
 use crate::*;
 
-/// An expression. Its width follows from its parts; the validator checks the rules given with each.
+/// An expression. Its width follows from its operands; the validator checks the rules stated for each variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A constant.
     Const(Bits),
     /// The value of a slot.
     Slot(SlotId),
-    /// A fixed field of a header. An invalid header's fields read as they were last written, 0 before that.
+    /// A fixed field of a header. The fields of an invalid header read as their last written value, or 0 if never
+    /// written.
     Field(HeaderRef, u32),
     /// Whether a header is valid, 1 bit.
     Valid(HeaderRef),
@@ -23,31 +24,31 @@ pub enum Expr {
     PacketLength,
     /// `op a`; the width of `a`.
     Unary(UnaryOp, Box<Expr>),
-    /// `op a b`; the rules stand with [`BinaryOp`].
+    /// `op a b`; [`BinaryOp`] states the rules.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// Bits `high` to `low` of a value, both included.
+    /// Bits `high` down to `low` of a value, both inclusive.
     Slice(Box<Expr>, u32, u32),
-    /// The left value followed by the right one; the sum of the widths.
+    /// The left value followed by the right one; the width is the sum of their widths.
     Concat(Box<Expr>, Box<Expr>),
-    /// Zero-extended to a greater or equal width.
+    /// Zero-extended to an equal or greater width.
     ZeroExtend(Box<Expr>, u32),
-    /// Sign-extended to a greater or equal width.
+    /// Sign-extended to an equal or greater width.
     SignExtend(Box<Expr>, u32),
-    /// The second if the first (1 bit) is set, else the third; equal widths.
+    /// The second operand if the first (1 bit) is set, else the third; the second and third have equal widths.
     Choose(Box<Expr>, Box<Expr>, Box<Expr>),
 }
 
-/// Which header.
+/// A reference to a header instance.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HeaderRef {
-    /// This one.
+    /// This header instance.
     Header(HeaderId),
-    /// The element of a stack with this index. Beyond the end, reads give an invalid header of zeros and writes go
-    /// nowhere.
+    /// The element of a stack at an index. Out of bounds, reads yield an invalid header of zeros and writes have no
+    /// effect.
     Element(StackId, Box<Expr>),
 }
 
-/// Operators on one value.
+/// Unary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// Every bit inverted.
@@ -56,7 +57,7 @@ pub enum UnaryOp {
     Neg,
 }
 
-/// Operators on two values. Unless said otherwise both have one width, which is the result's.
+/// Binary operators. Unless stated otherwise, both operands have the same width, which is also the width of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// Wrapping sum.
@@ -103,19 +104,19 @@ pub enum BinaryOp {
     LeSigned,
 }
 
-/// Where a value goes.
+/// Destination of an assignment.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum LValue {
     /// A slot.
     Slot(SlotId),
-    /// A fixed field of a header; writing does not make the header valid.
+    /// A fixed field of a header; writing to it does not make the header valid.
     Field(HeaderRef, u32),
 }
 
 /// A piece of the data that a checksum or hash covers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Data {
-    /// A value; widths need not be whole bytes, pieces are concatenated bit by bit.
+pub enum HashInput {
+    /// A value. Its width need not be a whole number of bytes; pieces are concatenated bit by bit.
     Value(Expr),
     /// A variable field with its current width.
     Varbit(HeaderRef, u32),

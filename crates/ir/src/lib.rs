@@ -1,112 +1,114 @@
-//! Pipeline IR: what a packet program does, small enough to hold in the head.
+//! Pipeline IR: a representation of packet programs that is small enough to keep in mind.
 //!
-//! The central type is [`Program`]. A compiler makes one from a P4 program, and an executor runs it: the interpreter,
-//! which says what it means, or something faster that has to agree. This page says what a program is and how it is
-//! evaluated; the types repeat the details where they belong.
+//! The central type is [`Program`]. The compiler produces one from a P4 program, and an executor runs it: the
+//! interpreter, which defines its meaning, or a faster one that has to agree with the interpreter. This page specifies
+//! the structure of a program and its evaluation; the types repeat the details.
 //!
-//! # What there is while a packet is in the pipeline
+//! # State of a packet in the pipeline
 //!
-//! **The packet** is a string of bytes. A parser walks over it from the front with a cursor that counts bits, and
-//! takes headers off. What it did not take is the payload. A deparser puts headers in front of the payload again.
+//! **The packet** is a string of bytes. A parser moves a cursor, which counts bits, over it from the front and extracts
+//! headers. The rest is the payload. A deparser puts headers in front of the payload again.
 //!
-//! **Header instances** ([`Header`]) are all known beforehand: a program can only ever have the headers it declares,
-//! each of a [`HeaderType`], which is a list of fields in wire order. An instance has a validity bit and a value for
-//! each field. A field is a bit vector of a fixed width, but for at most one *variable* field in a type, whose width is
-//! decided by each extraction, between 0 and its largest.
+//! **Header instances** ([`Header`]) are all known statically: a program has only the headers that it declares. Each
+//! has a [`HeaderType`], which is a list of fields in wire order. An instance has a validity bit and a value for each
+//! field. A field is a bit vector of fixed width, except for at most one *variable* field per type. Each extraction
+//! sets the width of that field, between 0 and its maximum.
 //!
-//! **Header stacks** ([`Stack`]) are runs of neighbouring instances of one type that can be named by a computed index
-//! ([`HeaderRef::Element`]). The index of the next element to extract is an ordinary slot, and moving it is an ordinary
-//! assignment.
+//! **Header stacks** ([`Stack`]) are sequences of adjacent instances of one type that can be indexed by a computed
+//! value ([`HeaderRef::Element`]). The index of the next element to extract is an ordinary slot; advancing it is an
+//! ordinary assignment.
 //!
 //! **Slots** ([`Slot`]) are named bit vectors: metadata, which lives as long as the packet is in the pipeline; locals,
-//! which live as long as the body that uses them runs; and arguments, which whoever runs an action fills before. There
-//! is no other storage: structs, unions, local variables, parameters and return values of the P4 program have all
-//! become slots and header instances, named by their full path.
+//! which live as long as the body that uses them runs; and arguments, which the caller of an action writes before it
+//! runs. There is no other storage: structs, unions, local variables, parameters and return values of the P4 program
+//! have all become slots and header instances, named by their full path.
 //!
-//! **Objects** outlive the packet: [`Table`]s with their entries, [`Profile`]s, [`Register`]s, [`Counter`]s,
-//! [`Meter`]s and [`ValueSet`]s. The control plane knows them by name.
+//! **Objects** outlive the packet: [`Table`]s with their entries, [`Profile`]s, [`Register`]s, [`Counter`]s, [`Meter`]s
+//! and [`ValueSet`]s. The control plane identifies them by name.
 //!
-//! # How a body runs
+//! # Execution of a body
 //!
-//! Code is in bodies ([`Body`]): parsers, controls and actions. A body is a list of blocks, and a block is a straight
-//! line of instructions ([`Op`]) with a terminator ([`Terminator`]) at its end. Evaluation begins at `block0`, executes
-//! the instructions one after the other, and goes where the terminator says, until one ends the body. An instruction
-//! sees everything that those before it did. Its operands are expressions ([`Expr`]), trees that are computed from
-//! slots, headers and constants, without any effect; whatever has an effect is an instruction of its own, so no order
-//! of evaluation within an expression can be observed.
+//! Code is in bodies ([`Body`]): parsers, controls and actions. A body is a list of basic blocks, and a block is a
+//! sequence of instructions ([`Op`]) followed by a terminator ([`Terminator`]). Execution begins at `block0`, executes
+//! the instructions in order, and continues at the block that the terminator selects, until a terminator ends the body.
+//! An instruction observes the effects of all instructions before it. Its operands are expressions ([`Expr`]): trees
+//! that are computed from slots, headers and constants without side effects. Every side effect is an instruction of its
+//! own, so no order of evaluation within an expression can be observed.
 //!
 //! The architecture runs bodies by their role ([`Program::blocks`]): for v1model `parser`, `verify_checksum`,
-//! `ingress`, `egress`, `compute_checksum` and `deparser`. What happens between them, and which slots it reads and
-//! writes then (`standard_metadata.egress_spec`, say), is the architecture's business.
+//! `ingress`, `egress`, `compute_checksum` and `deparser`. The architecture defines what happens between them, and
+//! which slots it reads and writes then (for example `standard_metadata.egress_spec`).
 //!
-//! Bodies may have loops: a parser's states, and `for` statements. Nothing here bounds them; an executor stops a body
-//! after a number of blocks and drops the packet.
+//! Bodies may contain loops: cycles of parser states, and `for` statements. The IR does not bound them; an executor
+//! stops a body after a number of blocks and drops the packet.
 //!
 //! # Parsers
 //!
-//! A parser's blocks are its states and what its states needed in between; [`Block::is_state`] tells the two apart for
-//! traces. Extracting a header reads its fields at the cursor, moves the cursor behind them, and makes it valid;
-//! looking ahead reads and leaves the cursor where it is; advancing moves it. [`Terminator::Select`] tries its cases in
-//! order. [`Terminator::Return`] accepts.
+//! A parser's blocks are the first blocks of its states and the blocks in between; [`Block::is_state`] distinguishes
+//! the two for traces. Extracting a header reads its fields at the cursor, moves the cursor past them, and makes the
+//! header valid. A lookahead reads without moving the cursor; an advance only moves it. [`Terminator::Select`] tries
+//! its cases in order. [`Terminator::Return`] accepts.
 //!
 //! A *parser error* is an index into [`Program::errors`]. Some instructions raise one: `PacketTooShort`,
 //! `HeaderTooShort`, `StackOutOfBounds`, `NoMatch` and `ParserInvalidArgument` are raised by name, wherever the program
-//! declares them, and [`Op::Verify`] raises whichever it is given. Raising an error ends the parser as
-//! [`Terminator::Reject`] does, and what was extracted before stays. Whether the packet is dropped then is the
-//! architecture's to say; v1model goes on to ingress with the error in its metadata.
+//! declares them, and [`Op::Verify`] raises the error of its operand. Raising an error ends the parser as
+//! [`Terminator::Reject`] does; headers extracted before stay valid. The architecture decides whether the packet is
+//! then dropped; v1model continues with ingress and stores the error in its metadata.
 //!
 //! # Tables and actions
 //!
-//! [`Op::Apply`] evaluates the table's key expressions, looks the values up, and runs an action: that of the entry
-//! found (of the member, for a table with a profile), or the default action on a miss. The entry's arguments are written
-//! to the action's argument slots ([`ActionParam`]), the action's body runs, and evaluation goes on behind the
-//! application. Hit or miss, and which of the table's actions ran, can be had in slots, and the program branches on
-//! those as on any others. A lookup may also be answered *not yet* by tables that live elsewhere; the executor then gives
-//! the packet back and the body runs again later from a copy taken before.
+//! [`Op::Apply`] evaluates the table's key expressions, looks up the values, and runs an action: that of the matching
+//! entry (of the member, for a table with a profile), or the default action on a miss. The entry's arguments are
+//! written to the action's argument slots ([`ActionParam`]), the action's body runs, and execution continues after the
+//! application. Slots can receive whether the lookup hit and which of the table's actions ran; the program branches on
+//! these as on any other slots. A table that lives elsewhere may also answer *not yet*. The executor then returns the
+//! packet, and the body runs again later from a copy made before.
 //!
-//! [`Terminator::Exit`] ends the body it is in and, from an action, the body that applied the table. What exits is the
-//! architecture's block; exiting in ingress does not skip egress.
+//! [`Terminator::Exit`] ends the body it is in and, from an action, the body that applied the table. It ends the
+//! current block of the architecture: exiting in ingress does not skip egress.
 //!
-//! Actions that only the program calls have been inlined; an [`Action`] is what an entry can name. An action's body
-//! applies no tables, so bodies nest two deep at most and no executor needs a stack.
+//! Actions that only the program calls have been inlined; an [`Action`] is one that an entry can name. An action's body
+//! applies no tables, so bodies nest at most two deep and no executor needs a stack.
 //!
-//! Entries that the program gives ([`Entry`]) are in the table from the start; a control plane can change those that are
-//! not constant, as themselves or with all of the table's. Annotations that nothing in the compiler
-//! consumed stay on what they annotate.
+//! Entries of the program ([`Entry`]) are in the table from the start. A control plane can change those that are not
+//! constant, unless all entries of the table are. Annotations that the compiler did not consume stay on the
+//! declarations they annotate.
 //!
 //! # Requests
 //!
-//! Some things are asked for while a body runs and happen when it has ended: cloning, resubmitting, recirculating,
-//! truncating and sending a digest ([`Request`]). The instruction evaluates its operands at once and leaves a request;
-//! the architecture acts on what was left. A field list ([`Program::field_lists`]) says which slots and headers a copy
-//! keeps.
+//! Some operations are requested while a body runs and performed after it has ended: cloning, resubmitting,
+//! recirculating, truncating and sending a digest ([`Request`]). The instruction evaluates its operands at once and
+//! records a request; the architecture acts on the recorded requests. A field list ([`Program::field_lists`]) names the
+//! slots and headers that a copy preserves.
 //!
-//! # What would be undefined
+//! # Undefined behaviour of P4
 //!
-//! P4 leaves some things undefined. Here all of them have one meaning, so that executors can be compared bit by bit:
+//! P4 leaves some behaviour undefined. The IR defines all of it, so that executors can be compared bit by bit:
 //!
-//! - Every slot is 0, and every header invalid with fields of 0, when a packet enters the pipeline.
-//! - Fields of an invalid header read as they were last written. Writing to them changes them and not the validity.
-//! - Beyond the end of a stack there is an invalid header of zeros: reads give that, writes go nowhere, and extracting
-//!   it raises `StackOutOfBounds`.
-//! - Division by zero and the remainder by zero are 0. A shift by the width or more leaves nothing but, for
-//!   [`BinaryOp::ShrSigned`], the sign. Everything else wraps, unless its name says that it saturates.
-//! - Registers read 0 beyond their end; writes there, and counts, go nowhere; meters are green.
+//! - Every slot is 0, and every header is invalid with fields of 0, when a packet enters the pipeline.
+//! - Fields of an invalid header read as their last written value. Writing to them changes their value but not the
+//!   validity.
+//! - An out-of-bounds element of a stack is an invalid header of zeros: reads yield it, writes have no effect, and
+//!   extracting it raises `StackOutOfBounds`.
+//! - Division and remainder by zero are 0. A shift by the width or more leaves only zeros or, for
+//!   [`BinaryOp::ShrSigned`], copies of the sign bit. All other operations wrap, unless their name says that they
+//!   saturate.
+//! - Registers read 0 out of bounds; out-of-bounds writes and counts have no effect; out-of-bounds meters are green.
 //!
-//! # What holds of every program that runs
+//! # Invariants of every executable program
 //!
-//! [`validate()`] checks it, and its page numbers the rules: ids name something, widths agree, each instruction stands in
-//! a kind of body that may have it, every block is reachable, entries fit their tables, sizes are within limits. Code
+//! [`validate()`] checks them, and its page numbers the rules: ids are in range, widths agree, each instruction is in a
+//! body of a kind that permits it, every block is reachable, entries fit their tables, sizes are within limits. Code
 //! that consumes programs relies on these rules and does not check them again. An expression's width is not stored: it
-//! follows from its parts ([`Program::width`]).
+//! follows from its operands ([`Program::width`]).
 //!
 //! # What the IR refuses to know
 //!
-//! There are no types but bit vectors of a width: `bool` is one bit, errors and enums are 32, and signedness is a
-//! property of operators ([`Slot::signed`] and its like matter only to people, and to the comparison of ranges in a
-//! key). There are no scopes, no copy-in and copy-out, no functions, no structs, no header unions, no generics and no
-//! externs with methods: all of those were rules for turning P4 into this. There are no ports, queues or clocks, and
-//! nothing of protobuf or P4Runtime. There are no pointers, and no storage whose size is not known beforehand.
+//! There are no types except bit vectors of a width: `bool` is 1 bit, errors and enums are 32 bits, and signedness is a
+//! property of operators ([`Slot::signed`] and similar flags matter only to people, and to range comparison in a key).
+//! There are no scopes, no copy-in and copy-out, no functions, no structs, no header unions, no generics and no externs
+//! with methods: lowering from P4 resolves all of these. There are no ports, queues or clocks, and nothing of protobuf
+//! or P4Runtime. There are no pointers, and no storage whose size is not known statically.
 //!
 //! # The text form
 //!
@@ -138,14 +140,15 @@
 //!
 //! A constant carries its width (`0x800:16`), operators have no precedence, and signed operators end in `s` (`<s`).
 //! `hdr.ethernet.etherType` is the slot of that name or, if there is none, the field of a header. `hdr.vlan[1]` is a
-//! header's name, `hdr.vlan[meta.i]` an element of the stack `hdr.vlan`, and `meta.i[7:0]` a slice. Names that are not
-//! words of letters, digits, `_`, `$`, dots and indices, or that are keywords, stand in quotes. If two entities share a
-//! name, the later ones are written with their number (`tmp#slot8`); numbers follow the order of declaration. `;` begins a
-//! place in the P4 source, `//` a comment. Places are numbered as they are mentioned; a program that numbers them
-//! otherwise prints a list of them at its end ([`Program::put_places_in_order`] makes that unnecessary).
+//! header's name, `hdr.vlan[meta.i]` an element of the stack `hdr.vlan`, and `meta.i[7:0]` a slice. Names that are
+//! keywords, or that are not words of letters, digits, `_`, `$`, dots and indices, are quoted. If several entities
+//! share a name, the later ones are written with their number (`tmp#slot8`); numbers follow the order of declaration.
+//! `;` begins a position in the P4 source, `//` a comment. Positions are numbered in the order in which they are first
+//! mentioned; a program that numbers them differently prints a list of them at its end ([`Program::renumber_locs`]
+//! makes the list unnecessary).
 //!
-//! Parts of programs print, with names for ids, by `display_expr`, `display_op` and their like; traces and violations
-//! use those.
+//! `display_expr`, `display_op` and similar methods print parts of programs with names in place of ids, for traces and
+//! violations.
 
 mod body;
 mod expr;

@@ -1,4 +1,4 @@
-//! Objects: what the control plane sees and what keeps its state from packet to packet.
+//! Objects: what the control plane sees, and what keeps state from packet to packet.
 
 use bits::Bits;
 
@@ -9,13 +9,13 @@ use crate::*;
 pub struct Action {
     /// Name for the control plane: `MyIngress.ipv4_forward`.
     pub name: String,
-    /// What an entry gives, in order: slots of kind [`SlotKind::Argument`].
+    /// Parameters that an entry supplies, in order: slots of kind [`SlotKind::Argument`].
     pub params: Vec<ActionParam>,
-    /// What it does.
+    /// The body that implements it.
     pub body: BodyId,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Where it stands.
+    /// Source position.
     pub loc: LocId,
 }
 
@@ -24,7 +24,7 @@ pub struct Action {
 pub struct ActionParam {
     /// Name.
     pub name: String,
-    /// Where the body finds it.
+    /// Slot from which the body reads the value.
     pub slot: SlotId,
     /// Annotations.
     pub annotations: Vec<Annotation>,
@@ -39,17 +39,17 @@ pub struct Table {
     pub keys: Vec<Key>,
     /// Actions in order.
     pub actions: Vec<TableAction>,
-    /// What a miss runs: index into `actions`, and arguments.
+    /// Action that a miss runs: index into `actions`, and arguments.
     pub default_action: (u32, Vec<Bits>),
     /// Whether the control plane may not change the default action.
     pub const_default: bool,
-    /// Entries of the program.
+    /// Entries that the program declares.
     pub entries: Vec<Entry>,
     /// Whether the control plane may not change the entries.
     pub const_entries: bool,
-    /// How many entries it is asked to hold, if the program says.
+    /// Number of entries that the program requests, if it does.
     pub size: Option<u64>,
-    /// The profile that holds its actions, if it has one.
+    /// The action profile that holds its actions, if it has one.
     pub profile: Option<ProfileId>,
     /// The direct counter.
     pub counter: Option<CounterId>,
@@ -61,13 +61,13 @@ pub struct Table {
     pub largest_priority_wins: bool,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Where it stands.
+    /// Source position.
     pub loc: LocId,
 }
 
 impl Table {
-    /// Whether the hits of its entries are noted: somebody counts, meters or times them.
-    pub fn notes_hits(&self) -> bool {
+    /// Whether hits of its entries are recorded, because the table counts, meters or ages them.
+    pub fn records_hits(&self) -> bool {
         self.counter.is_some() || self.meter.is_some() || self.idle_timeout
     }
 }
@@ -77,32 +77,32 @@ impl Table {
 pub struct Key {
     /// Name for the control plane: `hdr.ipv4.dstAddr`.
     pub name: String,
-    /// What is looked up.
+    /// Expression to look up.
     pub expr: Expr,
     /// Width in bits.
     pub width: u32,
-    /// How it is matched.
+    /// Match kind.
     pub kind: MatchKind,
-    /// Whether the program calls it signed; ranges then compare signed.
+    /// Whether the program declares it signed; ranges are then compared as signed numbers.
     pub signed: bool,
     /// Annotations.
     pub annotations: Vec<Annotation>,
 }
 
-/// How a key element is matched.
+/// Match kind of a key element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchKind {
-    /// Equal.
+    /// Equality.
     Exact,
-    /// The longest prefix wins.
+    /// Longest prefix match.
     Lpm,
-    /// Equal under a mask, by priority.
+    /// Equality under a mask, by priority.
     Ternary,
-    /// Between two values, by priority.
+    /// Between two bounds, by priority.
     Range,
-    /// Equal, or anything, by priority.
+    /// Equality, or anything, by priority.
     Optional,
-    /// Not matched: goes into the hash that chooses a member of a group.
+    /// Not matched: input of the hash that selects a member of a group.
     Selector,
 }
 
@@ -113,39 +113,39 @@ pub struct TableAction {
     pub action: ActionId,
     /// `@defaultonly`: entries may not use it.
     pub default_only: bool,
-    /// `@tableonly`: the default may not use it.
+    /// `@tableonly`: the default action may not be this one.
     pub table_only: bool,
 }
 
-/// An entry that the program gives.
+/// An entry that the program declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// One value a key element (selectors excepted).
+    /// One value per key element (selectors excepted).
     pub keys: Vec<KeyValue>,
-    /// Priority as P4Runtime means it: larger wins. 0 where no key element needs one.
+    /// Priority as P4Runtime defines it: larger wins. 0 where no key element needs one.
     pub priority: i32,
     /// Index into the table's actions.
     pub action: u32,
     /// Arguments.
     pub args: Vec<Bits>,
-    /// Whether the control plane may not change this entry; of a table with [`Table::const_entries`] it may change none.
+    /// Whether the control plane may not change this entry. With [`Table::const_entries`] it may change no entry.
     pub constant: bool,
-    /// Where it stands.
+    /// Source position.
     pub loc: LocId,
 }
 
-/// What an entry says of one key element. All values have the key's width.
+/// The match of an entry on one key element. All values have the key's width.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeyValue {
     /// For `exact`, and `optional` with a value.
     Exact(Bits),
-    /// For `lpm`: value (zero behind the prefix) and prefix length in bits.
+    /// For `lpm`: value (zero after the prefix) and prefix length in bits.
     Lpm(Bits, u32),
-    /// For `ternary`: value (zero where the mask is) and mask.
+    /// For `ternary`: value (zero where the mask is zero) and mask.
     Ternary(Bits, Bits),
-    /// For `range`: both included.
+    /// For `range`: bounds, both inclusive.
     Range(Bits, Bits),
-    /// For `optional`: anything.
+    /// For `optional`: matches anything.
     Any,
 }
 
@@ -162,7 +162,7 @@ pub struct Register {
     pub annotations: Vec<Annotation>,
 }
 
-/// What is counted or metered.
+/// Unit of a counter or meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Packets.
@@ -178,9 +178,9 @@ pub enum Unit {
 pub struct Counter {
     /// Name for the control plane.
     pub name: String,
-    /// What is counted.
+    /// Unit that is counted.
     pub unit: Unit,
-    /// Number of elements; `None` for a direct counter, which has one an entry.
+    /// Number of elements; `None` for a direct counter, which has one per entry.
     pub size: Option<u64>,
     /// Annotations.
     pub annotations: Vec<Annotation>,
@@ -191,20 +191,20 @@ pub struct Counter {
 pub struct Meter {
     /// Name for the control plane.
     pub name: String,
-    /// What is metered.
+    /// Unit that is metered.
     pub unit: Unit,
-    /// Number of elements; `None` for a direct meter, which has one an entry.
+    /// Number of elements; `None` for a direct meter, which has one per entry.
     pub size: Option<u64>,
     /// Annotations.
     pub annotations: Vec<Annotation>,
 }
 
-/// An action profile; with a selector, groups of members chosen by a hash of the selector keys.
+/// An action profile; with a selector, also groups of members, chosen by a hash of the selector keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// Name for the control plane.
     pub name: String,
-    /// How many members it is asked to hold.
+    /// Number of members that the program requests.
     pub size: u64,
     /// The selector's hash algorithm, if it has one.
     pub selector: Option<Algorithm>,
@@ -221,7 +221,7 @@ pub struct ValueSet {
     pub name: String,
     /// Names, widths in bits and match kinds of its fields.
     pub fields: Vec<(String, u32, MatchKind)>,
-    /// How many members it is asked to hold.
+    /// Number of members that the program requests.
     pub size: u64,
     /// Annotations.
     pub annotations: Vec<Annotation>,

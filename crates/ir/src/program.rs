@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cranelift_entity::{PrimaryMap, entity_impl};
-use diagnostics::Place as SourcePlace;
+use diagnostics::SourcePosition;
 
 use crate::*;
 
@@ -45,18 +45,18 @@ ids! {
     ValueSetId "value_set";
     /// A digest.
     DigestId "digest";
-    /// A place in the P4 source; [`Program::locs`].
+    /// A position in the P4 source; see [`Program::locs`].
     LocId "loc";
 }
 
 /// A whole program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// The architecture it was compiled for (`v1model`).
+    /// The target architecture (`v1model`).
     pub arch: String,
     /// Header layouts.
     pub header_types: PrimaryMap<HeaderTypeId, HeaderType>,
-    /// Header instances; the elements of a stack are neighbours.
+    /// Header instances; the elements of a stack are adjacent.
     pub headers: PrimaryMap<HeaderId, Header>,
     /// Header stacks.
     pub stacks: PrimaryMap<StackId, Stack>,
@@ -83,17 +83,17 @@ pub struct Program {
     /// The architecture's programmable blocks by role: `parser`, `verify_checksum`, `ingress`, `egress`,
     /// `compute_checksum`, `deparser` for v1model.
     pub blocks: BTreeMap<String, BodyId>,
-    /// What `@field_list(n)` preserves on clone, resubmit and recirculate.
-    pub field_lists: BTreeMap<u32, Vec<Kept>>,
-    /// Members of `error`; an error value is an index, 32 bits wide.
+    /// Slots and headers that `@field_list(n)` preserves on clone, resubmit and recirculate.
+    pub field_lists: BTreeMap<u32, Vec<FieldListItem>>,
+    /// Members of `error`; an error value is an index into this list, 32 bits wide.
     pub errors: Vec<String>,
-    /// Places in the source that instructions refer to. The first, `loc0`, means "nowhere".
-    pub locs: PrimaryMap<LocId, SourcePlace>,
+    /// Source positions that instructions refer to. The first, `loc0`, means "nowhere".
+    pub locs: PrimaryMap<LocId, SourcePosition>,
 }
 
-/// What a field list keeps: a slot, or a whole header.
+/// An item of a field list: a slot, or a whole header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum FieldListItem {
     /// A slot.
     Slot(SlotId),
     /// A header with its validity.
@@ -116,23 +116,23 @@ pub struct HeaderType {
 pub struct HeaderField {
     /// Name.
     pub name: String,
-    /// Width in bits; the largest width if `varbit`.
+    /// Width in bits; the maximum width if `varbit`.
     pub width: u32,
-    /// Whether the width is decided by each extraction.
+    /// Whether each extraction sets the width.
     pub varbit: bool,
-    /// Whether the program calls it signed; matters to people only.
+    /// Whether the program declares it signed; matters to people only.
     pub signed: bool,
     /// Annotations.
     pub annotations: Vec<Annotation>,
 }
 
 impl HeaderType {
-    /// Bits of the fixed fields together.
+    /// Returns the total width in bits of the fixed fields.
     pub fn fixed_bits(&self) -> u32 {
         self.fields.iter().filter(|field| !field.varbit).map(|field| field.width).sum()
     }
 
-    /// The index of the variable field, if there is one.
+    /// Returns the index of the variable field, if there is one.
     pub fn varbit_field(&self) -> Option<usize> {
         self.fields.iter().position(|field| field.varbit)
     }
@@ -145,11 +145,11 @@ pub struct Header {
     pub name: String,
     /// Layout.
     pub ty: HeaderTypeId,
-    /// Whether it survives from block to block (headers and metadata do, locals do not).
+    /// Whether it is local to a body, unlike headers and metadata, which survive from block to block.
     pub local: bool,
 }
 
-/// A header stack: `size` instances that follow each other.
+/// A header stack: `size` adjacent instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     /// Full name: `hdr.vlan`.
@@ -158,7 +158,7 @@ pub struct Stack {
     pub first: HeaderId,
     /// Number of elements.
     pub size: u32,
-    /// The 32-bit slot with the index of the next element to extract.
+    /// The 32-bit slot that holds the index of the next element to extract.
     pub next: SlotId,
 }
 
@@ -169,44 +169,44 @@ pub struct Slot {
     pub name: String,
     /// Width in bits; 1 for `bool`, 32 for `error` and plain enums.
     pub width: u32,
-    /// What it is for.
+    /// Lifetime and purpose.
     pub kind: SlotKind,
-    /// Whether the program calls it signed; matters to people only.
+    /// Whether the program declares it signed; matters to people only.
     pub signed: bool,
 }
 
-/// What a slot is for.
+/// Lifetime and purpose of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotKind {
     /// Lives as long as the packet is in the pipeline.
     Metadata,
     /// Lives as long as its body runs.
     Local,
-    /// A parameter of an action: written by whoever runs the action.
+    /// A parameter of an action, written by the caller before the action runs.
     Argument,
 }
 
-/// An annotation that no part of the compiler consumed, as written: `@name` and the text in its brackets.
+/// An annotation that the compiler did not consume, as written: `@name` and the text in its parentheses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// The name behind the `@`.
+    /// The name after the `@`.
     pub name: String,
-    /// The text between the brackets; empty if there were none.
+    /// The text between the parentheses; empty if there are none.
     pub text: String,
 }
 
 impl Program {
-    /// The slot with this full name.
+    /// Returns the slot with this full name.
     pub fn slot_named(&self, name: &str) -> Option<SlotId> {
         self.slots.iter().find(|(_, slot)| slot.name == name).map(|(id, _)| id)
     }
 
-    /// The table with this control-plane name.
+    /// Returns the table with this control-plane name.
     pub fn table_named(&self, name: &str) -> Option<TableId> {
         self.tables.iter().find(|(_, table)| table.name == name).map(|(id, _)| id)
     }
 
-    /// The layout of a header instance.
+    /// Returns the layout of a header instance.
     pub fn layout(&self, header: HeaderId) -> &HeaderType {
         &self.header_types[self.headers[header].ty]
     }

@@ -16,7 +16,7 @@ const MOST: usize = 8;
 pub(crate) fn entries(table: &Table) -> Option<Vec<&Entry>> {
     let stays = table.const_entries || table.keys.is_empty() && table.entries.is_empty();
     // Only tables with a profile have selectors, and only those with keys that need priorities have any but 0.
-    if !stays || table.notes_hits() || table.profile.is_some() || table.entries.len() > MOST {
+    if !stays || table.records_hits() || table.profile.is_some() || table.entries.len() > MOST {
         return None;
     }
     let mut entries: Vec<&Entry> = table.entries.iter().collect();

@@ -10,7 +10,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use engine::{Ending, Now, Objects, RECORD_NO_ACTION};
-use ir::{Kept, LocId, Program, SlotId, TableId};
+use ir::{FieldListItem, LocId, Program, SlotId, TableId};
 
 use crate::calls::{self, Host};
 use crate::emit::{Emit, Facts, State, aside};
@@ -137,7 +137,7 @@ fn declare(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, Unsu
 /// The slots that field lists keep.
 fn kept(program: &Program) -> Vec<SlotId> {
     let kept = program.field_lists.values().flatten();
-    kept.filter_map(|kept| if let Kept::Slot(slot) = kept { Some(*slot) } else { None }).collect()
+    kept.filter_map(|kept| if let FieldListItem::Slot(slot) = kept { Some(*slot) } else { None }).collect()
 }
 
 /// A measure of how much code a program will become.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bits::Bits;
 use engine::{BitString, Colour, HeaderState, Requested};
-use ir::{HeaderId, Kept, LocId, Program, SlotId};
+use ir::{FieldListItem, HeaderId, LocId, Program, SlotId};
 
 use crate::layout::{Layout, Valid, word};
 use crate::scout::{Prepared, Row};
@@ -416,14 +416,14 @@ impl Packet {
     }
 
     /// The values of a field list.
-    pub fn preserve(&self, kept: &[Kept]) -> Preserved {
-        let each = |kept: &Kept| match *kept {
-            Kept::Slot(slot) => {
+    pub fn preserve(&self, kept: &[FieldListItem]) -> Preserved {
+        let each = |kept: &FieldListItem| match *kept {
+            FieldListItem::Slot(slot) => {
                 let at = self.shape.layout.slot(slot) as usize;
                 let words = self.shape.program.slots[slot].width.div_ceil(64) as usize;
                 KeptValue::Slot(slot, self.frame[at..at + words].to_vec())
             }
-            Kept::Header(header) => KeptValue::Header(header, self.header(header)),
+            FieldListItem::Header(header) => KeptValue::Header(header, self.header(header)),
         };
         Preserved(kept.iter().map(each).collect())
     }

@@ -31,7 +31,7 @@ mod tests;
 
 use engine::tables::LISTED_BITS;
 use engine::{Objects, record_places};
-use ir::{BodyKind, Expr, HeaderId, HeaderRef, MatchKind, Op, Place, Program, SlotId, TableId};
+use ir::{BodyKind, Expr, HeaderId, HeaderRef, LValue, MatchKind, Op, Program, SlotId, TableId};
 use std::collections::BTreeSet;
 
 pub(crate) use ask::{Prepared, ask, ask_more, forget, prepare};
@@ -244,7 +244,7 @@ impl Notes {
         {
             return;
         }
-        let counts = table.notes_hits();
+        let counts = table.records_hits();
         let sure = Self::is_sure(program, unit, id, step, fields);
         let stride = table.actions.iter().map(|action| {
             let params = &program.actions[action.action].params;
@@ -319,7 +319,7 @@ impl Notes {
 /// Whether a scout does what an instruction of a parser does.
 fn is_followed(program: &Program, op: &Op) -> bool {
     match op {
-        Op::Assign(Place::Slot(slot), _) | Op::Lookahead { dst: Place::Slot(slot), .. } => {
+        Op::Assign(LValue::Slot(slot), _) | Op::Lookahead { dst: LValue::Slot(slot), .. } => {
             crate::emit::is_variable(program, *slot)
         }
         Op::Extract(HeaderRef::Header(_), None) | Op::Advance(_) | Op::Verify(..) | Op::Log(..) => true,

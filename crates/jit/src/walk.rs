@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ir::{
-    Block, BlockId, Body, BodyId, Data, Expr, HeaderId, HeaderRef, Match, Op, Place, Program, Request, SlotId, TableId,
-    Terminator,
+    Block, BlockId, Body, BodyId, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Program, Request, SlotId,
+    TableId, Terminator,
 };
 
 use crate::Step;
@@ -87,10 +87,10 @@ fn index<'a>(header: &'a HeaderRef, visit: Visit<'_, 'a>) {
     }
 }
 
-fn place<'a>(place: &'a Place, visit: Visit<'_, 'a>) {
+fn place<'a>(place: &'a LValue, visit: Visit<'_, 'a>) {
     match place {
-        Place::Slot(slot) => visit(Use::Write(*slot)),
-        Place::Field(header, field) => {
+        LValue::Slot(slot) => visit(Use::Write(*slot)),
+        LValue::Field(header, field) => {
             index(header, visit);
             visit(Use::HeaderWrite(header, Some(*field)));
         }
@@ -153,12 +153,12 @@ fn op<'a>(program: &'a Program, op_: &'a Op, visit: Visit<'_, 'a>) {
         Op::Compute(to, _, data) => {
             for piece in data {
                 match piece {
-                    Data::Value(value) => expr(value, visit),
-                    Data::Varbit(header, _) => {
+                    HashInput::Value(value) => expr(value, visit),
+                    HashInput::Varbit(header, _) => {
                         index(header, visit);
                         visit(Use::Header(header));
                     }
-                    Data::Payload => {}
+                    HashInput::Payload => {}
                 }
             }
             place(to, visit);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ir::{Expr, HeaderRef, Op, Place};
+use ir::{Expr, HeaderRef, LValue, Op};
 use p4::ast::StructKind;
 use p4::typed::Type;
 
@@ -13,10 +13,10 @@ use crate::value::{Root, Val};
 
 impl<'a> Lowering<'a> {
     /// `place = value`
-    pub fn set(&mut self, place: Place, value: Expr) {
+    pub fn set(&mut self, place: LValue, value: Expr) {
         let same = match (&place, &value) {
-            (Place::Slot(a), Expr::Slot(b)) => a == b,
-            (Place::Field(a, i), Expr::Field(b, j)) => a == b && i == j,
+            (LValue::Slot(a), Expr::Slot(b)) => a == b,
+            (LValue::Field(a, i), Expr::Field(b, j)) => a == b && i == j,
             _ => false,
         };
         if !same {
@@ -90,7 +90,7 @@ impl<'a> Lowering<'a> {
         };
         self.assign_all(stores, parts, &vec![element.clone(); stores.len()]);
         if let (Some(next), Some(from)) = (next, from_next) {
-            self.set(Place::Slot(next), Expr::Slot(from));
+            self.set(LValue::Slot(next), Expr::Slot(from));
         }
     }
 
@@ -178,11 +178,11 @@ impl<'a> Lowering<'a> {
         match store {
             Store::Slot(slot) if all => {
                 let width = self.ir.slots[*slot].width;
-                self.set(Place::Slot(*slot), fold::constant(0, width));
+                self.set(LValue::Slot(*slot), fold::constant(0, width));
             }
             Store::Field(header, field) if all => {
                 let width = self.ir.header_types[self.layout_of(header)].fields[*field as usize].width;
-                self.set(Place::Field(header.clone(), *field), fold::constant(0, width));
+                self.set(LValue::Field(header.clone(), *field), fold::constant(0, width));
             }
             Store::Slot(_) | Store::Field(..) | Store::Varbit(..) => {}
             Store::Header(header) => self.emit(Op::SetInvalid(header.clone())),
@@ -193,12 +193,12 @@ impl<'a> Lowering<'a> {
                 for i in 0..size {
                     self.emit(Op::SetInvalid(self.element(*stack, i)));
                 }
-                self.set(Place::Slot(next), fold::constant(0, 32));
+                self.set(LValue::Slot(next), fold::constant(0, 32));
             }
             Store::Array(elements, next) => {
                 elements.iter().for_each(|element| self.initialise(element, all));
                 if let Some(next) = next {
-                    self.set(Place::Slot(*next), fold::constant(0, 32));
+                    self.set(LValue::Slot(*next), fold::constant(0, 32));
                 }
             }
             Store::Fields(parts) => parts.iter().for_each(|part| self.initialise(part, all)),

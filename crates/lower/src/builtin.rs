@@ -1,6 +1,6 @@
 //! Methods that the language gives headers, header unions and stacks (sections 8.17 to 8.21).
 
-use ir::{BinaryOp, Expr, Op, Place};
+use ir::{BinaryOp, Expr, LValue, Op};
 use p4::typed::{self, Builtin, Type};
 
 use crate::fold;
@@ -81,6 +81,6 @@ impl<'a> Lowering<'a> {
             let fits = fold::binary(BinaryOp::Le, constant(count), old.clone());
             fold::choose(fits, fold::binary(BinaryOp::Sub, old, constant(count)), constant(0))
         };
-        self.set(Place::Slot(next), moved);
+        self.set(LValue::Slot(next), moved);
     }
 }

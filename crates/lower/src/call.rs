@@ -25,7 +25,7 @@ use crate::walk::{self, Node};
 /// An argument, evaluated.
 pub(crate) enum Passed {
     Val(Val),
-    Place(Lval),
+    LValue(Lval),
 }
 
 /// What must be written back when a callee is done.
@@ -66,15 +66,15 @@ impl<'a> Lowering<'a> {
         for (i, ((direction, ty), arg)) in params.iter().zip(args).enumerate() {
             let later = effects[i + 1..].contains(&true);
             passed.push(match (direction, arg) {
-                (Direction::Out | Direction::InOut, Arg::Expr(e)) => Passed::Place(self.place(e, true)),
+                (Direction::Out | Direction::InOut, Arg::Expr(e)) => Passed::LValue(self.place(e, true)),
                 (_, Arg::Expr(e)) => {
                     let val = self.value(e);
                     Passed::Val(if later { self.spill(val, &e.ty) } else { val })
                 }
                 (Direction::In | Direction::None, Arg::DontCare(ty)) => Passed::Val(self.default_value(ty)),
-                (_, Arg::DontCare(ty)) => Passed::Place(Lval::whole(self.temp_store(ty), ty.clone())),
+                (_, Arg::DontCare(ty)) => Passed::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
                 (Direction::In | Direction::None, Arg::Absent) => Passed::Val(Val::Absent),
-                (_, Arg::Absent) => Passed::Place(Lval::whole(self.temp_store(ty), ty.clone())),
+                (_, Arg::Absent) => Passed::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
             });
         }
         passed
@@ -93,7 +93,7 @@ impl<'a> Lowering<'a> {
         let mut outs: Vec<HashSet<Root>> = Vec::new();
         for arg in &passed {
             let mut roots = HashSet::new();
-            if let Passed::Place(lval) = arg {
+            if let Passed::LValue(lval) = arg {
                 self.store_roots(&lval.store, &mut roots);
             }
             outs.push(roots);
@@ -120,7 +120,7 @@ impl<'a> Lowering<'a> {
                         bindings.push((param.var, Binding::Store(store)));
                     }
                 }
-                Passed::Place(lval) => {
+                Passed::LValue(lval) => {
                     let others = outs.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, roots)| roots);
                     let alone = others.chain(std::iter::once(captured)).all(|roots| outs[i].is_disjoint(roots));
                     let by_reference = !force && alone && lval.slice.is_none() && lval.back.is_none();

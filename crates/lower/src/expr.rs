@@ -8,7 +8,7 @@
 //! ```
 
 use bits::Bits;
-use ir::{BinaryOp, Expr, Op, Place, UnaryOp};
+use ir::{BinaryOp, Expr, LValue, Op, UnaryOp};
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive, Zero};
 use p4::ast;
@@ -206,11 +206,11 @@ impl<'a> Lowering<'a> {
             return Val::Bits(if and { fold::and(left, right) } else { fold::or(left, right) });
         }
         let slot = self.temp(1);
-        self.emit(Op::Assign(Place::Slot(slot), left));
+        self.emit(Op::Assign(LValue::Slot(slot), left));
         let condition = if and { Expr::Slot(slot) } else { fold::not(Expr::Slot(slot)) };
         self.when(condition, |cx| {
             let right = cx.scalar(b);
-            cx.set(Place::Slot(slot), right);
+            cx.set(LValue::Slot(slot), right);
         });
         Val::Bits(Expr::Slot(slot))
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Span};
-use ir::{Op, Place};
+use ir::{LValue, Op};
 use p4::ast::Direction;
 use p4::typed::{self, Arg, Type};
 
@@ -33,8 +33,8 @@ impl<'a> Lowering<'a> {
         for (((name, direction), (_, ty)), passed) in params.iter().zip(types).zip(passed) {
             let (val, lval) = match passed {
                 Passed::Val(val) => (val, None),
-                Passed::Place(lval) if *direction == Direction::InOut => (lval.read(self), Some(lval)),
-                Passed::Place(lval) => (Val::Absent, Some(lval)),
+                Passed::LValue(lval) if *direction == Direction::InOut => (lval.read(self), Some(lval)),
+                Passed::LValue(lval) => (Val::Absent, Some(lval)),
             };
             out.push(ExternArg { name: name.clone(), direction: *direction, ty, val, lval, pending: None });
         }
@@ -43,7 +43,7 @@ impl<'a> Lowering<'a> {
 
     /// Where an extern writes the result for an `out` or `inout` argument, and how wide that is. What is written
     /// there reaches the argument when the call is done.
-    pub fn out_place(&mut self, arg: &mut ExternArg) -> (Place, u32) {
+    pub fn out_place(&mut self, arg: &mut ExternArg) -> (LValue, u32) {
         let width = match &arg.lval {
             Some(lval) => self.scalar_width(&lval.value_ty()).unwrap_or(0),
             None => self.scalar_width(&arg.ty).unwrap_or(0),
@@ -53,7 +53,7 @@ impl<'a> Lowering<'a> {
         }
         let slot = self.temp(width);
         arg.pending = Some(slot);
-        (Place::Slot(slot), width)
+        (LValue::Slot(slot), width)
     }
 
     /// Writes a whole value to an `out` or `inout` argument.

@@ -1,7 +1,7 @@
 //! Loops. They stay loops: a body is lowered once, however often it runs.
 
 use bits::Bits;
-use ir::{BinaryOp, BlockId, Expr, Op, Place, Terminator};
+use ir::{BinaryOp, BlockId, Expr, LValue, Op, Terminator};
 use p4::typed::{self, Stmt, Type, VarId};
 
 use crate::fold;
@@ -60,11 +60,11 @@ impl<'a> Lowering<'a> {
         let value = self.value(low);
         let value = self.cast(value, &low.ty, &ty);
         let value = self.bits(value, &ty);
-        self.emit(Op::Assign(Place::Slot(counter), value));
+        self.emit(Op::Assign(LValue::Slot(counter), value));
         let value = self.value(high);
         let value = self.cast(value, &high.ty, &ty);
         let value = self.bits(value, &ty);
-        self.emit(Op::Assign(Place::Slot(last), value));
+        self.emit(Op::Assign(LValue::Slot(last), value));
         let order = if self.is_signed(&ty) { BinaryOp::LeSigned } else { BinaryOp::Le };
         let [inside, next, step, out] = ["body", "next", "step", "out"].map(|name| self.block(name));
         self.branch(fold::binary(order, Expr::Slot(counter), Expr::Slot(last)), inside, out);
@@ -76,7 +76,7 @@ impl<'a> Lowering<'a> {
         self.branch(fold::binary(BinaryOp::Eq, Expr::Slot(counter), Expr::Slot(last)), out, step);
         self.body.start(step);
         let one = fold::constant(1, width);
-        self.emit(Op::Assign(Place::Slot(counter), fold::binary(BinaryOp::Add, Expr::Slot(counter), one)));
+        self.emit(Op::Assign(LValue::Slot(counter), fold::binary(BinaryOp::Add, Expr::Slot(counter), one)));
         self.goto(inside);
         self.body.start(out);
     }
@@ -94,7 +94,7 @@ impl<'a> Lowering<'a> {
         let ty = self.program.vars[var].ty.clone();
         let val = self.value(items);
         let counter = self.temp(32);
-        self.emit(Op::Assign(Place::Slot(counter), fold::constant(0, 32)));
+        self.emit(Op::Assign(LValue::Slot(counter), fold::constant(0, 32)));
         let [test, inside, next, out] = ["test", "body", "next", "out"].map(|name| self.block(name));
         let parts = match (val, resolve(self.program, &items.ty)) {
             (Val::Stack(stack), _) => {
@@ -147,7 +147,7 @@ impl<'a> Lowering<'a> {
         self.loop_body(body, out, next);
         self.body.start(next);
         let one = fold::constant(1, 32);
-        self.emit(Op::Assign(Place::Slot(counter), fold::binary(BinaryOp::Add, Expr::Slot(counter), one)));
+        self.emit(Op::Assign(LValue::Slot(counter), fold::binary(BinaryOp::Add, Expr::Slot(counter), one)));
         self.goto(test);
         self.body.start(out);
     }

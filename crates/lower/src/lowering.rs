@@ -92,7 +92,7 @@ impl<'a> Lowering<'a> {
     ) -> Self {
         let mut ir = ir::Program { arch: arch.name().to_owned(), ..ir::Program::default() };
         ir.errors = program.errors.iter().map(|name| name.to_string()).collect();
-        ir.locs.push(diagnostics::Place { file: String::new(), line: 0, column: 0 });
+        ir.locs.push(diagnostics::SourcePosition { file: String::new(), line: 0, column: 0 });
         Lowering {
             program,
             ir,
@@ -152,7 +152,7 @@ impl<'a> Lowering<'a> {
         if !self.map.contains(span.file) {
             return LocId::from_u32(0);
         }
-        let loc = self.ir.locs.push(self.map.place(span));
+        let loc = self.ir.locs.push(self.map.position(span));
         self.locs.insert(key, loc);
         loc
     }

@@ -1,7 +1,7 @@
 //! `packet_in` and `packet_out` (section 13.8 and 16.1), which are the language's own.
 
 use diagnostics::Span;
-use ir::{BodyKind, Expr, HeaderRef, Op, Place};
+use ir::{BodyKind, Expr, HeaderRef, LValue, Op};
 use p4::ast::StructKind;
 use p4::typed::{self, Arg, ExprKind, Type};
 
@@ -156,13 +156,13 @@ impl<'a> Lowering<'a> {
     /// A stack's next element is the one behind.
     fn step_next(&mut self, next: ir::SlotId) {
         let one = fold::constant(1, 32);
-        self.set(Place::Slot(next), fold::binary(ir::BinaryOp::Add, Expr::Slot(next), one));
+        self.set(LValue::Slot(next), fold::binary(ir::BinaryOp::Add, Expr::Slot(next), one));
     }
 
     fn lookahead(&mut self, ty: &Type, span: Span) -> Val {
         if let Some(width) = self.scalar_width(ty) {
             let slot = self.temp(width);
-            self.emit(Op::Lookahead { dst: Place::Slot(slot), skip: 0 });
+            self.emit(Op::Lookahead { dst: LValue::Slot(slot), skip: 0 });
             return Val::Bits(Expr::Slot(slot));
         }
         let store = self.temp_store(ty);

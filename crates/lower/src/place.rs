@@ -39,7 +39,7 @@ impl Lval {
     }
 
     /// The place, if it is a whole scalar that can be written to directly.
-    pub fn place(&self) -> Option<ir::Place> {
+    pub fn place(&self) -> Option<ir::LValue> {
         if self.slice.is_none() && self.back.is_none() { self.store.place() } else { None }
     }
 
@@ -169,7 +169,7 @@ impl<'a> Lowering<'a> {
         }
         let width = self.width_of(&expr);
         let slot = self.temp(width);
-        self.emit(Op::Assign(ir::Place::Slot(slot), expr));
+        self.emit(Op::Assign(ir::LValue::Slot(slot), expr));
         Expr::Slot(slot)
     }
 

@@ -7,7 +7,7 @@
 //! varbit<40> v                                            header v with one variable field
 //! ```
 
-use ir::{Expr, HeaderId, HeaderRef, Place, SlotId, SlotKind, StackId};
+use ir::{Expr, HeaderId, HeaderRef, LValue, SlotId, SlotKind, StackId};
 use p4::ast::StructKind;
 use p4::typed::{StructId, Type};
 
@@ -388,10 +388,10 @@ impl Store {
     }
 
     /// The place, for a scalar.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<LValue> {
         match self {
-            Store::Slot(slot) => Some(Place::Slot(*slot)),
-            Store::Field(header, field) => Some(Place::Field(header.clone(), *field)),
+            Store::Slot(slot) => Some(LValue::Slot(*slot)),
+            Store::Field(header, field) => Some(LValue::Field(header.clone(), *field)),
             _ => None,
         }
     }

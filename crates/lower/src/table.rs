@@ -1,6 +1,6 @@
 //! Tables: made when they are first applied, applied wherever the program says so.
 
-use ir::{BodyKind, Expr, Op, Place, SlotId};
+use ir::{BodyKind, Expr, LValue, Op, SlotId};
 use p4::ast::Direction;
 use p4::typed::{self, Call, Callee, StmtKind, Type};
 
@@ -47,7 +47,7 @@ impl<'a> Lowering<'a> {
                 for (key, slot) in decl.keys.iter().zip(&record.hoisted) {
                     if let Some(slot) = slot {
                         let value = self.scalar(&key.expr);
-                        self.set(Place::Slot(*slot), value);
+                        self.set(LValue::Slot(*slot), value);
                     }
                 }
                 record
@@ -60,7 +60,7 @@ impl<'a> Lowering<'a> {
         };
         if record.flagged {
             let flag = self.exit_flag();
-            self.set(Place::Slot(flag), fold::constant(0, 1));
+            self.set(LValue::Slot(flag), fold::constant(0, 1));
         }
         self.emit(Op::Apply { table: record.id, hit, action });
         if record.flagged {
@@ -97,7 +97,7 @@ impl<'a> Lowering<'a> {
             let mut expr = self.scalar(&key.expr);
             if hoist {
                 let slot = self.slot("$key", width, false, Life::Scoped);
-                self.set(Place::Slot(slot), expr);
+                self.set(LValue::Slot(slot), expr);
                 hoisted.push(Some(slot));
                 expr = Expr::Slot(slot);
             } else {
@@ -262,7 +262,7 @@ impl<'a> Lowering<'a> {
             frame.exit_to = exit;
         }
         let here = self.here();
-        let set = ir::Instr { op: Op::Assign(Place::Slot(flag), fold::constant(1, 1)), loc: here };
+        let set = ir::Instr { op: Op::Assign(LValue::Slot(flag), fold::constant(1, 1)), loc: here };
         self.body.blocks[exit].instrs.push(set);
     }
 

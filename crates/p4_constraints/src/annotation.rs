@@ -146,6 +146,6 @@ mod tests {
         let mut map = SourceMap::new();
         map.add("p.p4", "\"true\" \"true\"");
         let places = restriction.places(&mut map, "own");
-        assert_eq!(map.place(restriction.span(At { start: 0, end: 4 }, &places)).file, "own");
+        assert_eq!(map.position(restriction.span(At { start: 0, end: 4 }, &places)).file, "own");
     }
 }

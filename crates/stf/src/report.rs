@@ -353,7 +353,7 @@ impl Report {
             let left: Vec<Json> =
                 left.map(|it| json!({ "port": it.port, "data": compact(&it.data), "time_ns": it.time_ns })).collect();
             let mut json = json!({
-                "line": map.place(packet.at).line,
+                "line": map.position(packet.at).line,
                 "port": packet.port,
                 "data": compact(&packet.data),
                 "time_ns": packet.time_ns,
@@ -364,7 +364,7 @@ impl Report {
             }
             json
         });
-        let readings = self.readings.iter().map(|it| json!({ "line": map.place(it.at).line, "text": it.text }));
+        let readings = self.readings.iter().map(|it| json!({ "line": map.position(it.at).line, "text": it.text }));
         json!({
             "passed": self.passed(),
             "failures": failures,
@@ -382,7 +382,7 @@ impl Report {
                 Failure::Check { .. } => "check",
                 Failure::Refused { .. } => "refused",
             },
-            "line": failure.at().map(|at| map.place(at).line),
+            "line": failure.at().map(|at| map.position(at).line),
             "message": failure.sentence(),
             "packet": failure.packet(),
         });
@@ -407,6 +407,6 @@ fn compact(bytes: &[u8]) -> String {
 
 /// `test.stf:12`
 fn line(map: &SourceMap, at: Span) -> String {
-    let place = map.place(at);
+    let place = map.position(at);
     format!("{}:{}", place.file, place.line)
 }

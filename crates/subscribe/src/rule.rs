@@ -26,7 +26,7 @@ impl Rule {
         match &self.name {
             Some(name) => format!("rule `{name}`"),
             None if map.contains(self.span.file) => {
-                let place = map.place(self.span);
+                let place = map.position(self.span);
                 format!("the rule at {}:{}", place.file, place.line)
             }
             None => "the rule".to_owned(),

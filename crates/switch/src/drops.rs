@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use diagnostics::Place;
+use diagnostics::SourcePosition;
 
 use crate::{Registry, Stat};
 
@@ -86,7 +86,7 @@ pub struct DropSite {
     pub reason: DropReason,
     /// The statement, and the action or control around it; `None` where the program dropped without a statement of
     /// its own for it.
-    pub place: Option<(Place, String)>,
+    pub place: Option<(SourcePosition, String)>,
     /// How many.
     pub packets: u64,
 }
@@ -114,13 +114,13 @@ pub struct Drops {
     sites: BTreeMap<(DropReason, u32), Stat>,
     /// Those that any has.
     all: Arc<Mutex<BTreeMap<(DropReason, u32), Stat>>>,
-    places: Arc<HashMap<u32, (Place, String)>>,
+    places: Arc<HashMap<u32, (SourcePosition, String)>>,
 }
 
 impl Drops {
     /// Registers every reason. `places` says what the numbers of places mean that [`Drops::count`] is given, and
     /// which body each is in.
-    pub fn new(registry: &mut Registry, places: HashMap<u32, (Place, String)>) -> Drops {
+    pub fn new(registry: &mut Registry, places: HashMap<u32, (SourcePosition, String)>) -> Drops {
         let reasons = DropReason::ALL.iter().map(|reason| registry.register(format!("drop.{}", reason.name())));
         Drops { reasons: reasons.collect(), sites: BTreeMap::new(), all: Arc::default(), places: Arc::new(places) }
     }
@@ -149,7 +149,7 @@ impl Drops {
     }
 
     /// The place with this number, and the body it is in.
-    pub fn place(&self, site: u32) -> Option<&(Place, String)> {
+    pub fn place(&self, site: u32) -> Option<&(SourcePosition, String)> {
         self.places.get(&site)
     }
 
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn drops_are_told_by_reason_and_place() {
         let mut registry = Registry::default();
-        let place = Place { file: "router.p4".into(), line: 88, column: 9 };
+        let place = SourcePosition { file: "router.p4".into(), line: 88, column: 9 };
         let mut drops = Drops::new(&mut registry, HashMap::from([(7, (place, "MyIngress.drop".to_string()))]));
         for site in [7, 7, 0, 1_000_000] {
             drops.count(&mut registry, DropReason::IngressProgram, site);

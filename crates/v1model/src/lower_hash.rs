@@ -1,7 +1,7 @@
 //! Hashes, checksums and random numbers.
 
 use diagnostics::Span;
-use ir::{Algorithm, BinaryOp, Data, Expr, Op, Place};
+use ir::{Algorithm, BinaryOp, Expr, HashInput, LValue, Op};
 use lower::{ExternCall, Lowering, Val, fold};
 use p4::typed::Type;
 
@@ -46,10 +46,10 @@ fn result_width(algorithm: Algorithm) -> u32 {
 }
 
 /// The pieces of data that a value consists of, in order.
-pub(crate) fn data(cx: &Lowering<'_>, val: Val, ty: &Type) -> Vec<Data> {
+pub(crate) fn data(cx: &Lowering<'_>, val: Val, ty: &Type) -> Vec<HashInput> {
     let pieces = cx.leaves("", val, ty).into_iter().map(|(_, leaf, ty)| match leaf {
-        Val::Varbit(header, field) => Data::Varbit(header, field),
-        leaf => Data::Value(cx.bits(leaf, &ty)),
+        Val::Varbit(header, field) => HashInput::Varbit(header, field),
+        leaf => HashInput::Value(cx.bits(leaf, &ty)),
     });
     pieces.collect()
 }
@@ -82,11 +82,11 @@ pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     match chosen {
         Chosen::Computed(algorithm) => {
             let pieces = data(cx, input.val.clone(), &input.ty);
-            cx.emit(Op::Compute(Place::Slot(hash), algorithm, pieces));
+            cx.emit(Op::Compute(LValue::Slot(hash), algorithm, pieces));
         }
         Chosen::Random => {
             let ones = Expr::Const(bits::Bits::ones(hash_width));
-            cx.emit(Op::Random(Place::Slot(hash), fold::constant(0, hash_width), ones));
+            cx.emit(Op::Random(LValue::Slot(hash), fold::constant(0, hash_width), ones));
         }
     }
     let (place, width) = cx.out_place(result);
@@ -105,14 +105,14 @@ pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
 }
 
 /// Computes the checksum of a call's data, `width` bits of it, into a place.
-fn checksum(cx: &mut Lowering<'_>, call: &ExternCall<'_>, place: Place, width: u32) {
+fn checksum(cx: &mut Lowering<'_>, call: &ExternCall<'_>, place: LValue, width: u32) {
     let [_, input, _, algo] = &call.args[..] else { return };
     let Some(chosen) = algorithm(cx, &algo.val, call.span) else { return };
     match chosen {
         Chosen::Computed(algorithm) => {
             let mut pieces = data(cx, input.val.clone(), &input.ty);
             if call.name.ends_with("_with_payload") {
-                pieces.push(Data::Payload);
+                pieces.push(HashInput::Payload);
             }
             cx.emit(Op::Compute(place, algorithm, pieces));
         }
@@ -135,7 +135,7 @@ pub(crate) fn verify_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
     let call = &*call;
     cx.when(condition, |cx| {
         let sum = cx.temp(width);
-        checksum(cx, call, Place::Slot(sum), width);
+        checksum(cx, call, LValue::Slot(sum), width);
         let differs = fold::binary(BinaryOp::Ne, Expr::Slot(sum), expected);
         cx.when(differs, |cx| cx.assign(&flag, Val::Bits(fold::constant(1, 1)), &ty));
     });
@@ -155,7 +155,7 @@ pub(crate) fn update_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
             Some(place) => checksum(cx, call, place, width),
             None => {
                 let sum = cx.temp(width);
-                checksum(cx, call, Place::Slot(sum), width);
+                checksum(cx, call, LValue::Slot(sum), width);
                 cx.write_out(target, Val::Bits(Expr::Slot(sum)));
             }
         }
@@ -167,6 +167,6 @@ pub(crate) fn checksum16(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) -> Va
     let [input] = &call.args[..] else { return cx.default_value(call.ret) };
     let pieces = data(cx, input.val.clone(), &input.ty);
     let sum = cx.temp(16);
-    cx.emit(Op::Compute(Place::Slot(sum), Algorithm::Csum16, pieces));
+    cx.emit(Op::Compute(LValue::Slot(sum), Algorithm::Csum16, pieces));
     Val::Bits(Expr::Slot(sum))
 }

@@ -1,7 +1,7 @@
 //! Extern objects: counters, meters, registers, action profiles.
 
 use diagnostics::{Diagnostic, Span};
-use ir::{Expr, Op, Place, Unit};
+use ir::{Expr, LValue, Op, Unit};
 use lower::{ExternCall, ExternInstance, Lowering, Object, Val};
 
 use crate::lower_hash::{Chosen, algorithm, checksum16};
@@ -144,7 +144,7 @@ pub(crate) fn method(cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCa
             } else {
                 let width = cx.ir.registers[*id].width;
                 let packed = cx.temp(width);
-                cx.emit(Op::RegisterRead(Place::Slot(packed), *id, index));
+                cx.emit(Op::RegisterRead(LValue::Slot(packed), *id, index));
                 let val = cx.unpack(&Expr::Slot(packed), width, &result.ty);
                 cx.write_out(result, val);
             }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use ir::{Expr, Kept, Op, Place, Request};
+use ir::{Expr, FieldListItem, LValue, Op, Request};
 use lower::{Block, BlockParam, ExternArg, ExternCall, Lowering, Store, Val};
 use p4::lex::TokenKind;
 use p4::typed::{Annotation, AnnotationBody, Type, Value};
@@ -40,7 +40,7 @@ pub(crate) fn mark_to_drop(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
         None => cx.packet_slot(DROP_SITE, 32),
     };
     let here = cx.here();
-    cx.set(Place::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
+    cx.set(LValue::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
 }
 
 /// What `@field_list(n)` keeps, from the annotations of the metadata struct's fields.
@@ -93,12 +93,12 @@ fn numbers(annotation: &Annotation) -> Vec<u32> {
 }
 
 /// Everything in a piece of storage that lives as long as the packet.
-fn keep(cx: &Lowering<'_>, store: &Store, kept: &mut Vec<Kept>) {
+fn keep(cx: &Lowering<'_>, store: &Store, kept: &mut Vec<FieldListItem>) {
     let mut headers = Vec::new();
     match store {
         Store::Slot(slot) => {
             if cx.ir.slots[*slot].kind == ir::SlotKind::Metadata {
-                kept.push(Kept::Slot(*slot));
+                kept.push(FieldListItem::Slot(*slot));
             }
         }
         Store::Fields(parts) => parts.iter().for_each(|part| keep(cx, part, kept)),
@@ -106,18 +106,18 @@ fn keep(cx: &Lowering<'_>, store: &Store, kept: &mut Vec<Kept>) {
         Store::Member(members, _) | Store::Union(members) => headers.extend(members.iter().cloned()),
         Store::Stack(stack) => {
             let stack = &cx.ir.stacks[*stack];
-            kept.push(Kept::Slot(stack.next));
+            kept.push(FieldListItem::Slot(stack.next));
             let first = stack.first.as_u32();
             headers.extend((0..stack.size).map(|i| ir::HeaderRef::Header(ir::HeaderId::from_u32(first + i))));
         }
         Store::Array(elements, next) => {
-            kept.extend(next.map(Kept::Slot));
+            kept.extend(next.map(FieldListItem::Slot));
             elements.iter().for_each(|element| keep(cx, element, kept));
         }
     }
     for header in headers {
         if let ir::HeaderRef::Header(header) = header {
-            let item = Kept::Header(header);
+            let item = FieldListItem::Header(header);
             if !cx.ir.headers[header].local && !kept.contains(&item) {
                 kept.push(item);
             }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use bits::Bits;
-use ir::{Algorithm, CounterId, Data, Expr, HeaderRef, LocId, MeterId, Place, RegisterId, Request};
+use ir::{Algorithm, CounterId, Expr, HashInput, HeaderRef, LValue, LocId, MeterId, RegisterId, Request};
 
 use super::{Run, tell};
 use crate::objects::Colour;
@@ -23,7 +23,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         Ok(())
     }
 
-    pub(super) fn register_read(&mut self, place: &Place, register: RegisterId, index: &Expr, loc: LocId) {
+    pub(super) fn register_read(&mut self, place: &LValue, register: RegisterId, index: &Expr, loc: LocId) {
         let index = self.eval_number(index);
         // What does not fit into 64 bits is beyond any end.
         let value = self.objects.read_register(register, index.unwrap_or(u64::MAX));
@@ -47,7 +47,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         }
     }
 
-    pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &Place, loc: LocId) {
+    pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &LValue, loc: LocId) {
         let index = self.eval_number(index);
         let bytes = self.state.data.len() as u64;
         let colour = index.map_or(Colour::Green, |index| self.objects.execute_meter(meter, index, bytes, self.now.ns));
@@ -55,28 +55,28 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         self.write_colour(place, colour, loc);
     }
 
-    pub(super) fn write_colour(&mut self, place: &Place, colour: Colour, loc: LocId) {
-        let value = Bits::new(colour as u128, self.place_width(place));
+    pub(super) fn write_colour(&mut self, place: &LValue, colour: Colour, loc: LocId) {
+        let value = Bits::new(colour as u128, self.lvalue_width(place));
         self.write(place, value, loc);
     }
 
-    pub(super) fn compute(&mut self, place: &Place, algorithm: Algorithm, data: &[Data], loc: LocId) {
+    pub(super) fn compute(&mut self, place: &LValue, algorithm: Algorithm, data: &[HashInput], loc: LocId) {
         let mut covered = std::mem::take(&mut self.covered);
         covered.clear();
         for piece in data {
             self.cover(&mut covered, piece);
         }
-        let value = self.objects.compute(algorithm, &covered, self.place_width(place));
+        let value = self.objects.compute(algorithm, &covered, self.lvalue_width(place));
         tell!(self, Event::Computed { algorithm, data: covered.as_bytes(), value: &value, loc });
         self.covered = covered;
         self.write(place, value, loc);
     }
 
-    fn cover(&self, covered: &mut BitString, piece: &Data) {
+    fn cover(&self, covered: &mut BitString, piece: &HashInput) {
         match piece {
-            Data::Value(value) => covered.push(&self.eval(value)),
-            Data::Varbit(header, field) => covered.push(&self.varbit(header, *field)),
-            Data::Payload => covered.push_bytes(self.state.payload()),
+            HashInput::Value(value) => covered.push(&self.eval(value)),
+            HashInput::Varbit(header, field) => covered.push(&self.varbit(header, *field)),
+            HashInput::Payload => covered.push_bytes(self.state.payload()),
         }
     }
 

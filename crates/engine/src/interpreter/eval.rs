@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use bits::Bits;
-use ir::{BinaryOp, Expr, HeaderId, HeaderRef, LocId, Place, StackId, UnaryOp};
+use ir::{BinaryOp, Expr, HeaderId, HeaderRef, LValue, LocId, StackId, UnaryOp};
 
 use super::{Run, tell};
 use crate::{Event, HeaderState, Watch, Written};
@@ -79,18 +79,18 @@ impl<W: Watch + ?Sized> Run<'_, W> {
     }
 
     /// The width of what goes to a place.
-    pub(super) fn place_width(&self, place: &Place) -> u32 {
+    pub(super) fn lvalue_width(&self, place: &LValue) -> u32 {
         match place {
-            Place::Slot(slot) => self.program.slots[*slot].width,
-            Place::Field(header, field) => self.place_width_in(header, *field),
+            LValue::Slot(slot) => self.program.slots[*slot].width,
+            LValue::Field(header, field) => self.place_width_in(header, *field),
         }
     }
 
-    pub(super) fn write(&mut self, place: &Place, value: Bits, loc: LocId) {
-        debug_assert_eq!(self.place_width(place), value.width(), "the validator checks widths");
+    pub(super) fn write(&mut self, place: &LValue, value: Bits, loc: LocId) {
+        debug_assert_eq!(self.lvalue_width(place), value.width(), "the validator checks widths");
         let written = match place {
-            Place::Slot(slot) => Written::Slot(*slot),
-            Place::Field(header, field) => {
+            LValue::Slot(slot) => Written::Slot(*slot),
+            LValue::Field(header, field) => {
                 self.header(header).map_or(Written::Nowhere, |header| Written::Field(header, *field))
             }
         };

@@ -2,7 +2,7 @@
 //! before stays.
 
 use bits::Bits;
-use ir::{BlockId, Expr, HeaderRef, LocId, Match, Place, SelectCase};
+use ir::{BlockId, Expr, HeaderRef, LValue, LocId, Match, SelectCase};
 use smallvec::SmallVec;
 
 use super::{Run, tell};
@@ -60,8 +60,8 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         Ok(())
     }
 
-    pub(super) fn lookahead(&mut self, dst: &Place, skip: u32, loc: LocId) -> Result<(), Ending> {
-        let width = self.place_width(dst);
+    pub(super) fn lookahead(&mut self, dst: &LValue, skip: u32, loc: LocId) -> Result<(), Ending> {
+        let width = self.lvalue_width(dst);
         if skip as usize + width as usize > self.left_bits() {
             return Err(self.raise_named("PacketTooShort", loc));
         }

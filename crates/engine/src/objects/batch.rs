@@ -49,7 +49,7 @@ impl Objects {
     pub fn apply_found(&mut self, id: TableId, found: u32, bytes: u64, now_ns: u64) -> Applied<'_> {
         let state = &self.control().tables[id];
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
-        if let (Some(handle), true) = (handle(found), state.notes_hits) {
+        if let (Some(handle), true) = (handle(found), state.records_hits) {
             let hit = self.note_hit(id, state, handle, bytes, now_ns);
             colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
         }

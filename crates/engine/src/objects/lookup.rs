@@ -32,7 +32,7 @@ impl Objects {
     /// Counts and meters a hit with the entry's own counter and meter. Returns the colour, if the table has a meter.
     pub(crate) fn hit(&self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
         let state = &self.control().tables[id];
-        if !state.notes_hits {
+        if !state.records_hits {
             return None;
         }
         self.note_hit(id, state, handle, bytes, now_ns)

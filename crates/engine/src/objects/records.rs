@@ -152,7 +152,7 @@ impl Objects {
             Lookup::Pending => return None,
         };
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
-        if let (Some(handle), true) = (handle, state.notes_hits) {
+        if let (Some(handle), true) = (handle, state.records_hits) {
             let hit = self.note_hit(id, state, handle, bytes, now_ns);
             colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
         }

@@ -60,7 +60,7 @@ pub(crate) struct TableState {
     /// What entries and the default action run, in words.
     pub(crate) records: Records,
     /// Whether hits are counted, metered or timed.
-    pub(crate) notes_hits: bool,
+    pub(crate) records_hits: bool,
     entries: Vec<Option<Stored>>,
     /// Handles that may be used again, and their generations.
     free: Vec<(Handle, u32)>,
@@ -83,7 +83,7 @@ impl Clone for TableState {
             backend: self.backend.copy(),
             words: self.words.clone(),
             records: self.records.clone(),
-            notes_hits: self.notes_hits,
+            records_hits: self.records_hits,
             entries: self.entries.clone(),
             free: self.free.clone(),
         }
@@ -103,7 +103,7 @@ impl TableState {
         TableState {
             words: KeyWords::new(table.keys.iter().map(|key| (key.width, key.kind))),
             records,
-            notes_hits: table.notes_hits(),
+            records_hits: table.records_hits(),
             has_selectors: keys.len() < table.keys.len(),
             backend: backend_for(&keys),
             keys,

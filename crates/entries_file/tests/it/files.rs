@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use bits::Bits;
-use diagnostics::{Diagnostics, Place, SourceMap};
+use diagnostics::{Diagnostics, SourceMap, SourcePosition};
 use ir::{
     Action, ActionParam, Algorithm, Body, BodyId, BodyKind, Expr, Key, KeyValue, LocId, MatchKind, Meter, Profile,
     Program, Register, Slot, SlotKind, Table, TableAction, Unit, ValueSet,
@@ -63,7 +63,7 @@ fn table(program: &mut Program, name: &str, keys: &[(&str, u32, MatchKind)], act
 /// A router's table, an access list with every kind of key, a table the control plane may not touch, a register.
 fn program() -> Program {
     let mut program = Program { arch: "test".into(), ..Program::default() };
-    program.locs.push(Place { file: String::new(), line: 0, column: 0 });
+    program.locs.push(SourcePosition { file: String::new(), line: 0, column: 0 });
     assert_eq!(program.bodies.next_key(), BodyId::from_u32(0));
     let drop = action(&mut program, "In.drop", &[]);
     let forward = action(&mut program, "In.forward", &[("mac", 48), ("port", 9)]);

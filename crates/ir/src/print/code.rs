@@ -1,4 +1,4 @@
-//! Bodies as text: one instruction a line, then the terminator, each with its place in the source behind a `;`.
+//! Prints bodies: one instruction per line, then the terminator, each with its source position after a `;`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{Out, Printer, separated, tagged};
 use crate::text::{Index, write_label, write_string};
 use crate::*;
 
-/// How the blocks of one body are called.
+/// Names of the blocks of one body.
 pub(super) struct BlockNames<'b> {
     body: &'b Body,
     exact: Option<Index<BlockId>>,
@@ -62,8 +62,8 @@ impl Printer<'_> {
 
     pub(super) fn op(&self, out: Out<'_>, op: &Op) -> fmt::Result {
         match op {
-            Op::Assign(place, value) => {
-                self.place(out, place)?;
+            Op::Assign(dst, value) => {
+                self.lvalue(out, dst)?;
                 out.write_str(" = ")?;
                 self.expr(out, value)
             }
@@ -88,7 +88,7 @@ impl Printer<'_> {
             }
             Op::Lookahead { dst, skip } => {
                 out.write_str("lookahead ")?;
-                self.place(out, dst)?;
+                self.lvalue(out, dst)?;
                 if *skip == 0 { Ok(()) } else { write!(out, " skip {skip}") }
             }
             Op::Advance(bits) => self.with_expr(out, "advance", bits),
@@ -108,11 +108,11 @@ impl Printer<'_> {
                 }
                 Ok(())
             }
-            Op::RegisterRead(place, register, index) => {
+            Op::RegisterRead(dst, register, index) => {
                 out.write_str("read ")?;
                 self.register_name(out, *register)?;
                 self.index(out, index)?;
-                self.to(out, place)
+                self.to(out, dst)
             }
             Op::RegisterWrite(register, index, value) => {
                 out.write_str("write ")?;
@@ -125,29 +125,29 @@ impl Printer<'_> {
                 self.counter_name(out, *counter)?;
                 self.index(out, index)
             }
-            Op::MeterExecute(meter, index, place) => {
+            Op::MeterExecute(meter, index, dst) => {
                 out.write_str("execute_meter ")?;
                 self.meter_name(out, *meter)?;
                 self.index(out, index)?;
-                self.to(out, place)
+                self.to(out, dst)
             }
-            Op::DirectMeterRead(meter, place) => {
+            Op::DirectMeterRead(meter, dst) => {
                 out.write_str("read_meter ")?;
                 self.meter_name(out, *meter)?;
-                self.to(out, place)
+                self.to(out, dst)
             }
             Op::BeginAtomic => out.write_str("begin_atomic"),
             Op::EndAtomic => out.write_str("end_atomic"),
-            Op::Compute(place, algorithm, data) => {
+            Op::Compute(dst, algorithm, data) => {
                 write!(out, "compute {algorithm}(")?;
                 separated(out, data, ", ", |out, data| self.data(out, data))?;
                 out.write_char(')')?;
-                self.to(out, place)
+                self.to(out, dst)
             }
-            Op::Random(place, low, high) => {
+            Op::Random(dst, low, high) => {
                 out.write_str("random ")?;
                 self.exprs(out, [low, high])?;
-                self.to(out, place)
+                self.to(out, dst)
             }
             Op::Request(request) => self.request(out, request),
             Op::Log(message, values) => {
@@ -208,9 +208,9 @@ impl Printer<'_> {
         out.write_char(']')
     }
 
-    fn to(&self, out: Out<'_>, place: &Place) -> fmt::Result {
+    fn to(&self, out: Out<'_>, dst: &LValue) -> fmt::Result {
         out.write_str(" -> ")?;
-        self.place(out, place)
+        self.lvalue(out, dst)
     }
 
     pub(super) fn terminator(
@@ -281,7 +281,7 @@ impl Printer<'_> {
         self.expr(out, right)
     }
 
-    /// The role of a body in the architecture.
+    /// Prints the role of a body in the architecture.
     pub(super) fn role(&self, out: Out<'_>, role: &str, body: BodyId) -> fmt::Result {
         out.write_str("role ")?;
         write_label(out, role)?;

@@ -1,14 +1,14 @@
-//! The program as a whole, and its storage, as text.
+//! Prints the whole program, and its storage.
 
 use std::fmt::{self, Write};
 
 use cranelift_entity::EntityRef;
 
-use super::{Out, Printer, separated, write_place};
+use super::{Out, Printer, separated, write_position};
 use crate::text::write_name;
 use crate::*;
 
-/// Fields that fit on a line of this length stand on one.
+/// Maximum line length in columns for fields on one line.
 const LINE: usize = 110;
 
 impl Printer<'_> {
@@ -32,11 +32,11 @@ impl Printer<'_> {
             write!(out, "field_list {list} {{")?;
             for kept in kept {
                 match kept {
-                    Kept::Slot(slot) => {
+                    FieldListItem::Slot(slot) => {
                         out.write_str(" slot ")?;
                         self.slot(out, *slot)?;
                     }
-                    Kept::Header(header) => {
+                    FieldListItem::Header(header) => {
                         out.write_str(" header ")?;
                         self.header(out, *header)?;
                     }
@@ -52,11 +52,11 @@ impl Printer<'_> {
             out.write_char('\n')?;
             self.body(out, id, body)?;
         }
-        if !program.places_are_in_order() {
+        if !program.locs_are_in_order() {
             out.write_str("\nplaces {\n")?;
-            for place in program.locs.values() {
+            for position in program.locs.values() {
                 out.write_str("  ; ")?;
-                write_place(out, place)?;
+                write_position(out, position)?;
                 out.write_char('\n')?;
             }
             out.write_str("}\n")?;
@@ -125,43 +125,43 @@ impl Printer<'_> {
     }
 }
 
-/// An empty line before a list, if there is anything in it.
+/// Prints an empty line before a list that is not empty.
 fn gap(out: Out<'_>, len: usize) -> fmt::Result {
     if len == 0 { Ok(()) } else { out.write_char('\n') }
 }
 
-/// The place that means "nowhere": no file, line 0, column 0.
-pub(crate) fn nowhere() -> diagnostics::Place {
-    diagnostics::Place { file: String::new(), line: 0, column: 0 }
+/// Returns the position that means "nowhere": no file, line 0, column 0.
+pub(crate) fn nowhere() -> diagnostics::SourcePosition {
+    diagnostics::SourcePosition { file: String::new(), line: 0, column: 0 }
 }
 
 impl Program {
-    /// An empty program for an architecture, with the place that means "nowhere".
+    /// Creates an empty program for an architecture, with the position that means "nowhere".
     pub fn new(arch: &str) -> Program {
         let mut program = Program { arch: arch.to_owned(), ..Program::default() };
         program.locs.push(nowhere());
         program
     }
 
-    /// Renumbers the places in the source in the order in which the text form mentions them, and drops duplicates and
-    /// those that nothing refers to. The text of such a program needs no list of places behind it.
-    pub fn put_places_in_order(&mut self) {
-        let mut order: cranelift_entity::PrimaryMap<LocId, diagnostics::Place> = Default::default();
+    /// Renumbers the source positions in the order in which the text form mentions them, and drops duplicates and
+    /// unreferenced ones. The text of such a program needs no list of positions at its end.
+    pub fn renumber_locs(&mut self) {
+        let mut order: cranelift_entity::PrimaryMap<LocId, diagnostics::SourcePosition> = Default::default();
         order.push(nowhere());
         let mut known = std::collections::HashMap::new();
         let old = std::mem::take(&mut self.locs);
         self.each_loc_mut(&mut |loc| {
-            let Some(place) = old.get(*loc).filter(|place| loc.index() != 0 && **place != nowhere()) else {
+            let Some(position) = old.get(*loc).filter(|position| loc.index() != 0 && **position != nowhere()) else {
                 *loc = LocId::new(0);
                 return;
             };
-            *loc = *known.entry(place.clone()).or_insert_with(|| order.push(place.clone()));
+            *loc = *known.entry(position.clone()).or_insert_with(|| order.push(position.clone()));
         });
         self.locs = order;
     }
 
-    /// Whether reading the text form numbers the places as they are numbered already.
-    fn places_are_in_order(&self) -> bool {
+    /// Whether reading the text form would assign the current numbers to the source positions.
+    fn locs_are_in_order(&self) -> bool {
         if self.locs.values().next() != Some(&nowhere()) {
             return false;
         }

@@ -1,30 +1,30 @@
-//! Expressions, header references and places as text.
+//! Prints expressions, header references and l-values.
 //!
-//! There is no operator precedence: an operand that has an operator itself stands in brackets.
+//! There is no operator precedence: an operand with an infix operator is printed in brackets.
 
 use std::fmt;
 
 use super::{Out, Printer, tagged};
-use crate::text::{Named, field_named, word_for, write_label, write_name};
+use crate::text::{NamedValue, field_named, word_for, write_label, write_name};
 use crate::*;
 
-/// What may stand at a place without brackets.
+/// Expressions that may be printed without brackets in some position.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Tight {
-    /// Anything.
+enum Unbracketed {
+    /// Any expression.
     Whole,
-    /// Anything but an operator between two values.
+    /// Any expression without an infix operator.
     Operand,
-    /// Only what can be followed by a slice.
+    /// Only expressions that a slice can follow.
     Primary,
 }
 
 impl Printer<'_> {
     pub(super) fn expr(&self, out: Out<'_>, expr: &Expr) -> fmt::Result {
-        self.expr_in(out, expr, Tight::Whole)
+        self.expr_in(out, expr, Unbracketed::Whole)
     }
 
-    fn expr_in(&self, out: Out<'_>, expr: &Expr, tight: Tight) -> fmt::Result {
+    fn expr_in(&self, out: Out<'_>, expr: &Expr, allowed: Unbracketed) -> fmt::Result {
         match expr {
             Expr::Const(value) => write!(out, "{value}"),
             Expr::Slot(slot) => self.slot(out, *slot),
@@ -48,19 +48,19 @@ impl Printer<'_> {
             }
             Expr::PacketLength => out.write_str("packet_length()"),
             Expr::Unary(op, operand) => {
-                let bracket = tight > Tight::Operand;
+                let bracket = allowed > Unbracketed::Operand;
                 out.write_str(if bracket { "(" } else { "" })?;
                 out.write_char(match op {
                     UnaryOp::Not => '~',
                     UnaryOp::Neg => '-',
                 })?;
-                self.expr_in(out, operand, Tight::Operand)?;
+                self.expr_in(out, operand, Unbracketed::Operand)?;
                 out.write_str(if bracket { ")" } else { "" })
             }
-            Expr::Binary(op, left, right) => self.infix(out, left, word_for(crate::text::BINARY, op), right, tight),
-            Expr::Concat(left, right) => self.infix(out, left, "++", right, tight),
+            Expr::Binary(op, left, right) => self.infix(out, left, word_for(crate::text::BINARY, op), right, allowed),
+            Expr::Concat(left, right) => self.infix(out, left, "++", right, allowed),
             Expr::Slice(value, high, low) => {
-                self.expr_in(out, value, Tight::Primary)?;
+                self.expr_in(out, value, Unbracketed::Primary)?;
                 write!(out, "[{high}:{low}]")
             }
             Expr::ZeroExtend(value, width) => self.extend(out, "zext", value, *width),
@@ -73,12 +73,12 @@ impl Printer<'_> {
         }
     }
 
-    fn infix(&self, out: Out<'_>, left: &Expr, op: &str, right: &Expr, tight: Tight) -> fmt::Result {
-        let bracket = tight > Tight::Whole;
+    fn infix(&self, out: Out<'_>, left: &Expr, op: &str, right: &Expr, allowed: Unbracketed) -> fmt::Result {
+        let bracket = allowed > Unbracketed::Whole;
         out.write_str(if bracket { "(" } else { "" })?;
-        self.expr_in(out, left, Tight::Operand)?;
+        self.expr_in(out, left, Unbracketed::Operand)?;
         write!(out, " {op} ")?;
-        self.expr_in(out, right, Tight::Operand)?;
+        self.expr_in(out, right, Unbracketed::Operand)?;
         out.write_str(if bracket { ")" } else { "" })
     }
 
@@ -88,18 +88,18 @@ impl Printer<'_> {
         write!(out, ", {width})")
     }
 
-    /// Several expressions with commas between them.
+    /// Prints expressions separated by commas.
     pub(super) fn exprs<'e>(&self, out: Out<'_>, exprs: impl IntoIterator<Item = &'e Expr>) -> fmt::Result {
         super::separated(out, exprs, ", ", |out, expr| self.expr(out, expr))
     }
 
-    /// A slot where a value is wanted, or the place of one.
+    /// Prints a slot used as a value or an l-value.
     pub(super) fn slot(&self, out: Out<'_>, slot: SlotId) -> fmt::Result {
         let name = self.program.slots.get(slot).map(|slot| slot.name.as_str());
         self.entity(out, slot, name, |names| &names.slots)
     }
 
-    /// A header, or the element of a stack with a computed index.
+    /// Prints a header, or the element of a stack at a computed index.
     pub(super) fn header_ref(&self, out: Out<'_>, header: &HeaderRef) -> fmt::Result {
         match header {
             HeaderRef::Header(id) => self.header(out, *id),
@@ -117,8 +117,8 @@ impl Printer<'_> {
         self.entity(out, header, name, |names| &names.headers)
     }
 
-    /// A stack. In front of an index a value of the same name would be taken for the thing to slice, so then the
-    /// stack prints with its number.
+    /// Prints a stack. Before an index, a value of the same name would be read as the operand of a slice, so the stack
+    /// is then printed with its number.
     pub(super) fn stack(&self, out: Out<'_>, stack: StackId) -> fmt::Result {
         let name = self.program.stacks.get(stack).map(|stack| stack.name.as_str());
         let found = self.exact.as_ref().map(|exact| {
@@ -128,7 +128,7 @@ impl Printer<'_> {
         tagged(out, stack, name, found)
     }
 
-    /// A field, fixed or variable.
+    /// Prints a field, fixed or variable.
     pub(super) fn field(&self, out: Out<'_>, header: &HeaderRef, field: u32) -> fmt::Result {
         let ty = match header {
             HeaderRef::Header(id) => self.program.headers.get(*id).map(|header| header.ty),
@@ -142,11 +142,11 @@ impl Printer<'_> {
         if let (HeaderRef::Header(id), Some(name), Some(owner)) = (header, name, self.header_name(header)) {
             let path = format!("{owner}.{name}");
             let found = self.exact.as_ref().map(|exact| exact.names.value(self.program, &path));
-            if found.is_none_or(|found| found == Some(Named::Field(*id, field))) {
+            if found.is_none_or(|found| found == Some(NamedValue::Field(*id, field))) {
                 return write_name(out, &path);
             }
         }
-        // Spelled out: the header by its number, the field by its name, or by its number as well.
+        // Spelled out: the header by its number, the field by its name, or also by its number.
         match (header, &self.exact) {
             (HeaderRef::Header(id), Some(_)) => {
                 let name = self.header_name(header).filter(|name| !name.is_empty());
@@ -171,21 +171,21 @@ impl Printer<'_> {
         }
     }
 
-    pub(super) fn place(&self, out: Out<'_>, place: &Place) -> fmt::Result {
-        match place {
-            Place::Slot(slot) => self.slot(out, *slot),
-            Place::Field(header, field) => self.field(out, header, *field),
+    pub(super) fn lvalue(&self, out: Out<'_>, lvalue: &LValue) -> fmt::Result {
+        match lvalue {
+            LValue::Slot(slot) => self.slot(out, *slot),
+            LValue::Field(header, field) => self.field(out, header, *field),
         }
     }
 
-    pub(super) fn data(&self, out: Out<'_>, data: &Data) -> fmt::Result {
+    pub(super) fn data(&self, out: Out<'_>, data: &HashInput) -> fmt::Result {
         match data {
-            Data::Value(expr) => self.expr(out, expr),
-            Data::Varbit(header, field) => {
+            HashInput::Value(expr) => self.expr(out, expr),
+            HashInput::Varbit(header, field) => {
                 out.write_str("varbit ")?;
                 self.field(out, header, *field)
             }
-            Data::Payload => out.write_str("payload"),
+            HashInput::Payload => out.write_str("payload"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Programs as text, and the parts of programs as text for traces and diagnostics.
+//! Printer: writes programs as text, and parts of programs for traces and diagnostics.
 //!
-//! `program.to_string()` is complete: [`read`](crate::parse) gives an equal program back. It is also stable: equal
-//! programs print alike. The `display_*` methods print single parts with plain names, for people; where two entities
-//! share a name they do not tell them apart.
+//! `program.to_string()` is complete: [`read`](crate::parse) returns an equal program. It is also stable: equal
+//! programs print alike. The `display_*` methods print single parts with plain names, for people; they do not
+//! distinguish entities that share a name.
 //!
-//! Printing works on programs that break the validator's rules too, since the validator quotes what it objects to: an
-//! id out of range prints as its number (`#slot99`).
+//! Printing also works on programs that break the validator's rules, since the validator quotes the instructions it
+//! rejects: an id out of range is printed as its number (`#slot99`).
 
 mod code;
 mod declare;
@@ -18,9 +18,9 @@ use std::fmt::{self, Display, Write};
 use std::hash::Hash;
 
 use cranelift_entity::EntityRef;
-use diagnostics::Place as SourcePlace;
+use diagnostics::SourcePosition;
 
-use crate::text::{Index, Names, write_label, write_name, write_string};
+use crate::text::{Index, NameIndex, write_label, write_name, write_string};
 use crate::*;
 
 pub(crate) type Out<'o> = &'o mut dyn Write;
@@ -28,50 +28,50 @@ pub(crate) type Out<'o> = &'o mut dyn Write;
 /// Prints one program.
 pub(crate) struct Printer<'p> {
     program: &'p Program,
-    /// With names, every reference is unmistakable; without, the plain name is printed.
-    exact: Option<Exact<'p>>,
+    /// If present, every reference is printed unambiguously; if absent, plain names are printed.
+    exact: Option<ReferenceIndex<'p>>,
 }
 
-/// What it takes to print references that are read back as the same ids.
-struct Exact<'p> {
-    names: Names,
-    locs: HashMap<&'p SourcePlace, LocId>,
+/// Indexes needed to print references that are read back as the same ids.
+struct ReferenceIndex<'p> {
+    names: NameIndex,
+    locs: HashMap<&'p SourcePosition, LocId>,
 }
 
 impl<'p> Printer<'p> {
-    /// For people: plain names.
+    /// Creates a printer of plain names, for people.
     fn plain(program: &'p Program) -> Self {
         Printer { program, exact: None }
     }
 
-    /// For the reader.
+    /// Creates a printer of unambiguous references, for the reader.
     fn exact(program: &'p Program) -> Self {
         let mut locs = HashMap::new();
-        for (id, place) in &program.locs {
-            locs.entry(place).or_insert(id);
+        for (id, position) in &program.locs {
+            locs.entry(position).or_insert(id);
         }
-        Printer { program, exact: Some(Exact { names: Names::of(program), locs }) }
+        Printer { program, exact: Some(ReferenceIndex { names: NameIndex::of(program), locs }) }
     }
 
-    /// A reference to (or the declaration of) the entity `id`, called `name` unless the id is out of range.
+    /// Prints a reference to (or the declaration of) the entity `id`, named `name` unless the id is out of range.
     fn entity<K: EntityRef + Hash + Display>(
         &self,
         out: Out<'_>,
         id: K,
         name: Option<&str>,
-        index: impl Fn(&Names) -> &Index<K>,
+        index: impl Fn(&NameIndex) -> &Index<K>,
     ) -> fmt::Result {
         let found = self.exact.as_ref().map(|exact| name.and_then(|name| index(&exact.names).get(name)).copied());
         tagged(out, id, name, found)
     }
 
-    /// The place in the source of an instruction, if it has one: `  ; basic.p4:3:1`.
+    /// Prints the source position of an instruction, if it has one: `  ; basic.p4:3:1`.
     fn loc(&self, out: Out<'_>, loc: LocId) -> fmt::Result {
         let (Some(exact), true) = (&self.exact, loc.index() != 0) else { return Ok(()) };
-        let Some(place) = self.program.locs.get(loc) else { return write!(out, "  ; \"\":0:0 #{loc}") };
+        let Some(position) = self.program.locs.get(loc) else { return write!(out, "  ; \"\":0:0 #{loc}") };
         out.write_str("  ; ")?;
-        write_place(out, place)?;
-        if exact.locs.get(place) == Some(&loc) { Ok(()) } else { write!(out, " #{loc}") }
+        write_position(out, position)?;
+        if exact.locs.get(position) == Some(&loc) { Ok(()) } else { write!(out, " #{loc}") }
     }
 
     fn annotations(&self, out: Out<'_>, annotations: &[Annotation], before: &str) -> fmt::Result {
@@ -88,8 +88,8 @@ impl<'p> Printer<'p> {
     }
 }
 
-/// A name, and the entity's number if the name alone would be `found` to mean something else. `found` is `None` when
-/// the text is for people only.
+/// Prints a name, followed by the entity's number if the name alone would resolve to another entity, `found`. `found`
+/// is `None` when the text is for people only.
 fn tagged<K: EntityRef + Display>(out: Out<'_>, id: K, name: Option<&str>, found: Option<Option<K>>) -> fmt::Result {
     match (name, found) {
         (None, _) => write!(out, "#{id}"),
@@ -105,18 +105,18 @@ fn tagged<K: EntityRef + Display>(out: Out<'_>, id: K, name: Option<&str>, found
     }
 }
 
-/// `file:line:column`, the file's name in quotes if it holds anything but letters, digits and `._/+-`.
-fn write_place(out: Out<'_>, place: &SourcePlace) -> fmt::Result {
+/// Prints `file:line:column`; the file name is quoted if it contains anything except letters, digits and `._/+-`.
+fn write_position(out: Out<'_>, position: &SourcePosition) -> fmt::Result {
     let bare = |c: char| c.is_ascii_alphanumeric() || "._/+-".contains(c);
-    if !place.file.is_empty() && place.file.chars().all(bare) {
-        out.write_str(&place.file)?;
+    if !position.file.is_empty() && position.file.chars().all(bare) {
+        out.write_str(&position.file)?;
     } else {
-        write_string(out, &place.file)?;
+        write_string(out, &position.file)?;
     }
-    write!(out, ":{}:{}", place.line, place.column)
+    write!(out, ":{}:{}", position.line, position.column)
 }
 
-/// Writes the items of a list with something between them.
+/// Prints the items of a list with a separator between them.
 fn separated<T>(
     out: Out<'_>,
     items: impl IntoIterator<Item = T>,
@@ -139,37 +139,37 @@ impl Display for Program {
 }
 
 impl Program {
-    /// An expression with names for ids, in the syntax of the text form.
+    /// Displays an expression with names for ids, in the syntax of the text form.
     pub fn display_expr<'a>(&'a self, expr: &'a Expr) -> impl Display + 'a {
         fmt::from_fn(move |f| Printer::plain(self).expr(f, expr))
     }
 
-    /// A header reference with names for ids.
+    /// Displays a header reference with names for ids.
     pub fn display_header<'a>(&'a self, header: &'a HeaderRef) -> impl Display + 'a {
         fmt::from_fn(move |f| Printer::plain(self).header_ref(f, header))
     }
 
-    /// A field of a header reference with names for ids.
+    /// Displays a field of a header reference with names for ids.
     pub fn display_field<'a>(&'a self, header: &'a HeaderRef, field: u32) -> impl Display + 'a {
         fmt::from_fn(move |f| Printer::plain(self).field(f, header, field))
     }
 
-    /// A place with names for ids.
-    pub fn display_place<'a>(&'a self, place: &'a Place) -> impl Display + 'a {
-        fmt::from_fn(move |f| Printer::plain(self).place(f, place))
+    /// Displays an l-value with names for ids.
+    pub fn display_lvalue<'a>(&'a self, lvalue: &'a LValue) -> impl Display + 'a {
+        fmt::from_fn(move |f| Printer::plain(self).lvalue(f, lvalue))
     }
 
-    /// A piece of checksummed or hashed data with names for ids.
-    pub fn display_data<'a>(&'a self, data: &'a Data) -> impl Display + 'a {
+    /// Displays a piece of checksummed or hashed data with names for ids.
+    pub fn display_data<'a>(&'a self, data: &'a HashInput) -> impl Display + 'a {
         fmt::from_fn(move |f| Printer::plain(self).data(f, data))
     }
 
-    /// What an instruction does, with names for ids, without its place in the source.
+    /// Displays an operation with names for ids, without its source position.
     pub fn display_op<'a>(&'a self, op: &'a Op) -> impl Display + 'a {
         fmt::from_fn(move |f| Printer::plain(self).op(f, op))
     }
 
-    /// How a block of `body` ends, with names for ids; several lines if it has cases.
+    /// Displays a terminator of `body` with names for ids; on several lines if it has cases.
     pub fn display_terminator<'a>(&'a self, body: &'a Body, terminator: &'a Terminator) -> impl Display + 'a {
         fmt::from_fn(move |f| {
             let blocks = code::BlockNames::plain(body);
@@ -177,12 +177,12 @@ impl Program {
         })
     }
 
-    /// What a select case holds a value against, with names for ids.
+    /// Displays a match of a select case with names for ids.
     pub fn display_match<'a>(&'a self, matching: &'a Match) -> impl Display + 'a {
         fmt::from_fn(move |f| Printer::plain(self).matching(f, matching))
     }
 
-    /// A block's name for people; its number if it has none.
+    /// Displays a block's name; its number if it has none.
     pub fn display_block<'a>(&'a self, body: &'a Body, block: BlockId) -> impl Display + 'a {
         fmt::from_fn(move |f| code::BlockNames::plain(body).write(f, block))
     }

@@ -1,4 +1,4 @@
-//! Actions, tables and state as text.
+//! Prints actions, tables and stateful objects.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ names_of! {
     digest_name DigestId digests;
 }
 
-/// What an entry says of one key element.
+/// Prints the match of an entry on one key element.
 pub(super) fn key_value(out: Out<'_>, value: &KeyValue) -> fmt::Result {
     match value {
         KeyValue::Exact(value) => write!(out, "{value}"),
@@ -185,8 +185,8 @@ impl Printer<'_> {
         out.write_str("\n}\n")
     }
 
-    /// One of a table's actions with arguments: by name if the name is the first such among the table's actions,
-    /// else by its place there (`#2`).
+    /// Prints one of a table's actions with arguments: by name if it is the first of that name among the table's
+    /// actions, else by its index there (`#2`).
     fn call(&self, out: Out<'_>, table: &Table, at: u32, args: &[bits::Bits]) -> fmt::Result {
         let name = |action: &TableAction| self.program.actions.get(action.action).map(|action| action.name.as_str());
         let wanted = table.actions.get(at as usize).and_then(name);

@@ -2,16 +2,16 @@
 
 use cranelift_entity::{EntityRef, PrimaryMap};
 
-use super::Item;
-use super::cursor::Reader;
-use super::lex::Kind;
-use super::objects::Named;
+use super::Declaration;
+use super::cursor::TextReader;
+use super::lex::TokenKind;
+use super::objects::NamedObject;
 use crate::text::Index;
 use crate::*;
 
-impl Reader<'_, '_> {
-    /// A body's name; the rest is left for [`Self::body`].
-    pub(super) fn body_name(&mut self, item: Item<'_>, found: &mut Vec<Named<BodyId>>) -> Option<()> {
+impl TextReader<'_, '_> {
+    /// Reads a body's name; [`Self::body`] reads the rest.
+    pub(super) fn body_name(&mut self, item: Declaration<'_>, found: &mut Vec<NamedObject<BodyId>>) -> Option<()> {
         let name = self.declared(self.program.bodies.next_key(), "body")?;
         let kind = match item.word {
             "parser" => BodyKind::Parser,
@@ -44,7 +44,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// The names of the blocks of the body that begins here, in order, and how many there are.
+    /// Collects the names of the blocks of the body that begins here, in order, and counts the blocks.
     fn labels(&mut self) -> Option<Labels> {
         let start = self.at;
         let mut labels = Labels { names: Index::new(), count: 0 };
@@ -73,7 +73,7 @@ impl Reader<'_, '_> {
                     return Some(Block { name, is_state, instrs, terminator, loc });
                 }
                 "state" | "block" => return self.no_end(&name),
-                _ if self.is("}") || self.peek() == Kind::End => return self.no_end(&name),
+                _ if self.is("}") || self.peek() == TokenKind::End => return self.no_end(&name),
                 _ => {
                     let start = self.at;
                     match self.instr() {
@@ -92,7 +92,7 @@ impl Reader<'_, '_> {
 
     fn target(&mut self, labels: &Labels) -> Option<BlockId> {
         let span = self.span();
-        let name = if self.peek() == Kind::Nameless { None } else { Some(self.name("a block")?) };
+        let name = if self.peek() == TokenKind::Nameless { None } else { Some(self.name("a block")?) };
         if let Some(id) = self.tag(name.is_none(), labels.count)? {
             return Some(id);
         }
@@ -190,9 +190,9 @@ impl Reader<'_, '_> {
                 let message = format!("`{}` is no instruction", self.text_of(self.at));
                 return self.error_with(self.span(), message, help);
             }
-            let place = self.place()?;
+            let dst = self.lvalue()?;
             self.expect("=")?;
-            return Some(Op::Assign(place, self.expr()?));
+            return Some(Op::Assign(dst, self.expr()?));
         }
         self.at += 1;
         Some(match word {
@@ -215,7 +215,7 @@ impl Reader<'_, '_> {
                 Op::Extract(header, width)
             }
             "lookahead" => {
-                let dst = self.place()?;
+                let dst = self.lvalue()?;
                 let skip = if self.take("skip") { self.number("a number of bits")? } else { 0 };
                 Op::Lookahead { dst, skip }
             }
@@ -289,9 +289,11 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// Whether a word that is no keyword is followed by what cannot follow a place.
+    /// Whether the next word is no keyword but is followed by a token that cannot follow an l-value.
     fn is_no_assignment(&self) -> bool {
-        self.peek() == Kind::Word && ["=", "[", "."].iter().all(|next| !self.is_ahead(1, next)) && !self.is_tagged()
+        self.peek() == TokenKind::Word
+            && ["=", "[", "."].iter().all(|next| !self.is_ahead(1, next))
+            && !self.is_tagged()
     }
 
     fn request(&mut self) -> Option<Request> {
@@ -328,15 +330,15 @@ impl Reader<'_, '_> {
         Some(if self.take("keep") { Some(self.number("the number of a field list")?) } else { None })
     }
 
-    fn data(&mut self) -> Option<Data> {
+    fn data(&mut self) -> Option<HashInput> {
         if self.take("payload") {
-            return Some(Data::Payload);
+            return Some(HashInput::Payload);
         }
         if self.take("varbit") {
             let (header, field) = self.field()?;
-            return Some(Data::Varbit(header, field));
+            return Some(HashInput::Varbit(header, field));
         }
-        Some(Data::Value(self.expr()?))
+        Some(HashInput::Value(self.expr()?))
     }
 
     fn index(&mut self) -> Option<Expr> {
@@ -346,9 +348,9 @@ impl Reader<'_, '_> {
         Some(index)
     }
 
-    fn result(&mut self) -> Option<Place> {
+    fn result(&mut self) -> Option<LValue> {
         self.expect("->")?;
-        self.place()
+        self.lvalue()
     }
 
     fn register_id(&mut self) -> Option<RegisterId> {

@@ -1,49 +1,49 @@
-//! Walking over tokens, and the small things that everything is made of: names, numbers, references, places.
+//! The token cursor, and the elements that all declarations share: names, numbers, references, source positions.
 
 use std::collections::HashMap;
 use std::fmt::Display;
 
 use bits::Bits;
 use cranelift_entity::{EntityRef, PrimaryMap};
-use diagnostics::{Diagnostic, Diagnostics, FileId, Place as SourcePlace, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourcePosition, Span};
 
-use super::lex::{Kind, Token, unquoted};
-use crate::text::{Index, KEYWORDS, Names};
+use super::lex::{TextToken, TokenKind, unquoted};
+use crate::text::{Index, KEYWORDS, NameIndex};
 use crate::*;
 
-/// Digits of a number; wide enough for any value of the widest width.
+/// Maximum number of digits of a number; enough for any value of the maximum width.
 const MAX_DIGITS: usize = 20_000;
 
-/// Reads the tokens of one file into a program. Everything that reads gives `None` after reporting what is wrong.
-pub(super) struct Reader<'s, 'd> {
+/// Reads the tokens of one file into a program. Every reading method returns `None` after reporting an error.
+pub(super) struct TextReader<'s, 'd> {
     pub(super) file: FileId,
     pub(super) text: &'s str,
-    pub(super) tokens: Vec<Token>,
-    /// The next token.
+    pub(super) tokens: Vec<TextToken>,
+    /// Index of the next token.
     pub(super) at: usize,
-    /// Behind the last token of what is being read.
+    /// Index after the last token of the declaration being read.
     pub(super) end: usize,
     pub(super) diagnostics: &'d mut Diagnostics,
     pub(super) program: Program,
-    pub(super) names: Names,
-    pub(super) locs: HashMap<SourcePlace, LocId>,
-    /// Whether the text lists its places, so that no others may be added.
-    pub(super) places_listed: bool,
-    /// How many expressions the next one stands in.
+    pub(super) names: NameIndex,
+    pub(super) locs: HashMap<SourcePosition, LocId>,
+    /// Whether the text lists its source positions, so that no others may be added.
+    pub(super) positions_listed: bool,
+    /// Number of expressions that enclose the next one.
     pub(super) nesting: usize,
 }
 
-impl<'s> Reader<'s, '_> {
-    pub(super) fn peek(&self) -> Kind {
+impl<'s> TextReader<'s, '_> {
+    pub(super) fn peek(&self) -> TokenKind {
         self.token(self.at).kind
     }
 
-    fn token(&self, at: usize) -> Token {
+    fn token(&self, at: usize) -> TextToken {
         if at < self.end {
             return self.tokens[at];
         }
         let last = self.tokens[..self.end].last().map_or(0, |token| token.end);
-        Token { kind: Kind::End, first: true, start: last, end: last }
+        TextToken { kind: TokenKind::End, first: true, start: last, end: last }
     }
 
     pub(super) fn span_of(&self, at: usize) -> Span {
@@ -63,14 +63,14 @@ impl<'s> Reader<'s, '_> {
     /// Whether the token `ahead` of the next is this word or punctuation.
     pub(super) fn is_ahead(&self, ahead: usize, text: &str) -> bool {
         let at = self.at + ahead;
-        matches!(self.token(at).kind, Kind::Word | Kind::Punct) && self.text_of(at) == text
+        matches!(self.token(at).kind, TokenKind::Word | TokenKind::Punct) && self.text_of(at) == text
     }
 
     pub(super) fn is(&self, text: &str) -> bool {
         self.is_ahead(0, text)
     }
 
-    /// Takes the next token if it is this word or punctuation.
+    /// Consumes the next token if it is this word or punctuation.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let found = self.is(text);
         self.at += usize::from(found);
@@ -87,10 +87,10 @@ impl<'s> Reader<'s, '_> {
         None
     }
 
-    /// Reports that something else was expected than the next token.
+    /// Reports that the next token is not the expected one.
     pub(super) fn expected<T>(&mut self, what: &str) -> Option<T> {
         let found = match self.peek() {
-            Kind::End => "the end".to_owned(),
+            TokenKind::End => "the end".to_owned(),
             _ => {
                 let text = self.text_of(self.at);
                 let shown: String = text.chars().take(40).collect();
@@ -104,8 +104,8 @@ impl<'s> Reader<'s, '_> {
         if self.take(text) { Some(()) } else { self.expected(&format!("`{text}`")) }
     }
 
-    /// Moves on to the next token that is the first of its line or a closing brace, by one token from `start` at
-    /// least: what began there could not be read.
+    /// Skips, from the token after `start` at least, to the next token that is the first of its line or a closing
+    /// brace. Used after an error in the construct that began at `start`.
     pub(super) fn skip_line(&mut self, start: usize) {
         self.at = self.at.max(start + 1);
         while self.at < self.end && !self.token(self.at).first && !self.is("}") {
@@ -113,19 +113,21 @@ impl<'s> Reader<'s, '_> {
         }
     }
 
-    /// The next token as a keyword, if it can be one.
+    /// Returns the next token as a keyword, if it can be one.
     pub(super) fn keyword(&self) -> &'s str {
         match self.peek() {
-            Kind::Word => Some(self.text_of(self.at)).filter(|word| KEYWORDS.binary_search(word).is_ok()).unwrap_or(""),
+            TokenKind::Word => {
+                Some(self.text_of(self.at)).filter(|word| KEYWORDS.binary_search(word).is_ok()).unwrap_or("")
+            }
             _ => "",
         }
     }
 
-    /// A name where no keyword can stand.
+    /// Reads a name where no keyword can occur.
     pub(super) fn label(&mut self, what: &str) -> Option<String> {
         let name = match self.peek() {
-            Kind::Word => self.text_of(self.at).to_owned(),
-            Kind::Quoted => match unquoted(self.text_of(self.at)) {
+            TokenKind::Word => self.text_of(self.at).to_owned(),
+            TokenKind::Quoted => match unquoted(self.text_of(self.at)) {
                 Some(name) => name,
                 None => return self.error(self.span(), "an escape in this text is wrong"),
             },
@@ -135,7 +137,7 @@ impl<'s> Reader<'s, '_> {
         Some(name)
     }
 
-    /// A name; one that is a keyword stands in quotes.
+    /// Reads a name; a name that equals a keyword is quoted.
     pub(super) fn name(&mut self, what: &str) -> Option<String> {
         let word = self.keyword();
         if !word.is_empty() {
@@ -144,23 +146,23 @@ impl<'s> Reader<'s, '_> {
         }
         let span = self.span();
         let name = self.label(what)?;
-        // Longer ones than any program may have, since the reader puts a header's and a field's together.
+        // Twice the limit for programs, since the reader joins the names of a header and a field.
         if name.len() > 2 * MAX_NAME + 1 {
             return self.error(span, format!("a name is at most {MAX_NAME} bytes long"));
         }
         Some(name)
     }
 
-    /// Text in quotes.
+    /// Reads quoted text.
     pub(super) fn quoted(&mut self, what: &str) -> Option<String> {
-        if self.peek() == Kind::Quoted { self.label(what) } else { self.expected(what) }
+        if self.peek() == TokenKind::Quoted { self.label(what) } else { self.expected(what) }
     }
 
-    /// The name in a declaration. Its number, if given, must be the one it gets.
+    /// Reads the name in a declaration. Its number, if written, must be the next one.
     pub(super) fn declared<K: EntityRef + Display>(&mut self, next: K, what: &str) -> Option<String> {
-        let nameless = self.peek() == Kind::Nameless;
+        let nameless = self.peek() == TokenKind::Nameless;
         let name = if nameless { String::new() } else { self.name(&format!("the name of a {what}"))? };
-        if nameless || self.peek() == Kind::Tag {
+        if nameless || self.peek() == TokenKind::Tag {
             if self.text_of(self.at)[1..] != next.to_string() {
                 return self.error(self.span(), format!("this is {next}: numbers follow the order of declaration"));
             }
@@ -169,9 +171,9 @@ impl<'s> Reader<'s, '_> {
         Some(name)
     }
 
-    /// The number behind a `#`, if that is what comes next: behind a name, or instead of one.
+    /// Reads the number after a `#`, if one comes next: after a name, or in place of one.
     pub(super) fn tag<K: EntityRef + Display>(&mut self, nameless: bool, len: usize) -> Option<Option<K>> {
-        if self.peek() != (if nameless { Kind::Nameless } else { Kind::Tag }) {
+        if self.peek() != (if nameless { TokenKind::Nameless } else { TokenKind::Tag }) {
             return Some(None);
         }
         let text = &self.text_of(self.at)[1..];
@@ -184,16 +186,16 @@ impl<'s> Reader<'s, '_> {
         Some(found)
     }
 
-    /// A reference to an entity of one kind.
+    /// Reads a reference to an entity of one kind.
     pub(super) fn reference<K: EntityRef + Display, V>(
         &mut self,
         what: &str,
-        index: impl Fn(&Names) -> &Index<K>,
+        index: impl Fn(&NameIndex) -> &Index<K>,
         map: impl Fn(&Program) -> &PrimaryMap<K, V>,
         name_of: impl Fn(&V) -> &String,
     ) -> Option<K> {
         let start = self.at;
-        let name = if self.peek() == Kind::Nameless { None } else { Some(self.name(&format!("a {what}"))?) };
+        let name = if self.peek() == TokenKind::Nameless { None } else { Some(self.name(&format!("a {what}"))?) };
         let id = self.tag(name.is_none(), map(&self.program).len())?;
         match (name, id) {
             (None, Some(id)) => Some(id),
@@ -213,9 +215,9 @@ impl<'s> Reader<'s, '_> {
         }
     }
 
-    /// A decimal number in range.
+    /// Reads a decimal number within the range of `N`.
     pub(super) fn number<N: std::str::FromStr>(&mut self, what: &str) -> Option<N> {
-        if self.peek() != Kind::Number {
+        if self.peek() != TokenKind::Number {
             return self.expected(what);
         }
         match self.text_of(self.at).parse() {
@@ -227,10 +229,10 @@ impl<'s> Reader<'s, '_> {
         }
     }
 
-    /// A constant: `0x2a:8`.
+    /// Reads a constant: `0x2a:8`.
     pub(super) fn constant(&mut self) -> Option<Bits> {
         let start = self.span();
-        if self.peek() != Kind::Number {
+        if self.peek() != TokenKind::Number {
             return self.expected("a constant such as `0x2a:8`");
         }
         let value = self.text_of(self.at);
@@ -252,7 +254,7 @@ impl<'s> Reader<'s, '_> {
         }
     }
 
-    /// Annotations, as many as come.
+    /// Reads zero or more annotations.
     pub(super) fn annotations(&mut self) -> Option<Vec<Annotation>> {
         let mut annotations = Vec::new();
         while self.take("@") {
@@ -267,42 +269,42 @@ impl<'s> Reader<'s, '_> {
         Some(annotations)
     }
 
-    /// The place in the P4 source, if one comes next.
+    /// Reads the position in the P4 source, if one comes next.
     pub(super) fn loc(&mut self) -> Option<LocId> {
-        if self.peek() != Kind::Place {
+        if self.peek() != TokenKind::Position {
             return Some(LocId::new(0));
         }
         let span = self.span();
-        let Some((place, number)) = source_place(self.text_of(self.at)) else { return self.bad_place() };
+        let Some((position, number)) = parse_position(self.text_of(self.at)) else { return self.bad_position() };
         self.at += 1;
         if let Some(number) = number {
             let id = (number < self.program.locs.len()).then(|| LocId::new(number));
-            return match id.filter(|id| self.program.locs[*id] == place) {
+            return match id.filter(|id| self.program.locs[*id] == position) {
                 Some(id) => Some(id),
-                None => self.error(span, format!("loc{number} is not this place")),
+                None => self.error(span, format!("loc{number} is not this position")),
             };
         }
-        if let Some(id) = self.locs.get(&place) {
+        if let Some(id) = self.locs.get(&position) {
             return Some(*id);
         }
-        if self.places_listed {
-            return self.error(span, "this place is not in the list of places");
+        if self.positions_listed {
+            return self.error(span, "this position is not in the list of positions");
         }
-        let id = self.program.locs.push(place.clone());
-        self.locs.insert(place, id);
+        let id = self.program.locs.push(position.clone());
+        self.locs.insert(position, id);
         Some(id)
     }
 
-    pub(super) fn bad_place<T>(&mut self) -> Option<T> {
-        let help = "a place is written `; file:line:column`; comments begin with `//`";
-        self.error_with(self.span(), "this is no place in a source file".into(), help)
+    pub(super) fn bad_position<T>(&mut self) -> Option<T> {
+        let help = "a position is written `; file:line:column`; comments begin with `//`";
+        self.error_with(self.span(), "this is not a source position".into(), help)
     }
 }
 
-/// A place token's place, and the number of the place if it has one.
-pub(super) fn source_place(token: &str) -> Option<(SourcePlace, Option<usize>)> {
+/// Parses a position token: the position, and its number if it has one.
+pub(super) fn parse_position(token: &str) -> Option<(SourcePosition, Option<usize>)> {
     let text = token.strip_prefix(';')?.trim();
-    // A file's name in quotes may hold anything, so it is cut off before the rest is taken apart.
+    // A quoted file name may contain any character, so it is split off first.
     let (file, rest) = match text.strip_prefix('"') {
         Some(quoted) => {
             let mut escaped = false;
@@ -325,5 +327,5 @@ pub(super) fn source_place(token: &str) -> Option<(SourcePlace, Option<usize>)> 
         None => (rest, None),
     };
     let (line, column) = rest.split_once(':')?;
-    Some((SourcePlace { file, line: line.parse().ok()?, column: column.parse().ok()? }, number))
+    Some((SourcePosition { file, line: line.parse().ok()?, column: column.parse().ok()? }, number))
 }

@@ -1,36 +1,36 @@
-//! Expressions, header references, fields and places.
+//! Expressions, header references, fields and l-values.
 
-use super::cursor::Reader;
-use super::lex::Kind;
-use crate::text::{BINARY, Named, field_named, meaning_of};
+use super::cursor::TextReader;
+use super::lex::TokenKind;
+use crate::text::{BINARY, NamedValue, field_named, meaning_of};
 use crate::*;
 
 /// Brackets may nest a little deeper than expressions.
 const MAX_NESTING: usize = MAX_EXPR_DEPTH + 16;
 
-/// An expression and how deep it nests, a leaf being 1.
-struct Deep {
+/// An expression and its nesting depth; a leaf has depth 1.
+struct NestedExpr {
     expr: Expr,
     depth: usize,
 }
 
 /// A header reference, the depth it adds to an expression, and its type.
-struct Header {
+struct HeaderOperand {
     header: HeaderRef,
     depth: usize,
     ty: HeaderTypeId,
 }
 
-impl Reader<'_, '_> {
+impl TextReader<'_, '_> {
     pub(super) fn expr(&mut self) -> Option<Expr> {
         self.deep().map(|deep| deep.expr)
     }
 
-    /// An expression that may have an operator between two values.
-    fn deep(&mut self) -> Option<Deep> {
+    /// Reads an expression that may have an infix operator.
+    fn deep(&mut self) -> Option<NestedExpr> {
         let left = self.operand()?;
         let start = self.at;
-        if self.peek() != Kind::Punct {
+        if self.peek() != TokenKind::Punct {
             return Some(left);
         }
         let text = self.text_of(start);
@@ -40,7 +40,7 @@ impl Reader<'_, '_> {
         }
         self.at += 1;
         let right = self.operand()?;
-        if self.peek() == Kind::Punct && (self.is("++") || meaning_of(BINARY, self.text_of(self.at)).is_some()) {
+        if self.peek() == TokenKind::Punct && (self.is("++") || meaning_of(BINARY, self.text_of(self.at)).is_some()) {
             let help = "operators have no precedence: put one of the two into brackets";
             return self.error_with(self.span(), format!("`{}` behind `{text}`", self.text_of(self.at)), help);
         }
@@ -55,17 +55,17 @@ impl Reader<'_, '_> {
         )
     }
 
-    /// An expression around parts of a certain depth.
-    fn nested(&mut self, depth: usize, expr: Expr) -> Option<Deep> {
-        if depth >= MAX_EXPR_DEPTH { self.too_deep() } else { Some(Deep { expr, depth: depth + 1 }) }
+    /// Wraps operands of a certain depth in an expression.
+    fn nested(&mut self, depth: usize, expr: Expr) -> Option<NestedExpr> {
+        if depth >= MAX_EXPR_DEPTH { self.too_deep() } else { Some(NestedExpr { expr, depth: depth + 1 }) }
     }
 
     fn too_deep<T>(&mut self) -> Option<T> {
         self.error(self.span(), format!("expressions nest at most {MAX_EXPR_DEPTH} deep"))
     }
 
-    /// An expression without an operator between two values, unless in brackets.
-    fn operand(&mut self) -> Option<Deep> {
+    /// Reads an expression without an infix operator, unless in brackets.
+    fn operand(&mut self) -> Option<NestedExpr> {
         if self.nesting >= MAX_NESTING {
             return self.too_deep();
         }
@@ -75,7 +75,7 @@ impl Reader<'_, '_> {
         operand
     }
 
-    fn operand_within(&mut self) -> Option<Deep> {
+    fn operand_within(&mut self) -> Option<NestedExpr> {
         for (sign, op) in [("~", UnaryOp::Not), ("-", UnaryOp::Neg)] {
             if self.take(sign) {
                 let operand = self.operand()?;
@@ -93,47 +93,47 @@ impl Reader<'_, '_> {
         Some(value)
     }
 
-    fn primary(&mut self) -> Option<Deep> {
+    fn primary(&mut self) -> Option<NestedExpr> {
         if self.take("(") {
             let inner = self.deep()?;
             self.expect(")")?;
             return Some(inner);
         }
-        if self.peek() == Kind::Number {
-            return Some(Deep { expr: Expr::Const(self.constant()?), depth: 1 });
+        if self.peek() == TokenKind::Number {
+            return Some(NestedExpr { expr: Expr::Const(self.constant()?), depth: 1 });
         }
         if self.is_ahead(1, "(") && !self.keyword().is_empty() {
             return self.function();
         }
-        let (place, depth) = self.value("a value")?;
-        let expr = match place {
-            Place::Slot(slot) => Expr::Slot(slot),
-            Place::Field(header, field) => Expr::Field(header, field),
+        let (lvalue, depth) = self.value("a value")?;
+        let expr = match lvalue {
+            LValue::Slot(slot) => Expr::Slot(slot),
+            LValue::Field(header, field) => Expr::Field(header, field),
         };
-        Some(Deep { expr, depth })
+        Some(NestedExpr { expr, depth })
     }
 
-    /// What is written like a call of a function.
-    fn function(&mut self) -> Option<Deep> {
+    /// Reads an expression in function-call syntax.
+    fn function(&mut self) -> Option<NestedExpr> {
         let word = self.keyword();
         let span = self.span();
         self.at += 2;
         let deep = match word {
-            "packet_length" => Deep { expr: Expr::PacketLength, depth: 1 },
+            "packet_length" => NestedExpr { expr: Expr::PacketLength, depth: 1 },
             "valid" => {
                 let header = self.header_deep()?;
-                Deep { expr: Expr::Valid(header.header), depth: header.depth }
+                NestedExpr { expr: Expr::Valid(header.header), depth: header.depth }
             }
             "varbit_width" => {
                 let (header, field, depth) = self.field_deep("a variable field")?;
-                Deep { expr: Expr::VarbitWidth(header, field), depth }
+                NestedExpr { expr: Expr::VarbitWidth(header, field), depth }
             }
             "varbit_eq" => {
                 let (one, one_field, depth) = self.field_deep("a variable field")?;
                 self.expect(",")?;
                 let (other, other_field, other_depth) = self.field_deep("a variable field")?;
                 let both = Box::new((one, one_field, other, other_field));
-                Deep { expr: Expr::VarbitEq(both), depth: depth.max(other_depth) }
+                NestedExpr { expr: Expr::VarbitEq(both), depth: depth.max(other_depth) }
             }
             "zext" | "sext" => {
                 let value = self.deep()?;
@@ -159,7 +159,7 @@ impl Reader<'_, '_> {
         Some(deep)
     }
 
-    /// Expressions with commas between them.
+    /// Reads expressions separated by commas.
     pub(super) fn exprs(&mut self) -> Option<Vec<Expr>> {
         let mut exprs = vec![self.expr()?];
         while self.take(",") {
@@ -168,21 +168,21 @@ impl Reader<'_, '_> {
         Some(exprs)
     }
 
-    /// Where a value goes.
-    pub(super) fn place(&mut self) -> Option<Place> {
-        self.value("a slot or a field").map(|(place, _)| place)
+    /// Reads an l-value.
+    pub(super) fn lvalue(&mut self) -> Option<LValue> {
+        self.value("a slot or a field").map(|(lvalue, _)| lvalue)
     }
 
-    /// A slot, or a field of a header. Gives the depth as an expression, too.
-    fn value(&mut self, what: &str) -> Option<(Place, usize)> {
+    /// Reads a slot or a field of a header. Also returns its depth as an expression.
+    fn value(&mut self, what: &str) -> Option<(LValue, usize)> {
         let start = self.at;
-        let bare = matches!(self.peek(), Kind::Word | Kind::Quoted) && self.token_kind(1) != Kind::Tag;
+        let bare = matches!(self.peek(), TokenKind::Word | TokenKind::Quoted) && self.token_kind(1) != TokenKind::Tag;
         if bare {
             let name = self.name(what)?;
             match self.names.value(&self.program, &name) {
-                Some(Named::Slot(slot)) => return Some((Place::Slot(slot), 1)),
-                Some(Named::Field(header, field)) => {
-                    return Some((Place::Field(HeaderRef::Header(header), field), 1));
+                Some(NamedValue::Slot(slot)) => return Some((LValue::Slot(slot), 1)),
+                Some(NamedValue::Field(header, field)) => {
+                    return Some((LValue::Field(HeaderRef::Header(header), field), 1));
                 }
                 None if self.is("[") && self.names.stacks.contains_key(&name) => self.at = start,
                 None => {
@@ -191,21 +191,21 @@ impl Reader<'_, '_> {
                 }
             }
         } else if self.tag_ahead().is_some_and(|tag| tag.starts_with("#slot")) {
-            return Some((Place::Slot(self.slot()?), 1));
+            return Some((LValue::Slot(self.slot()?), 1));
         }
         let (header, field, depth) = self.field_deep(what)?;
-        Some((Place::Field(header, field), depth))
+        Some((LValue::Field(header, field), depth))
     }
 
-    fn token_kind(&self, ahead: usize) -> Kind {
-        if self.at + ahead < self.end { self.tokens[self.at + ahead].kind } else { Kind::End }
+    fn token_kind(&self, ahead: usize) -> TokenKind {
+        if self.at + ahead < self.end { self.tokens[self.at + ahead].kind } else { TokenKind::End }
     }
 
-    /// The number of the reference that comes next, if it has one.
+    /// Returns the number of the next reference, if it has one.
     fn tag_ahead(&self) -> Option<&str> {
         match (self.peek(), self.token_kind(1)) {
-            (Kind::Nameless, _) => Some(self.text_of(self.at)),
-            (_, Kind::Tag) => Some(self.text_of(self.at + 1)),
+            (TokenKind::Nameless, _) => Some(self.text_of(self.at)),
+            (_, TokenKind::Tag) => Some(self.text_of(self.at + 1)),
             _ => None,
         }
     }
@@ -215,24 +215,27 @@ impl Reader<'_, '_> {
         self.tag_ahead().is_some()
     }
 
-    /// A field of a header, fixed or variable.
+    /// Reads a field of a header, fixed or variable.
     pub(super) fn field(&mut self) -> Option<(HeaderRef, u32)> {
         self.field_deep("a field").map(|(header, field, _)| (header, field))
     }
 
     fn field_deep(&mut self, what: &str) -> Option<(HeaderRef, u32, usize)> {
         let start = self.at;
-        if matches!(self.peek(), Kind::Word | Kind::Quoted) && self.tag_ahead().is_none() && !self.is_ahead(1, "[") {
+        if matches!(self.peek(), TokenKind::Word | TokenKind::Quoted)
+            && self.tag_ahead().is_none()
+            && !self.is_ahead(1, "[")
+        {
             let name = self.name(what)?;
             return match self.names.value(&self.program, &name) {
-                Some(Named::Field(header, field)) => Some((HeaderRef::Header(header), field, 1)),
+                Some(NamedValue::Field(header, field)) => Some((HeaderRef::Header(header), field, 1)),
                 _ => self.error(self.span_of(start), format!("there is no field called {name:?}")),
             };
         }
-        let Header { header, depth, ty } = self.header_deep()?;
+        let HeaderOperand { header, depth, ty } = self.header_deep()?;
         let span = self.span();
         let name = match self.peek() {
-            Kind::Word if self.text_of(self.at).starts_with('.') => {
+            TokenKind::Word if self.text_of(self.at).starts_with('.') => {
                 let name = self.text_of(self.at)[1..].to_owned();
                 self.at += 1;
                 Some(name)
@@ -240,13 +243,13 @@ impl Reader<'_, '_> {
             _ => {
                 self.expect(".")?;
                 match self.peek() {
-                    Kind::Nameless => None,
+                    TokenKind::Nameless => None,
                     _ => Some(self.label("the name of a field")?),
                 }
             }
         };
         let fields = &self.program.header_types[ty].fields;
-        let wanted = if name.is_none() { Kind::Nameless } else { Kind::Tag };
+        let wanted = if name.is_none() { TokenKind::Nameless } else { TokenKind::Tag };
         if self.peek() == wanted {
             let number = self.text_of(self.at).strip_prefix("#field").and_then(|number| number.parse::<u32>().ok());
             let found = number.filter(|number| fields.get(*number as usize).is_some());
@@ -265,12 +268,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A header, or an element of a stack.
+    /// Reads a header, or an element of a stack.
     pub(super) fn header(&mut self) -> Option<HeaderRef> {
         self.header_deep().map(|header| header.header)
     }
 
-    fn header_deep(&mut self) -> Option<Header> {
+    fn header_deep(&mut self) -> Option<HeaderOperand> {
         let tagged = self.tag_ahead();
         let element = match tagged {
             Some(tag) => tag.starts_with("#stack"),
@@ -278,7 +281,7 @@ impl Reader<'_, '_> {
         };
         if !element {
             let id = self.header_id()?;
-            return Some(Header { header: HeaderRef::Header(id), depth: 1, ty: self.program.headers[id].ty });
+            return Some(HeaderOperand { header: HeaderRef::Header(id), depth: 1, ty: self.program.headers[id].ty });
         }
         let stack = self.stack_id()?;
         self.expect("[")?;
@@ -289,6 +292,6 @@ impl Reader<'_, '_> {
         }
         let first = self.program.stacks[stack].first;
         let ty = self.program.headers[first].ty;
-        Some(Header { header: HeaderRef::Element(stack, Box::new(index.expr)), depth: index.depth + 1, ty })
+        Some(HeaderOperand { header: HeaderRef::Element(stack, Box::new(index.expr)), depth: index.depth + 1, ty })
     }
 }

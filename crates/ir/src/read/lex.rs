@@ -1,51 +1,51 @@
-//! The text form's tokens.
+//! Tokens of the text form.
 //!
-//! Bare words are as in [`crate::text`]. `//` begins a comment that ends with the line. `;` begins a place in the P4
-//! source, which also ends with the line.
+//! [`crate::text`] defines unquoted words. `//` begins a comment that ends with the line. `;` begins a position in the
+//! P4 source, which also ends with the line.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 
 use crate::text::{is_word_char, word_length};
 
-/// What a token is; its text is that of its span.
+/// Kind of a token. Its text is that of its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A bare name or a keyword.
+pub(super) enum TokenKind {
+    /// An unquoted name or a keyword.
     Word,
-    /// A name or text in quotes.
+    /// A quoted name or text.
     Quoted,
     /// Digits, possibly hexadecimal.
     Number,
-    /// `#` and what follows, right behind a name: the number of the entity of that name.
+    /// `#` and the word after it, directly after a name: the number of the entity of that name.
     Tag,
-    /// The same without a name in front.
+    /// As `Tag`, but without a preceding name.
     Nameless,
     /// `;` and the rest of the line.
-    Place,
+    Position,
     /// Anything of [`PUNCTUATION`].
     Punct,
-    /// The end of what is being read.
+    /// The end of the tokens being read.
     End,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    /// Whether it is the first of its line.
+pub(super) struct TextToken {
+    pub(super) kind: TokenKind,
+    /// Whether it is the first token of its line.
     pub(super) first: bool,
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
-/// Longer ones first, so that the first that fits is the right one. Those that end in `s` are signed operators, unless
+/// Longer tokens come first, so that the first match is the longest. Those that end in `s` are signed operators, unless
 /// the `s` begins a longer word.
 const PUNCTUATION: &[&str] = &[
     "|+|s", "|-|s", "&&&", "|+|", "|-|", ">>s", "<=s", "..s", ">>", "<<", "<=", "==", "!=", "->", "++", "..", "<s",
     "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", "=", "(", ")", "[", "]", "{", "}", ",", ":", ".", "@",
 ];
 
-/// Splits a file's text into tokens. What is no token is reported and left out.
-pub(super) fn tokens(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Vec<Token> {
+/// Splits the text of a file into tokens. Characters that form no token are reported and skipped.
+pub(super) fn tokens(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Vec<TextToken> {
     let mut lexer = Lexer { file, text, at: 0, diagnostics };
     let mut tokens = Vec::new();
     let mut first = true;
@@ -61,13 +61,14 @@ pub(super) fn tokens(file: FileId, text: &str, diagnostics: &mut Diagnostics) ->
         }
         let start = lexer.at;
         if let Some(mut kind) = lexer.token(c) {
-            let behind_name =
-                |last: &Token| matches!(last.kind, Kind::Word | Kind::Quoted) && last.end as usize == start;
-            if kind == Kind::Tag && !tokens.last().is_some_and(behind_name) {
-                kind = Kind::Nameless;
+            let behind_name = |last: &TextToken| {
+                matches!(last.kind, TokenKind::Word | TokenKind::Quoted) && last.end as usize == start
+            };
+            if kind == TokenKind::Tag && !tokens.last().is_some_and(behind_name) {
+                kind = TokenKind::Nameless;
             }
-            // Callers bound the text to less than 4 GiB.
-            tokens.push(Token { kind, first, start: start as u32, end: lexer.at as u32 });
+            // Callers limit the text to less than 4 GiB.
+            tokens.push(TextToken { kind, first, start: start as u32, end: lexer.at as u32 });
             first = false;
         }
     }
@@ -90,27 +91,27 @@ impl Lexer<'_, '_> {
         self.rest().find('\n').unwrap_or(self.rest().len())
     }
 
-    /// Moves behind the next token, or behind something that is none.
-    fn token(&mut self, c: char) -> Option<Kind> {
+    /// Moves past the next token, or past characters that form none.
+    fn token(&mut self, c: char) -> Option<TokenKind> {
         let word = word_length(self.rest());
         if word > 0 {
             self.at += word;
-            return Some(Kind::Word);
+            return Some(TokenKind::Word);
         }
         if c.is_ascii_digit() {
             self.at += self.rest().find(|c| !is_word_char(c)).unwrap_or(self.rest().len());
-            return Some(Kind::Number);
+            return Some(TokenKind::Number);
         }
         match c {
             '"' => return self.quoted(),
             ';' => {
                 self.at += self.rest()[..self.line_length()].trim_end().len();
-                return Some(Kind::Place);
+                return Some(TokenKind::Position);
             }
             '#' => {
                 self.at += 1;
                 self.at += self.rest().find(|c| !is_word_char(c)).unwrap_or(self.rest().len());
-                return Some(Kind::Tag);
+                return Some(TokenKind::Tag);
             }
             _ => {}
         }
@@ -121,14 +122,14 @@ impl Lexer<'_, '_> {
         };
         if let Some(punct) = PUNCTUATION.iter().find(fits) {
             self.at += punct.len();
-            return Some(Kind::Punct);
+            return Some(TokenKind::Punct);
         }
         self.at += c.len_utf8();
         self.error(self.at - c.len_utf8(), format!("{c:?} has no meaning here"));
         None
     }
 
-    fn quoted(&mut self) -> Option<Kind> {
+    fn quoted(&mut self) -> Option<TokenKind> {
         let start = self.at;
         let line = self.line_length();
         let mut escaped = false;
@@ -136,7 +137,7 @@ impl Lexer<'_, '_> {
             match c {
                 '"' if !escaped => {
                     self.at += at + 1;
-                    return Some(Kind::Quoted);
+                    return Some(TokenKind::Quoted);
                 }
                 _ => escaped = c == '\\' && !escaped,
             }
@@ -152,7 +153,7 @@ impl Lexer<'_, '_> {
     }
 }
 
-/// The text that a quoted token stands for; `None` if an escape is wrong.
+/// Returns the text that a quoted token denotes, or `None` if an escape is invalid.
 pub(super) fn unquoted(quoted: &str) -> Option<String> {
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(inner.len());

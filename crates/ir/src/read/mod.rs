@@ -1,8 +1,9 @@
-//! The reader: the text form back to a program.
+//! Reader: converts the text form back to a program.
 //!
-//! A file is a list of declarations; their order matters only within a kind, where it gives the numbers. So the reader
-//! first finds where each begins and ends, then reads those first that others refer to. It checks that the text is
-//! well formed and that what it names exists; everything else is [`validate`](crate::validate())'s.
+//! A file is a list of declarations. Their order matters only within a kind, where it determines the numbers. The
+//! reader therefore first finds the boundaries of each declaration, then reads declarations before those that refer to
+//! them. It checks that the text is well formed and that references resolve; [`validate`](crate::validate()) checks
+//! everything else.
 
 mod code;
 mod cursor;
@@ -16,16 +17,16 @@ use std::collections::HashMap;
 use cranelift_entity::{EntityRef, PrimaryMap};
 use diagnostics::{Diagnostics, FileId, SourceMap, Span};
 
-use self::cursor::{Reader, source_place};
-use self::lex::Kind;
+use self::cursor::{TextReader, parse_position};
+use self::lex::TokenKind;
 use crate::print::nowhere;
-use crate::text::Names;
+use crate::text::NameIndex;
 use crate::*;
 
-/// The longest text in bytes.
+/// Maximum length of the text in bytes.
 const MAX_TEXT: usize = 1 << 24;
 
-/// The words that begin a declaration.
+/// Words that begin a declaration.
 const DECLARATIONS: &[&str] = &[
     "action",
     "action_body",
@@ -51,9 +52,9 @@ const DECLARATIONS: &[&str] = &[
     "value_set",
 ];
 
-/// Reads a file in the text form. What is wrong with it goes to `diagnostics`; any error gives `None`.
+/// Reads a file in the text form. Adds errors to `diagnostics`; any error makes it return `None`.
 ///
-/// What is read is well formed, but not valid before [`validate`](crate::validate()) says so.
+/// The returned program is well formed; [`validate`](crate::validate()) decides whether it is valid.
 pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Program> {
     if !map.contains(file) {
         return None;
@@ -69,7 +70,7 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
     let end = tokens.len();
     let mut program = Program::default();
     program.locs.push(nowhere());
-    let mut reader = Reader {
+    let mut reader = TextReader {
         file,
         text: &text,
         tokens,
@@ -77,27 +78,27 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
         end,
         diagnostics,
         program,
-        names: Names::default(),
+        names: NameIndex::default(),
         locs: HashMap::from([(nowhere(), LocId::new(0))]),
-        places_listed: false,
+        positions_listed: false,
         nesting: 0,
     };
-    reader.file_items();
+    reader.file_declarations();
     let program = std::mem::take(&mut reader.program);
     (diagnostics.error_count() == before).then_some(program)
 }
 
-/// A declaration: its first word, and its tokens with that word.
+/// A declaration: its first word, and its tokens including that word.
 #[derive(Clone, Copy)]
-struct Item<'s> {
+struct Declaration<'s> {
     word: &'s str,
     start: usize,
     end: usize,
 }
 
-impl<'s> Reader<'s, '_> {
+impl<'s> TextReader<'s, '_> {
     /// Reads every declaration.
-    fn file_items(&mut self) {
+    fn file_declarations(&mut self) {
         let items = self.split();
         match items.iter().filter(|item| item.word == "program").count() {
             1 => {}
@@ -119,7 +120,7 @@ impl<'s> Reader<'s, '_> {
         self.each(&items, &["value_set"], |reader, _| reader.value_set());
         self.each(&items, &["digest"], |reader, _| reader.digest());
 
-        // These refer to each other, so their names come first.
+        // These refer to each other, so their names are read first.
         let mut actions = Vec::new();
         self.each(&items, &["action"], |reader, _| reader.action_name(&mut actions));
         let mut tables = Vec::new();
@@ -140,25 +141,26 @@ impl<'s> Reader<'s, '_> {
         self.end = all;
     }
 
-    /// Finds the declarations. A word begins one if it is the first of its line, outside of braces.
-    fn split(&mut self) -> Vec<Item<'s>> {
-        let mut items: Vec<Item<'s>> = Vec::new();
+    /// Splits the file into declarations. A declaration begins with a word that is the first of its line, outside of
+    /// braces.
+    fn split(&mut self) -> Vec<Declaration<'s>> {
+        let mut items: Vec<Declaration<'s>> = Vec::new();
         let mut depth = 0usize;
         for at in 0..self.tokens.len() {
             let (token, text) = (self.tokens[at], self.text_of(at));
-            if depth == 0 && token.first && token.kind == Kind::Word && DECLARATIONS.contains(&text) {
+            if depth == 0 && token.first && token.kind == TokenKind::Word && DECLARATIONS.contains(&text) {
                 if let Some(last) = items.last_mut() {
                     last.end = at;
                 }
-                items.push(Item { word: text, start: at, end: self.tokens.len() });
+                items.push(Declaration { word: text, start: at, end: self.tokens.len() });
             } else if items.is_empty() {
                 let help = "a file begins with `program NAME`";
                 self.error_with::<()>(self.span_of(at), "a declaration is expected here".to_owned(), help);
                 return items;
             }
             match (token.kind, text) {
-                (Kind::Punct, "{") => depth += 1,
-                (Kind::Punct, "}") => depth = depth.saturating_sub(1),
+                (TokenKind::Punct, "{") => depth += 1,
+                (TokenKind::Punct, "}") => depth = depth.saturating_sub(1),
                 _ => {}
             }
         }
@@ -166,7 +168,12 @@ impl<'s> Reader<'s, '_> {
     }
 
     /// Reads the declarations that begin with one of `words`.
-    fn each(&mut self, items: &[Item<'s>], words: &[&str], mut read: impl FnMut(&mut Self, Item<'s>) -> Option<()>) {
+    fn each(
+        &mut self,
+        items: &[Declaration<'s>],
+        words: &[&str],
+        mut read: impl FnMut(&mut Self, Declaration<'s>) -> Option<()>,
+    ) {
         for item in items.iter().filter(|item| words.contains(&item.word)) {
             self.within(item.start + 1, item.end, |reader| {
                 read(reader, *item)?;
@@ -175,7 +182,7 @@ impl<'s> Reader<'s, '_> {
         }
     }
 
-    /// Reads a stretch of tokens and complains about what is left of it.
+    /// Reads a range of tokens and reports the tokens that `read` leaves over.
     fn within(&mut self, at: usize, end: usize, read: impl FnOnce(&mut Self) -> Option<()>) {
         (self.at, self.end) = (at, end);
         if read(self).is_some() && self.at < self.end {
@@ -183,8 +190,8 @@ impl<'s> Reader<'s, '_> {
         }
     }
 
-    /// `program`, `errors` and `places`.
-    fn preamble(&mut self, item: Item<'s>) -> Option<()> {
+    /// Reads `program`, `errors` and `places`.
+    fn preamble(&mut self, item: Declaration<'s>) -> Option<()> {
         match item.word {
             "program" => self.program.arch = self.name("the name of an architecture")?,
             "errors" => {
@@ -195,20 +202,22 @@ impl<'s> Reader<'s, '_> {
                 }
             }
             _ => {
-                if std::mem::replace(&mut self.places_listed, true) {
-                    return self.error(self.span_of(item.start), "places are listed once");
+                if std::mem::replace(&mut self.positions_listed, true) {
+                    return self.error(self.span_of(item.start), "positions are listed once");
                 }
                 self.expect("{")?;
                 let mut locs = PrimaryMap::new();
                 self.locs.clear();
                 while !self.take("}") {
-                    if self.peek() != Kind::Place {
-                        return self.expected("a place: `; file:line:column`");
+                    if self.peek() != TokenKind::Position {
+                        return self.expected("a position: `; file:line:column`");
                     }
-                    let Some((place, None)) = source_place(self.text_of(self.at)) else { return self.bad_place() };
+                    let Some((position, None)) = parse_position(self.text_of(self.at)) else {
+                        return self.bad_position();
+                    };
                     self.at += 1;
-                    let id = locs.push(place.clone());
-                    self.locs.entry(place).or_insert(id);
+                    let id = locs.push(position.clone());
+                    self.locs.entry(position).or_insert(id);
                 }
                 self.program.locs = locs;
             }
@@ -223,9 +232,9 @@ impl<'s> Reader<'s, '_> {
         let mut kept = Vec::new();
         while !self.take("}") {
             if self.take("slot") {
-                kept.push(Kept::Slot(self.slot()?));
+                kept.push(FieldListItem::Slot(self.slot()?));
             } else if self.take("header") {
-                kept.push(Kept::Header(self.header_id()?));
+                kept.push(FieldListItem::Header(self.header_id()?));
             } else {
                 return self.expected("`slot` or `header` and what is kept");
             }

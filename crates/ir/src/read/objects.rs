@@ -1,20 +1,20 @@
-//! Arrays, profiles, value sets, digests, actions and tables.
+//! Reads arrays, profiles, value sets, digests, actions and tables.
 
 use bits::Bits;
 use cranelift_entity::EntityRef;
 
-use super::cursor::Reader;
-use super::lex::Kind;
+use super::cursor::TextReader;
+use super::lex::TokenKind;
 use crate::text::{ALGORITHMS, MATCH_KINDS, UNITS, meaning_of};
 use crate::*;
 
-/// An object whose name is known, and the tokens behind its name.
-pub(super) type Named<K> = (K, usize, usize);
+/// An object with a known name, and the range of tokens after its name.
+pub(super) type NamedObject<K> = (K, usize, usize);
 
-impl Reader<'_, '_> {
-    /// A word of a table of [`crate::text`].
+impl TextReader<'_, '_> {
+    /// Reads a word of a table of [`crate::text`].
     fn word_of<T: Copy>(&mut self, table: &[(T, &'static str)], what: &str) -> Option<T> {
-        let word = if self.peek() == Kind::Word { self.text_of(self.at) } else { "" };
+        let word = if self.peek() == TokenKind::Word { self.text_of(self.at) } else { "" };
         match meaning_of(table, word) {
             Some(meaning) => {
                 self.at += 1;
@@ -51,7 +51,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// What counters and meters have in common: unit, size, annotations.
+    /// Reads the common part of counters and meters: unit, size, annotations.
     fn counted(&mut self) -> Option<(Unit, Option<u64>, Vec<Annotation>)> {
         self.expect(":")?;
         let unit = self.word_of(UNITS, "what is counted")?;
@@ -120,8 +120,8 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// An action's name; the rest is left for [`Self::action`].
-    pub(super) fn action_name(&mut self, found: &mut Vec<Named<ActionId>>) -> Option<()> {
+    /// Reads an action's name; [`Self::action`] reads the rest.
+    pub(super) fn action_name(&mut self, found: &mut Vec<NamedObject<ActionId>>) -> Option<()> {
         let name = self.declared(self.program.actions.next_key(), "action")?;
         let (nobody, nowhere) = (BodyId::new(0), LocId::new(0));
         let action = Action { name: name.clone(), params: vec![], body: nobody, annotations: vec![], loc: nowhere };
@@ -153,8 +153,8 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// A table's name; the rest is left for [`Self::table`].
-    pub(super) fn table_name(&mut self, found: &mut Vec<Named<TableId>>) -> Option<()> {
+    /// Reads a table's name; [`Self::table`] reads the rest.
+    pub(super) fn table_name(&mut self, found: &mut Vec<NamedObject<TableId>>) -> Option<()> {
         let name = self.declared(self.program.tables.next_key(), "table")?;
         let id = self.program.tables.push(empty_table(name.clone()));
         self.names.tables.entry(name).or_insert(id);
@@ -169,10 +169,10 @@ impl Reader<'_, '_> {
         let mut table = empty_table(self.program.tables[id].name.clone());
         table.loc = self.loc()?;
         let mut default = false;
-        // A table may list many actions, and many entries that name them.
+        // An index, because a table may list many actions, and many entries that name them.
         let mut actions = crate::text::Index::new();
         while !self.take("}") {
-            if self.peek() == Kind::End {
+            if self.peek() == TokenKind::End {
                 return self.expected("`}`");
             }
             default |= self.is("default");
@@ -285,10 +285,10 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// One of a table's actions, and arguments for it.
+    /// Reads one of a table's actions, and arguments for it.
     fn call(&mut self, actions: &crate::text::Index<TableActionId>, count: usize) -> Option<(u32, Vec<Bits>)> {
         let span = self.span();
-        let action = if self.peek() == Kind::Nameless {
+        let action = if self.peek() == TokenKind::Nameless {
             let number = self.text_of(self.at)[1..].parse::<u32>().ok().filter(|number| (*number as usize) < count);
             self.at += 1;
             match number {
@@ -314,7 +314,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A place among a table's actions.
+/// An index into a table's actions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TableActionId(u32);
 cranelift_entity::entity_impl!(TableActionId);

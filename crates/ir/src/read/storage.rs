@@ -1,11 +1,11 @@
 //! Header types, headers, stacks and slots.
 
-use super::Item;
-use super::cursor::Reader;
+use super::Declaration;
+use super::cursor::TextReader;
 use crate::text::{SLOT_KINDS, meaning_of};
 use crate::*;
 
-impl Reader<'_, '_> {
+impl TextReader<'_, '_> {
     pub(super) fn header_type(&mut self) -> Option<()> {
         let name = self.declared(self.program.header_types.next_key(), "header type")?;
         let annotations = self.annotations()?;
@@ -34,7 +34,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    pub(super) fn slot_declaration(&mut self, item: Item<'_>) -> Option<()> {
+    pub(super) fn slot_declaration(&mut self, item: Declaration<'_>) -> Option<()> {
         let Some(kind) = meaning_of(SLOT_KINDS, item.word) else { return self.expected("a slot") };
         let name = self.declared(self.program.slots.next_key(), "slot")?;
         self.expect(":")?;
@@ -58,17 +58,17 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// A slot by its name or number.
+    /// Reads a slot by its name or number.
     pub(super) fn slot(&mut self) -> Option<SlotId> {
         self.reference("slot", |names| &names.slots, |program| &program.slots, |slot| &slot.name)
     }
 
-    /// A header by its name or number.
+    /// Reads a header by its name or number.
     pub(super) fn header_id(&mut self) -> Option<HeaderId> {
         self.reference("header", |names| &names.headers, |program| &program.headers, |header| &header.name)
     }
 
-    /// A stack by its name or number.
+    /// Reads a stack by its name or number.
     pub(super) fn stack_id(&mut self) -> Option<StackId> {
         self.reference("stack", |names| &names.stacks, |program| &program.stacks, |stack| &stack.name)
     }

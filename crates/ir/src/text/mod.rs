@@ -1,14 +1,14 @@
-//! The vocabulary of the text form, shared by the printer and the reader so that the two cannot disagree.
+//! The vocabulary of the text form. The printer and the reader share it, so that they cannot disagree.
 
 mod names;
 
-pub(crate) use names::{Index, Named, Names, field_named, index};
+pub(crate) use names::{Index, NameIndex, NamedValue, field_named, index};
 
 use std::fmt::{self, Write};
 
 use crate::{Algorithm, BinaryOp, MatchKind, SlotKind, Unit};
 
-/// Words with a meaning of their own. A name that is one of them is printed in quotes.
+/// Reserved words. A name that equals one of them is printed in quotes.
 pub(crate) const KEYWORDS: &[&str] = &[
     "_",
     "action",
@@ -120,14 +120,14 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "zext",
 ];
 
-/// Whether a character may stand in a bare word (dots and indices in brackets aside).
+/// Whether a character may occur in an unquoted word (apart from dots and indices in brackets).
 pub(crate) fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '$'
 }
 
-/// The length in bytes of the bare word at the start of `text`, 0 if there is none. A word holds letters, digits,
-/// `_` and `$`, single dots that another such character follows, and decimal indices in brackets (`hdr.vlan[1]`).
-/// It does not begin with a digit.
+/// Returns the length in bytes of the unquoted word at the start of `text`, or 0 if there is none. A word consists of
+/// letters, digits, `_` and `$`, single dots followed by another such character, and decimal indices in brackets
+/// (`hdr.vlan[1]`). It does not begin with a digit.
 pub(crate) fn word_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let word_at = |at: usize| bytes.get(at).is_some_and(|b| is_word_char(char::from(*b)));
@@ -153,19 +153,19 @@ pub(crate) fn word_length(text: &str) -> usize {
     }
 }
 
-/// Writes a name: bare if it can be read back as one word that is no keyword, else in quotes.
+/// Writes a name: unquoted if it can be read back as one word that is no keyword, else in quotes.
 pub(crate) fn write_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     let bare = !name.is_empty() && word_length(name) == name.len() && KEYWORDS.binary_search(&name).is_err();
     if bare { out.write_str(name) } else { write_string(out, name) }
 }
 
-/// Writes a name at a place where no keyword can stand: behind `@`, `role` or the dot before a field.
+/// Writes a name where no keyword can occur: after `@`, after `role`, or after the dot before a field.
 pub(crate) fn write_label(out: &mut dyn Write, name: &str) -> fmt::Result {
     let bare = !name.is_empty() && !name.starts_with('.') && word_length(name) == name.len();
     if bare { out.write_str(name) } else { write_string(out, name) }
 }
 
-/// Writes a string in quotes, on one line whatever it holds.
+/// Writes a string in quotes, on one line whatever characters it contains.
 pub(crate) fn write_string(out: &mut dyn Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
     for c in text.chars() {
@@ -182,7 +182,7 @@ pub(crate) fn write_string(out: &mut dyn Write, text: &str) -> fmt::Result {
     out.write_char('"')
 }
 
-/// The operators between two values; `++`, concatenation, is not among them because it is an expression of its own.
+/// The infix operators; `++`, concatenation, is not among them because it is an expression of its own.
 pub(crate) const BINARY: &[(BinaryOp, &str)] = &[
     (BinaryOp::Add, "+"),
     (BinaryOp::Sub, "-"),
@@ -232,12 +232,12 @@ pub(crate) const UNITS: &[(Unit, &str)] =
 pub(crate) const SLOT_KINDS: &[(SlotKind, &str)] =
     &[(SlotKind::Metadata, "metadata"), (SlotKind::Local, "local"), (SlotKind::Argument, "argument")];
 
-/// The word for a member of one of the tables above.
+/// Returns the word for a member of one of the tables above.
 pub(crate) fn word_for<T: PartialEq>(table: &'static [(T, &'static str)], value: &T) -> &'static str {
     table.iter().find(|(member, _)| member == value).map(|(_, word)| *word).expect("every member has a word")
 }
 
-/// The member of one of the tables above that a word stands for.
+/// Returns the member of one of the tables above that a word denotes.
 pub(crate) fn meaning_of<T: Copy>(table: &[(T, &'static str)], word: &str) -> Option<T> {
     table.iter().find(|(_, known)| *known == word).map(|(member, _)| *member)
 }

@@ -1,7 +1,7 @@
-//! Which entity a name means.
+//! Resolution of names to entities.
 //!
-//! The printer asks the same question as the reader: if a bare name would not be read back as the entity that is
-//! meant, because another one has the name too, the printer adds the entity's number (`tmp#slot12`).
+//! The printer resolves names as the reader does: if an unquoted name would not be read back as the intended entity,
+//! because another entity shares the name, the printer appends the entity's number (`tmp#slot12`).
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use crate::*;
 
 /// The first entity of each name, by kind.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct NameIndex {
     pub(crate) header_types: Index<HeaderTypeId>,
     pub(crate) headers: Index<HeaderId>,
     pub(crate) stacks: Index<StackId>,
@@ -30,19 +30,19 @@ pub(crate) struct Names {
 
 pub(crate) type Index<K> = HashMap<String, K>;
 
-/// What a bare name means where a value or the place of one is wanted.
+/// The entity that an unquoted name denotes as a value or an l-value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum NamedValue {
     /// A slot.
     Slot(SlotId),
     /// A field of a header.
     Field(HeaderId, u32),
 }
 
-impl Names {
-    /// The names of a program.
-    pub(crate) fn of(program: &Program) -> Names {
-        Names {
+impl NameIndex {
+    /// Indexes the names of a program.
+    pub(crate) fn of(program: &Program) -> NameIndex {
+        NameIndex {
             header_types: index(&program.header_types, |x| &x.name),
             headers: index(&program.headers, |x| &x.name),
             stacks: index(&program.stacks, |x| &x.name),
@@ -59,29 +59,29 @@ impl Names {
         }
     }
 
-    /// What a bare name means as a value: a slot of that name, else the field of a header whose name is a prefix, the
-    /// longest such header first.
-    pub(crate) fn value(&self, program: &Program, name: &str) -> Option<Named> {
+    /// Resolves an unquoted name as a value: the slot of that name, else the field of a header whose name is a prefix.
+    /// Longer prefixes are tried first.
+    pub(crate) fn value(&self, program: &Program, name: &str) -> Option<NamedValue> {
         if let Some(slot) = self.slots.get(name) {
-            return Some(Named::Slot(*slot));
+            return Some(NamedValue::Slot(*slot));
         }
         for (dot, _) in name.rmatch_indices('.') {
             let Some(header) = self.headers.get(&name[..dot]) else { continue };
             if let Some(field) = field_named(program, program.headers[*header].ty, &name[dot + 1..]) {
-                return Some(Named::Field(*header, field));
+                return Some(NamedValue::Field(*header, field));
             }
         }
         None
     }
 }
 
-/// The first field of this name.
+/// Returns the first field with this name.
 pub(crate) fn field_named(program: &Program, ty: HeaderTypeId, name: &str) -> Option<u32> {
     let fields = &program.header_types.get(ty)?.fields;
     fields.iter().position(|field| field.name == name).and_then(|at| u32::try_from(at).ok())
 }
 
-/// The first entity of each name in a map.
+/// Indexes the first entity of each name in a map.
 pub(crate) fn index<K: EntityRef + Hash, V>(map: &PrimaryMap<K, V>, name: impl Fn(&V) -> &String) -> Index<K> {
     let mut index = Index::new();
     for (id, value) in map {

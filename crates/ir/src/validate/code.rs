@@ -1,36 +1,36 @@
-//! Bodies: what each kind may do, operand widths, control flow.
+//! Validates bodies: permitted operations by kind, operand widths, control flow.
 
 use std::collections::HashSet;
 
 use cranelift_entity::EntityRef;
 
-use super::{Checker, MAX_HEADER_BITS, Rule, Where};
+use super::{Checker, Location, MAX_HEADER_BITS, Rule};
 use crate::*;
 
 impl<'p> Checker<'p> {
     pub(super) fn bodies(&mut self) {
-        self.at = Where::Program;
+        self.at = Location::Program;
         let program = self.program;
         let unique = program.bodies.values().filter(|body| body.kind != BodyKind::Action);
         self.unique(unique.map(|body| body.name.as_str()));
         for (id, body) in &program.bodies {
-            self.at = Where::Object("body", &body.name);
+            self.at = Location::Object("body", &body.name);
             self.name_length(&body.name);
             self.reachable(body);
             for (block_id, block) in &body.blocks {
-                self.at = Where::Terminator(body, block_id);
+                self.at = Location::Terminator(body, block_id);
                 self.name_length(&block.name);
                 self.get(&program.locs, block.loc);
                 self.require(!block.is_state || body.kind == BodyKind::Parser, Rule::BodyKinds, || {
                     "it is called a parser's state".to_owned()
                 });
                 for instr in &block.instrs {
-                    self.at = Where::Instr(body, block_id, instr);
+                    self.at = Location::Instr(body, block_id, instr);
                     self.get(&program.locs, instr.loc);
                     self.op_kind(body.kind, &instr.op);
                     self.op(Some(id), &instr.op);
                 }
-                self.at = Where::Terminator(body, block_id);
+                self.at = Location::Terminator(body, block_id);
                 self.terminator(id, body, &block.terminator);
             }
         }
@@ -69,9 +69,9 @@ impl<'p> Checker<'p> {
     fn op(&mut self, body: Option<BodyId>, op: &'p Op) {
         let program = self.program;
         match op {
-            Op::Assign(place, value) => {
-                let (place, value) = (self.place(body, place), self.expr(body, value));
-                self.equal(place, value);
+            Op::Assign(dst, value) => {
+                let (dst, value) = (self.lvalue(body, dst), self.expr(body, value));
+                self.equal(dst, value);
             }
             Op::CopyHeader(to, from) => {
                 if let (Some(to), Some(from)) = (self.header(body, to), self.header(body, from)) {
@@ -101,7 +101,7 @@ impl<'p> Checker<'p> {
                 }
             }
             Op::Lookahead { dst, skip } => {
-                let width = self.place(body, dst).unwrap_or(0);
+                let width = self.lvalue(body, dst).unwrap_or(0);
                 let reach = u64::from(*skip) + u64::from(width);
                 self.require(reach <= MAX_HEADER_BITS, Rule::SizeLimit, || format!("it reaches {reach} bits"));
             }
@@ -122,11 +122,11 @@ impl<'p> Checker<'p> {
                     }
                 }
             }
-            Op::RegisterRead(place, register, index) => {
+            Op::RegisterRead(dst, register, index) => {
                 let width = self.get(&program.registers, *register).map(|register| register.width);
                 self.expr(body, index);
-                let place = self.place(body, place);
-                self.equal(place, width);
+                let dst = self.lvalue(body, dst);
+                self.equal(dst, width);
             }
             Op::RegisterWrite(register, index, value) => {
                 let width = self.get(&program.registers, *register).map(|register| register.width);
@@ -139,36 +139,36 @@ impl<'p> Checker<'p> {
                 self.require(!direct, Rule::DirectObjects, || "a direct counter has no index".to_owned());
                 self.expr(body, index);
             }
-            Op::MeterExecute(meter, index, place) => {
+            Op::MeterExecute(meter, index, dst) => {
                 let direct = self.get(&program.meters, *meter).is_some_and(|meter| meter.size.is_none());
                 self.require(!direct, Rule::DirectObjects, || "a direct meter has no index".to_owned());
                 self.expr(body, index);
-                self.place(body, place);
+                self.lvalue(body, dst);
             }
-            Op::DirectMeterRead(meter, place) => {
+            Op::DirectMeterRead(meter, dst) => {
                 let indexed = self.get(&program.meters, *meter).is_some_and(|meter| meter.size.is_some());
                 self.require(!indexed, Rule::DirectObjects, || "a meter array is metered by index".to_owned());
-                self.place(body, place);
+                self.lvalue(body, dst);
             }
             Op::BeginAtomic | Op::EndAtomic => {}
-            Op::Compute(place, _, data) => {
-                self.place(body, place);
+            Op::Compute(dst, _, data) => {
+                self.lvalue(body, dst);
                 for data in data {
                     match data {
-                        Data::Value(value) => {
+                        HashInput::Value(value) => {
                             self.expr(body, value);
                         }
-                        Data::Varbit(header, field) => {
+                        HashInput::Varbit(header, field) => {
                             self.varbit(body, header, *field);
                         }
-                        Data::Payload => {}
+                        HashInput::Payload => {}
                     }
                 }
             }
-            Op::Random(place, low, high) => {
-                let (place, low, high) = (self.place(body, place), self.expr(body, low), self.expr(body, high));
-                self.equal(place, low);
-                self.equal(place, high);
+            Op::Random(dst, low, high) => {
+                let (dst, low, high) = (self.lvalue(body, dst), self.expr(body, low), self.expr(body, high));
+                self.equal(dst, low);
+                self.equal(dst, high);
             }
             Op::Request(request) => self.request(body, request),
             Op::Log(_, values) => {
@@ -289,7 +289,7 @@ fn same_layout(program: &Program, one: HeaderTypeId, other: HeaderTypeId) -> boo
 }
 
 impl Terminator {
-    /// The blocks it may go to, in order, with repetitions.
+    /// Returns the blocks it may jump to, in order, with repetitions.
     pub fn targets(&self) -> Vec<BlockId> {
         match self {
             Terminator::Goto(target) => vec![*target],

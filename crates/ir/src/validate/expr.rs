@@ -1,29 +1,29 @@
-//! Expressions: widths, bounds, depth.
+//! Validates expressions: widths, bounds, depth.
 
 use super::{Checker, MAX_EXPR_DEPTH, Rule};
 use crate::*;
 
 impl Program {
-    /// The width of an expression in bits; `None` if it breaks a rule of the validator.
+    /// Returns the width of an expression in bits, or `None` if it breaks a rule of the validator.
     pub fn width(&self, expr: &Expr) -> Option<u32> {
         let mut sound = true;
         let width = Widths { program: self, report: &mut |_, _| sound = false }.expr(expr, 1);
         width.filter(|_| sound)
     }
 
-    /// The width of a place in bits; `None` if it breaks a rule of the validator.
-    pub fn place_width(&self, place: &Place) -> Option<u32> {
+    /// Returns the width of an l-value in bits, or `None` if it breaks a rule of the validator.
+    pub fn lvalue_width(&self, lvalue: &LValue) -> Option<u32> {
         let mut sound = true;
-        let width = Widths { program: self, report: &mut |_, _| sound = false }.place(place);
+        let width = Widths { program: self, report: &mut |_, _| sound = false }.lvalue(lvalue);
         width.filter(|_| sound)
     }
 
-    /// The layout that a header reference has; `None` if an id is out of range.
+    /// Returns the layout of a header reference, or `None` if an id is out of range.
     pub fn layout_of(&self, header: &HeaderRef) -> Option<&HeaderType> {
         self.header_types.get(self.type_of(header)?)
     }
 
-    /// The header type of a header reference; `None` if an id is out of range.
+    /// Returns the header type of a header reference, or `None` if an id is out of range.
     pub fn type_of(&self, header: &HeaderRef) -> Option<HeaderTypeId> {
         let id = match header {
             HeaderRef::Header(id) => *id,
@@ -33,8 +33,8 @@ impl Program {
     }
 }
 
-/// Computes widths and reports the rules broken on the way. A part whose width is unknown is not reported again by
-/// what is around it.
+/// Computes widths and reports the rules broken on the way. An enclosing expression does not report an operand of
+/// unknown width again.
 pub(super) struct Widths<'p, 'r> {
     pub(super) program: &'p Program,
     pub(super) report: &'r mut dyn FnMut(Rule, String),
@@ -146,7 +146,7 @@ impl Widths<'_, '_> {
         self.program.type_of(header)
     }
 
-    /// A field's width, checked to be variable or not.
+    /// Returns a field's width after checking whether the field is variable as required.
     pub(super) fn field(&mut self, header: &HeaderRef, field: u32, varbit: bool, depth: usize) -> Option<u32> {
         let ty = self.header(header, depth)?;
         let found = self.program.header_types.get(ty)?.fields.get(field as usize);
@@ -158,16 +158,15 @@ impl Widths<'_, '_> {
         (found.varbit == varbit).then_some(found.width)
     }
 
-    pub(super) fn place(&mut self, place: &Place) -> Option<u32> {
-        match place {
-            Place::Slot(slot) => self.slot(*slot),
-            Place::Field(header, field) => self.field(header, *field, false, 1),
+    pub(super) fn lvalue(&mut self, lvalue: &LValue) -> Option<u32> {
+        match lvalue {
+            LValue::Slot(slot) => self.slot(*slot),
+            LValue::Field(header, field) => self.field(header, *field, false, 1),
         }
     }
 }
 
-/// Calls `visit` with every slot that an expression reads. Expressions too deep for the validator are not entered
-/// beyond its limit.
+/// Calls `visit` with every slot that an expression reads. Does not descend below the validator's depth limit.
 pub(super) fn slots_read(expr: &Expr, depth: usize, visit: &mut dyn FnMut(SlotId)) {
     if depth > MAX_EXPR_DEPTH {
         return;
@@ -201,7 +200,7 @@ pub(super) fn slots_read(expr: &Expr, depth: usize, visit: &mut dyn FnMut(SlotId
 }
 
 impl Checker<'_> {
-    /// Checks an expression in a body (or in none, as table keys) and gives its width.
+    /// Checks an expression in a body (or in none, as for table keys) and returns its width.
     pub(super) fn expr(&mut self, body: Option<BodyId>, expr: &Expr) -> Option<u32> {
         let width = self.widths(|widths| widths.expr(expr, 1));
         let mut read = Vec::new();
@@ -219,11 +218,11 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn place(&mut self, body: Option<BodyId>, place: &Place) -> Option<u32> {
-        let width = self.widths(|widths| widths.place(place));
-        match place {
-            Place::Slot(slot) => self.may_use(body, *slot),
-            Place::Field(header, _) => self.index_slots(body, header),
+    pub(super) fn lvalue(&mut self, body: Option<BodyId>, lvalue: &LValue) -> Option<u32> {
+        let width = self.widths(|widths| widths.lvalue(lvalue));
+        match lvalue {
+            LValue::Slot(slot) => self.may_use(body, *slot),
+            LValue::Field(header, _) => self.index_slots(body, header),
         }
         width
     }
@@ -249,7 +248,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Argument slots belong to the body of their action.
+    /// Checks that an argument slot is used only in the body of its action.
     pub(super) fn may_use(&mut self, body: Option<BodyId>, slot: SlotId) {
         let Some(found) = self.program.slots.get(slot).filter(|found| found.kind == SlotKind::Argument) else { return };
         let owned = body.is_some() && self.owners.get(&slot).copied() == body;

@@ -1,6 +1,6 @@
-//! The validator: what every program that runs can be relied on to hold.
+//! Validator: the invariants of every executable program.
 //!
-//! Executors assume these rules and assert them at most; compilers call [`validate()`] on what they made. The rules:
+//! Executors assume these rules and at most assert them; compilers call [`validate()`] on their output. The rules:
 //!
 //! 1. Every id, field number and action number names something that exists.
 //! 2. Names are unique within a kind, in a header type, in an action's parameters and in a table's actions; local
@@ -14,12 +14,12 @@
 //! 7. A stack has elements, all of one type; no header is in two stacks; its next index is 32 bits wide.
 //! 8. An action's parameters are argument slots, each parameter its own, used by that action's body alone.
 //! 9. The architecture's `parser` is a parser body, its other blocks are controls.
-//! 10. Field lists hold metadata slots and headers that are not local; what is kept is a list that exists.
+//! 10. Field lists hold metadata slots and headers that are not local; every list that is preserved exists.
 //! 11. Both sides of an operator, an assignment, a choice or a match have one width.
 //! 12. Conditions are 1 bit wide; bit counts, byte counts, errors, session ids and action numbers 32 bits.
 //! 13. A slice's high bit is not below its low bit and within the value.
 //! 14. An extension does not make a value narrower.
-//! 15. Fixed fields are used as values and places, variable fields only by what is meant for them.
+//! 15. Fixed fields are used as values and l-values, variable fields only by the instructions that accept them.
 //! 16. Expressions nest at most 256 deep.
 //! 17. Only parsers have states, extract, look ahead, advance, verify, select and reject; only controls emit; parsers
 //!     neither apply tables nor exit.
@@ -58,24 +58,24 @@ use cranelift_entity::{EntityRef, PrimaryMap};
 
 use crate::*;
 
-/// How many violations are reported; one mistake in a compiler can break a rule everywhere.
+/// Maximum number of violations reported; one mistake in a compiler can break a rule everywhere.
 const MAX_VIOLATIONS: usize = 100;
 
 /// Checks every rule.
 ///
 /// # Errors
-/// What is broken, in the order of the program, at most 100.
+/// The violations, in the order of the program, at most 100.
 pub fn validate(program: &Program) -> Result<(), Vec<Violation>> {
-    let mut checker = Checker { program, at: Where::Program, violations: Vec::new(), owners: HashMap::new() };
+    let mut checker = Checker { program, at: Location::Program, violations: Vec::new(), owners: HashMap::new() };
     checker.storage();
     checker.objects();
     checker.bodies();
     if checker.violations.is_empty() { Ok(()) } else { Err(checker.violations) }
 }
 
-/// Where the checker is.
+/// The part of the program that is being checked.
 #[derive(Clone, Copy)]
-enum Where<'p> {
+enum Location<'p> {
     Program,
     /// A declaration: kind and name.
     Object(&'static str, &'p str),
@@ -85,22 +85,22 @@ enum Where<'p> {
 
 struct Checker<'p> {
     program: &'p Program,
-    at: Where<'p>,
+    at: Location<'p>,
     violations: Vec<Violation>,
-    /// The body that an argument slot belongs to.
+    /// The body that each argument slot belongs to.
     owners: HashMap<SlotId, BodyId>,
 }
 
 impl<'p> Checker<'p> {
-    /// Reports a violation at the current place.
+    /// Reports a violation at the current location.
     fn broken(&mut self, rule: Rule, message: impl Into<String>) {
         if self.violations.len() >= MAX_VIOLATIONS {
             return;
         }
-        let (place, loc) = match self.at {
-            Where::Program => ("program".to_owned(), None),
-            Where::Object(kind, name) => (format!("{kind} {}", shortened(name)), None),
-            Where::Instr(body, block, instr) => (
+        let (location, loc) = match self.at {
+            Location::Program => ("program".to_owned(), None),
+            Location::Object(kind, name) => (format!("{kind} {}", shortened(name)), None),
+            Location::Instr(body, block, instr) => (
                 format!(
                     "body {}, block {}, \"{}\"",
                     body.name,
@@ -109,7 +109,7 @@ impl<'p> Checker<'p> {
                 ),
                 Some(instr.loc),
             ),
-            Where::Terminator(body, block) => (
+            Location::Terminator(body, block) => (
                 match body.blocks.get(block) {
                     Some(found) => {
                         let end = self.program.display_terminator(body, &found.terminator).to_string();
@@ -122,17 +122,17 @@ impl<'p> Checker<'p> {
             ),
         };
         let source = loc.filter(|loc| loc.index() != 0).and_then(|loc| self.program.locs.get(loc)).cloned();
-        self.violations.push(Violation { rule, place, source, message: message.into() });
+        self.violations.push(Violation { rule, location, source, message: message.into() });
     }
 
-    /// Reports a violation unless something holds.
+    /// Reports a violation unless `holds`.
     fn require(&mut self, holds: bool, rule: Rule, message: impl FnOnce() -> String) {
         if !holds {
             self.broken(rule, message());
         }
     }
 
-    /// What an id names, or a violation.
+    /// Returns the entity with this id, or reports a violation.
     fn get<K: EntityRef + std::fmt::Display, V>(&mut self, map: &'p PrimaryMap<K, V>, id: K) -> Option<&'p V> {
         let found = map.get(id);
         self.require(found.is_some(), Rule::IdInRange, || format!("there is no {id}"));
@@ -153,7 +153,7 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Names that must differ.
+    /// Checks that names are distinct.
     fn unique(&mut self, names: impl IntoIterator<Item = &'p str>) {
         let mut seen = std::collections::HashSet::new();
         for name in names {
@@ -164,7 +164,7 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// Enough of a long text to recognise it.
+/// Shortens a long text but keeps it recognisable.
 fn shortened(text: &str) -> String {
     const ENOUGH: usize = 200;
     match text.char_indices().nth(ENOUGH) {

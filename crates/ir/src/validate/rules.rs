@@ -1,25 +1,25 @@
-//! The rules by name, and what is said when one is broken.
+//! The rules of the validator by name, and the violations it reports.
 
 use std::fmt;
 
-use diagnostics::Place as SourcePlace;
+use diagnostics::SourcePosition;
 
-/// The longest name in bytes.
+/// Maximum length of a name in bytes.
 pub const MAX_NAME: usize = 1000;
-/// How deep expressions may nest, the outermost counted; compilers put deeper ones into slots first.
+/// Maximum nesting depth of expressions, counting the outermost; compilers move deeper ones into slots first.
 pub const MAX_EXPR_DEPTH: usize = 256;
-/// Bits of a header, of the data an action takes from an entry, and of what a lookahead reaches.
+/// Maximum number of bits of a header, of the data that an action takes from an entry, and of a lookahead's reach.
 pub const MAX_HEADER_BITS: u64 = 1 << 19;
-/// Elements of one register, counter or meter array.
+/// Maximum number of elements of one register, counter or meter array.
 pub const MAX_ARRAY_SIZE: u64 = 1 << 24;
-/// Bits of one register array.
+/// Maximum number of bits of one register array.
 pub const MAX_REGISTER_BITS: u64 = 1 << 31;
-/// Elements of all arrays together.
+/// Maximum number of elements of all arrays together.
 pub const MAX_ALL_ARRAYS: u64 = 1 << 26;
 
 macro_rules! rules {
     ($($name:ident $text:literal;)*) => {
-        /// A rule of the validator. Its number is its place in the list on the validator's page.
+        /// A rule of the validator. Its number is its position in the list on the validator's page.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Rule {
             $(#[doc = $text] $name,)*
@@ -29,14 +29,14 @@ macro_rules! rules {
             /// Every rule in order.
             pub const ALL: &[Rule] = &[$(Rule::$name,)*];
 
-            /// The rule as a sentence.
+            /// Returns the rule as a sentence.
             pub fn text(self) -> &'static str {
                 match self {
                     $(Rule::$name => $text,)*
                 }
             }
 
-            /// The rule's name in kebab-case, as diagnostics use it.
+            /// Returns the rule's name in kebab-case, as used in diagnostics.
             pub fn code(self) -> String {
                 let mut code = String::new();
                 for c in format!("{self:?}").chars() {
@@ -64,12 +64,12 @@ rules! {
     StackElements "A stack has elements, all of one type; no header is in two stacks; its next index is 32 bits wide.";
     Arguments "An action's parameters are argument slots, each parameter its own, used by that action's body alone.";
     Roles "The architecture's `parser` is a parser body, its other blocks are controls.";
-    FieldLists "Field lists hold metadata slots and headers that are not local; what is kept is a list that exists.";
+    FieldLists "Field lists hold metadata slots and headers that are not local; every list that is preserved exists.";
     EqualWidths "Both sides of an operator, an assignment, a choice or a match have one width.";
     OperandWidth "Conditions are 1 bit wide; bit counts, byte counts, errors, session ids and action numbers 32 bits.";
     SliceBounds "A slice's high bit is not below its low bit and within the value.";
     Extension "An extension does not make a value narrower.";
-    VarbitUse "Fixed fields are used as values and places, variable fields only by what is meant for them.";
+    VarbitUse "Fixed fields are used as values and l-values, variable fields only by the instructions that accept them.";
     ExprDepth "Expressions nest at most 256 deep.";
     BodyKinds "Only parsers have states, extract, look ahead, advance, verify, select and reject; only controls emit; \
                parsers neither apply tables nor exit.";
@@ -97,28 +97,28 @@ rules! {
 }
 
 impl Rule {
-    /// The number of the rule, from 1.
+    /// Returns the number of the rule, from 1.
     pub fn number(self) -> usize {
         self as usize + 1
     }
 }
 
-/// A rule that a program breaks, and where.
+/// A broken rule and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
     /// The rule.
     pub rule: Rule,
-    /// Where in the program, in words: `body MyParser, block start, "extract hdr.ipv4"`.
-    pub place: String,
-    /// The place in the P4 source, if the program knows it.
-    pub source: Option<SourcePlace>,
-    /// What is wrong there.
+    /// Location in the program, in words: `body MyParser, block start, "extract hdr.ipv4"`.
+    pub location: String,
+    /// Position in the P4 source, if the program records it.
+    pub source: Option<SourcePosition>,
+    /// Description of the problem there.
     pub message: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} (rule {}, {})", self.place, self.message, self.rule.number(), self.rule.code())?;
+        write!(f, "{}: {} (rule {}, {})", self.location, self.message, self.rule.number(), self.rule.code())?;
         match &self.source {
             Some(source) => write!(f, " from {source}"),
             None => Ok(()),

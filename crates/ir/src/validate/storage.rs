@@ -1,8 +1,8 @@
-//! Header types, headers, stacks, slots, field lists, roles.
+//! Validates header types, headers, stacks, slots, field lists and roles.
 
 use cranelift_entity::EntityRef;
 
-use super::{Checker, MAX_HEADER_BITS, Rule, Where};
+use super::{Checker, Location, MAX_HEADER_BITS, Rule};
 use crate::*;
 
 impl<'p> Checker<'p> {
@@ -16,35 +16,35 @@ impl<'p> Checker<'p> {
         let metadata = program.slots.values().filter(|slot| slot.kind == SlotKind::Metadata);
         self.unique(metadata.map(|slot| slot.name.as_str()));
         for ty in program.header_types.values() {
-            self.at = Where::Object("header type", &ty.name);
+            self.at = Location::Object("header type", &ty.name);
             self.header_type(ty);
         }
         for header in program.headers.values() {
-            self.at = Where::Object("header", &header.name);
+            self.at = Location::Object("header", &header.name);
             self.name_length(&header.name);
             self.get(&program.header_types, header.ty);
         }
         let mut stacked = vec![false; program.headers.len()];
         for stack in program.stacks.values() {
-            self.at = Where::Object("stack", &stack.name);
+            self.at = Location::Object("stack", &stack.name);
             self.stack(stack, &mut stacked);
         }
         for slot in program.slots.values() {
-            self.at = Where::Object("slot", &slot.name);
+            self.at = Location::Object("slot", &slot.name);
             self.name_length(&slot.name);
             self.width_limit(slot.width);
         }
-        self.at = Where::Program;
+        self.at = Location::Program;
         for (list, kept) in &program.field_lists {
             for kept in kept {
                 match kept {
-                    Kept::Slot(id) => {
+                    FieldListItem::Slot(id) => {
                         let kind = self.get(&program.slots, *id).map(|slot| slot.kind);
                         self.require(kind.is_none_or(|kind| kind == SlotKind::Metadata), Rule::FieldLists, || {
                             format!("field list {list} keeps {id}, which is not metadata")
                         });
                     }
-                    Kept::Header(id) => {
+                    FieldListItem::Header(id) => {
                         let local = self.get(&program.headers, *id).is_some_and(|header| header.local);
                         self.require(!local, Rule::FieldLists, || format!("field list {list} keeps the local {id}"));
                     }
@@ -90,7 +90,7 @@ impl<'p> Checker<'p> {
         };
         for (at, taken) in stacked.iter_mut().enumerate().take(end).skip(start) {
             let element = &program.headers[HeaderId::new(at)];
-            // The first wrong element is enough: many stacks over the same headers would take long to go through.
+            // Report only the first wrong element: many stacks over the same headers would take long to check.
             if element.ty != first.ty {
                 return self
                     .broken(Rule::StackElements, format!("{} has another type than {}", element.name, first.name));

@@ -1,15 +1,15 @@
-//! Actions, tables, arrays, profiles, value sets and digests.
+//! Validates actions, tables, arrays, profiles, value sets and digests.
 
 use std::collections::HashSet;
 
 use bits::Bits;
 
-use super::{Checker, MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_HEADER_BITS, MAX_REGISTER_BITS, Rule, Where};
+use super::{Checker, Location, MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_HEADER_BITS, MAX_REGISTER_BITS, Rule};
 use crate::*;
 
 impl<'p> Checker<'p> {
     pub(super) fn objects(&mut self) {
-        self.at = Where::Program;
+        self.at = Location::Program;
         let program = self.program;
         self.unique(program.tables.values().map(|table| table.name.as_str()));
         self.unique(program.registers.values().map(|register| register.name.as_str()));
@@ -20,12 +20,12 @@ impl<'p> Checker<'p> {
         self.unique(program.digests.values().map(|digest| digest.name.as_str()));
         self.arrays();
         for profile in program.profiles.values() {
-            self.at = Where::Object("profile", &profile.name);
+            self.at = Location::Object("profile", &profile.name);
             self.width_limit(profile.hash_width);
             self.annotations(&profile.annotations);
         }
         for set in program.value_sets.values() {
-            self.at = Where::Object("value set", &set.name);
+            self.at = Location::Object("value set", &set.name);
             self.annotations(&set.annotations);
             for (name, width, kind) in &set.fields {
                 self.name_length(name);
@@ -34,19 +34,19 @@ impl<'p> Checker<'p> {
             }
         }
         for digest in program.digests.values() {
-            self.at = Where::Object("digest", &digest.name);
+            self.at = Location::Object("digest", &digest.name);
             for (name, width) in &digest.fields {
                 self.name_length(name);
                 self.width_limit(*width);
             }
         }
         for action in program.actions.values() {
-            self.at = Where::Object("action", &action.name);
+            self.at = Location::Object("action", &action.name);
             self.action(action);
         }
         let mut direct = HashSet::new();
         for table in program.tables.values() {
-            self.at = Where::Object("table", &table.name);
+            self.at = Location::Object("table", &table.name);
             self.table(table);
             self.direct_objects(table, &mut direct);
         }
@@ -56,7 +56,7 @@ impl<'p> Checker<'p> {
         let program = self.program;
         let mut total = 0u64;
         for register in program.registers.values() {
-            self.at = Where::Object("register", &register.name);
+            self.at = Location::Object("register", &register.name);
             self.annotations(&register.annotations);
             self.width_limit(register.width);
             let bits = register.size.saturating_mul(u64::from(register.width));
@@ -64,17 +64,17 @@ impl<'p> Checker<'p> {
             self.array(register.size, &mut total);
         }
         for counter in program.counters.values() {
-            self.at = Where::Object("counter", &counter.name);
+            self.at = Location::Object("counter", &counter.name);
             self.annotations(&counter.annotations);
             self.array(counter.size.unwrap_or(0), &mut total);
         }
         for meter in program.meters.values() {
-            self.at = Where::Object("meter", &meter.name);
+            self.at = Location::Object("meter", &meter.name);
             self.annotations(&meter.annotations);
             self.require(meter.unit != Unit::PacketsAndBytes, Rule::MeterUnit, || "it measures both".to_owned());
             self.array(meter.size.unwrap_or(0), &mut total);
         }
-        self.at = Where::Program;
+        self.at = Location::Program;
         self.require(total <= MAX_ALL_ARRAYS, Rule::SizeLimit, || format!("{total} array elements in all"));
     }
 
@@ -155,7 +155,7 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Checks that an action gets the arguments it takes.
+    /// Checks that an action receives the arguments of its parameters.
     fn call(&mut self, table: &'p Table, action: u32, args: &[Bits], what: &str) -> Option<&'p TableAction> {
         let Some(found) = table.actions.get(action as usize) else {
             self.broken(Rule::IdInRange, format!("{what} is action {action}, but there are {}", table.actions.len()));
@@ -202,7 +202,7 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// Whether an entry's value is one of the key's kind and width, with nothing set where nothing is compared.
+/// Whether an entry's value has the key's kind and width, with no bit set that is not compared.
 fn key_fits(key: &Key, value: &KeyValue) -> bool {
     let wide = |value: &Bits| value.width() == key.width;
     match (key.kind, value) {

@@ -1,10 +1,10 @@
-//! Programs made at random print and read back as they were; texts made at random are refused, or read, without a panic.
+//! Random programs print and read back unchanged; random texts are rejected or read without a panic.
 
 use crate::generate::{self, Random};
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
 
-/// Reads a text. One that cannot be read must have a finding that says why, which can be rendered.
+/// Reads a text. A failure must have a diagnostic that says why and can be rendered.
 fn read(text: &str) -> Result<Program, String> {
     let mut map = SourceMap::new();
     let file = map.add("test.ir", text);
@@ -47,7 +47,7 @@ fn single_parts_print_without_a_panic() {
             assert!(!program.display_block(body, id).to_string().is_empty());
         }
     }
-    // The parts of another program, too: its ids mean nothing here.
+    // The parts of another program, too: its ids are invalid here.
     let empty = Program::default();
     for body in program.bodies.values() {
         for instr in body.blocks.values().flat_map(|block| &block.instrs) {
@@ -56,7 +56,7 @@ fn single_parts_print_without_a_panic() {
     }
 }
 
-/// What an interrupted or careless editor leaves behind.
+/// Mutates text as an interrupted or careless editor might.
 fn mutate(random: &mut Random, text: &str, other: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..1 + random.below(2) {
@@ -90,12 +90,12 @@ fn mutate(random: &mut Random, text: &str, other: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads, validates, prints; a program that was read prints and reads back, valid or not.
+/// Reads, validates and prints a text; a program that was read prints and reads back, valid or not.
 fn try_out(text: &str) -> bool {
     let Ok(program) = read(text) else { return false };
     let _ = ir::validate(&program);
     let printed = program.to_string();
-    // Ids are in range in what was read, but for what only the validator looks at.
+    // Ids are in range in a program that was read, except those that only the validator checks.
     match read(&printed) {
         Ok(again) => assert!(again == program, "reads back differently:\n{printed}"),
         Err(findings) => panic!("{findings}\nprinted from\n{text}"),

@@ -1,10 +1,10 @@
-//! Rules that no text can break, because the reader keeps them too, and programs whose ids mean nothing.
+//! Rules that no text can break, because the reader enforces them too, and programs with invalid ids.
 
 use crate::generate;
 use bits::Bits;
 use ir::*;
 
-/// A program with one control that logs an expression.
+/// Creates a program with one control that logs an expression.
 fn logging(expr: Expr) -> Program {
     let mut program = Program::new("v1model");
     let log = Instr { op: Op::Log(String::new(), vec![expr]), loc: LocId::from_u32(0) };
@@ -46,7 +46,7 @@ fn expressions_nest_as_deep_for_the_reader_as_for_the_validator() {
     assert_eq!(deeper.width(&nested(MAX_EXPR_DEPTH + 1)), None);
     assert_eq!(deeper.width(&nested(MAX_EXPR_DEPTH)), Some(8));
 
-    // As brackets, which the printer needs for operators between two values.
+    // With brackets, which the printer needs for operands with infix operators.
     let sum = |depth| {
         let leaf = || Expr::Const(Bits::zero(8));
         (1..depth).fold(leaf(), |inner, _| Expr::Binary(BinaryOp::Add, Box::new(leaf()), Box::new(inner)))
@@ -61,7 +61,7 @@ fn ids_of_another_program_are_violations_and_print() {
     let mut broken = 0;
     for seed in 0..60 {
         let (mut one, other) = (generate::program(seed), generate::program(seed + 1000));
-        // Each part may now name what is not there.
+        // Each part may now refer to missing entities.
         match seed % 6 {
             0 => one.bodies = other.bodies,
             1 => (one.tables, one.actions) = (other.tables, other.actions),
@@ -72,14 +72,14 @@ fn ids_of_another_program_are_violations_and_print() {
         }
         broken += usize::from(validate(&one).is_err());
         let text = one.to_string();
-        // It may be refused, but it may not be read as something else.
+        // The text may be rejected, but it must not be read as something else.
         if let Some(again) = read(&text) {
             assert!(again == one, "{text}");
         }
         for block in one.bodies.values().flat_map(|body| body.blocks.values()) {
             for instr in &block.instrs {
-                if let Op::Assign(place, value) = &instr.op {
-                    let _ = (one.place_width(place), one.width(value));
+                if let Op::Assign(lvalue, value) = &instr.op {
+                    let _ = (one.lvalue_width(lvalue), one.width(value));
                 }
             }
         }
@@ -121,7 +121,7 @@ fn places_in_order_make_the_list_of_places_unnecessary() {
     let mut program = generate::program(3);
     let text = |program: &Program| program.to_string().contains("\nplaces {");
     assert!(text(&program), "this seed gives places out of order");
-    program.put_places_in_order();
+    program.renumber_locs();
     assert!(!text(&program));
     assert_eq!(read(&program.to_string()), Some(program));
 }

@@ -1,10 +1,10 @@
-//! The text form: what is read prints as it was, and what is wrong is said.
+//! The text form: a program that was read prints unchanged, and errors are reported.
 
 use crate::golden;
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
 
-/// Reads a text; the rendered findings if it cannot be read.
+/// Reads a text; returns the rendered diagnostics if it cannot be read.
 fn read(text: &str) -> Result<Program, String> {
     let mut map = SourceMap::new();
     let file = map.add("test.ir", text);
@@ -48,7 +48,7 @@ fn every_rule_has_a_text_that_breaks_just_it() {
         }
         golden::lines(&violations)
     });
-    // A reader never makes an id that names nothing but by a stack's size or a field list, nor does text nest too deep
+    // The reader never makes an id out of range except by a stack's size or a field list, nor can text nest too deep
     // for the reader; `rules` makes such programs by hand.
     let missing: Vec<_> = ir::Rule::ALL.iter().filter(|rule| !seen.contains(rule)).collect();
     assert!(missing.iter().all(|rule| **rule == ir::Rule::ExprDepth), "no text breaks {missing:?}");

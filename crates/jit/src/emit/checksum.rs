@@ -5,7 +5,7 @@
 //! So neighbouring fields of a header are added as they lie in memory, without a look at where one ends.
 
 use cranelift_codegen::ir::{InstBuilder, types};
-use ir::{Algorithm, Data, Expr, HeaderId, HeaderRef, Place};
+use ir::{Algorithm, Expr, HashInput, HeaderId, HeaderRef, LValue};
 
 use super::Emit;
 use super::header::Which;
@@ -33,10 +33,10 @@ struct Sums {
 }
 
 impl Emit<'_, '_> {
-    pub(super) fn compute(&mut self, place: &Place, algorithm: Algorithm, data: &[Data]) {
+    pub(super) fn compute(&mut self, place: &LValue, algorithm: Algorithm, data: &[HashInput]) {
         let values: Option<Vec<&Expr>> =
-            data.iter().map(|piece| if let Data::Value(value) = piece { Some(value) } else { None }).collect();
-        let width = self.place_width(place);
+            data.iter().map(|piece| if let HashInput::Value(value) = piece { Some(value) } else { None }).collect();
+        let width = self.lvalue_width(place);
         let num = match values {
             Some(values) if algorithm == Algorithm::Csum16 => {
                 let kept = self.kept_sum(data, |emit| emit.internet_checksum(&values));
@@ -48,26 +48,26 @@ impl Emit<'_, '_> {
         self.write(place, &num);
     }
 
-    fn hash(&mut self, algorithm: Algorithm, data: &[Data], width: u32) -> Num {
+    fn hash(&mut self, algorithm: Algorithm, data: &[HashInput], width: u32) -> Num {
         self.call("cover_nothing", &[self.frame]);
         let mut joined = Num::number(0, 0);
         for piece in data {
             match piece {
-                Data::Value(value) => {
+                HashInput::Value(value) => {
                     let value = self.expr(value);
                     if joined.width + value.width > MAX_JOINED_BITS {
                         self.cover(&mut joined);
                     }
                     joined = self.concat(&joined, &value);
                 }
-                Data::Varbit(header, _) => {
+                HashInput::Varbit(header, _) => {
                     self.cover(&mut joined);
                     let which = self.which(header);
                     let bits = self.varbit_width(which);
                     let (from, bits) = (self.varbit_place(which), self.value(bits));
                     self.call("cover_memory", &[self.frame, from, bits]);
                 }
-                Data::Payload => {
+                HashInput::Payload => {
                     self.cover(&mut joined);
                     let cursor = self.cursor();
                     let begin = match self.layout.byte_cursor {

@@ -1,7 +1,7 @@
 //! Arrays, meters, random numbers and requests.
 
 use cranelift_codegen::ir::Value;
-use ir::{CounterId, Expr, LocId, MeterId, Place, RegisterId, Request};
+use ir::{CounterId, Expr, LValue, LocId, MeterId, RegisterId, Request};
 
 use super::Emit;
 use super::value::{Num, words_of};
@@ -20,7 +20,7 @@ impl Emit<'_, '_> {
         self.call("atomic", &[self.frame, begins]);
     }
 
-    pub(super) fn register_read(&mut self, place: &Place, register: RegisterId, index: &Expr) {
+    pub(super) fn register_read(&mut self, place: &LValue, register: RegisterId, index: &Expr) {
         let width = self.program.registers[register].width;
         let index = self.index_of(index);
         let out = self.room(words_of(width));
@@ -45,27 +45,27 @@ impl Emit<'_, '_> {
         self.call("count", &[self.frame, counter, index]);
     }
 
-    fn write_colour(&mut self, place: &Place, colour: Value) {
-        let width = self.place_width(place);
+    fn write_colour(&mut self, place: &LValue, colour: Value) {
+        let width = self.lvalue_width(place);
         let num = self.resize(&Num { width: 64, words: vec![Word::Value(colour)] }, width);
         self.write(place, &num);
     }
 
-    pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &Place) {
+    pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &LValue) {
         let index = self.index_of(index);
         let meter = self.number(u64::from(meter.as_u32()));
         let colour = self.call("meter", &[self.frame, meter, index]).expect("it has a result");
         self.write_colour(place, colour);
     }
 
-    pub(super) fn direct_colour(&mut self, meter: MeterId, place: &Place) {
+    pub(super) fn direct_colour(&mut self, meter: MeterId, place: &LValue) {
         let meter = self.number(u64::from(meter.as_u32()));
         let colour = self.call("direct_colour", &[self.frame, meter]).expect("it has a result");
         self.write_colour(place, colour);
     }
 
-    pub(super) fn random(&mut self, place: &Place, low: &Expr, high: &Expr) {
-        let width = self.place_width(place);
+    pub(super) fn random(&mut self, place: &LValue, low: &Expr, high: &Expr) {
+        let width = self.lvalue_width(place);
         let (low, high) = (self.expr(low), self.expr(high));
         let (low, high, out) = (self.spill(&low), self.spill(&high), self.room(words_of(width)));
         let bits = self.number(u64::from(width));

@@ -1,6 +1,6 @@
 //! Expressions and places.
 
-use ir::{Expr, Place};
+use ir::{Expr, LValue};
 
 use super::Emit;
 use super::value::Num;
@@ -74,14 +74,14 @@ impl Emit<'_, '_> {
         self.truth(&num)
     }
 
-    pub(super) fn write(&mut self, place: &Place, num: &Num) {
+    pub(super) fn write(&mut self, place: &LValue, num: &Num) {
         match place {
-            Place::Slot(slot) => self.set_slot(*slot, num),
-            Place::Field(header, field) => self.write_field(header, *field, num),
+            LValue::Slot(slot) => self.set_slot(*slot, num),
+            LValue::Field(header, field) => self.write_field(header, *field, num),
         }
     }
 
-    pub(super) fn place_width(&self, place: &Place) -> u32 {
-        self.program.place_width(place).expect("the validator checks places")
+    pub(super) fn lvalue_width(&self, place: &LValue) -> u32 {
+        self.program.lvalue_width(place).expect("the validator checks places")
     }
 }

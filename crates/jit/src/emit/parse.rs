@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_frontend::Switch;
-use ir::{Expr, HeaderRef, Match, Place, SelectCase};
+use ir::{Expr, HeaderRef, LValue, Match, SelectCase};
 
 use super::Emit;
 use super::body::{MAX_PARTS, To};
@@ -96,8 +96,8 @@ impl Emit<'_, '_> {
         self.set_valid(which, Word::Known(1));
     }
 
-    pub(super) fn lookahead(&mut self, dst: &Place, skip: u32) {
-        let width = self.place_width(dst);
+    pub(super) fn lookahead(&mut self, dst: &LValue, skip: u32) {
+        let width = self.lvalue_width(dst);
         let cursor = self.cursor();
         let at = if self.layout.byte_cursor { self.w_shl(cursor, 3) } else { cursor };
         let end = self.w_add(at, Word::Known(u64::from(skip) + u64::from(width)));

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::Variable;
-use ir::{BodyKind, HeaderRef, Op, Place, SlotId, TableId};
+use ir::{BodyKind, HeaderRef, LValue, Op, SlotId, TableId};
 
 use super::Emit;
 use super::batch::ROW;
@@ -85,7 +85,7 @@ impl Emit<'_, '_> {
     /// An instruction, or nothing in its place if it could be noticed, or if what it gives is not known yet.
     pub(super) fn scout_instr(&mut self, op: &Op) {
         match op {
-            Op::Assign(Place::Slot(slot), value) if self.is_variable(*slot) => {
+            Op::Assign(LValue::Slot(slot), value) if self.is_variable(*slot) => {
                 let value = self.expr(value);
                 self.set_slot(*slot, &value);
             }
@@ -98,7 +98,7 @@ impl Emit<'_, '_> {
                 self.set_valid(which, Word::Known(0));
             }
             Op::Extract(header, width) => self.extract(header, width.as_ref()),
-            Op::Lookahead { dst: dst @ Place::Slot(slot), skip } if self.is_variable(*slot) => {
+            Op::Lookahead { dst: dst @ LValue::Slot(slot), skip } if self.is_variable(*slot) => {
                 self.lookahead(dst, *skip);
             }
             Op::Advance(width) => self.advance(width),

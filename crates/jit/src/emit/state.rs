@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
-use ir::{BodyId, BodyKind, HeaderId, Kept, Op, Program, SlotId};
+use ir::{BodyId, BodyKind, FieldListItem, HeaderId, Op, Program, SlotId};
 
 use super::Emit;
 use super::header::Which;
@@ -48,8 +48,8 @@ impl Facts {
         let (mut kept_headers, mut kept_slots) = (BTreeSet::new(), BTreeSet::new());
         for kept in program.field_lists.values().flatten() {
             match *kept {
-                Kept::Header(header) => _ = kept_headers.insert(header),
-                Kept::Slot(slot) => _ = kept_slots.insert(slot),
+                FieldListItem::Header(header) => _ = kept_headers.insert(header),
+                FieldListItem::Slot(slot) => _ = kept_slots.insert(slot),
             }
         }
         let (mut written, mut in_parsers, mut extracted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -102,7 +102,7 @@ fn deparser(program: &Program, layout: &Layout) -> Option<BodyId> {
     // What a field list keeps of the packet that leaves is read when that is put together.
     let keeps_headers = |keep: &u32| {
         let kept = program.field_lists.get(keep).into_iter().flatten();
-        kept.into_iter().any(|kept| matches!(kept, Kept::Header(_)))
+        kept.into_iter().any(|kept| matches!(kept, FieldListItem::Header(_)))
     };
     let recirculates = program
         .bodies

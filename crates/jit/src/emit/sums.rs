@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_frontend::Variable;
-use ir::{Algorithm, Data, Expr, HeaderId, HeaderRef, Op, Program};
+use ir::{Algorithm, Expr, HashInput, HeaderId, HeaderRef, Op, Program};
 
 use super::Emit;
 use super::header::Which;
@@ -35,9 +35,9 @@ pub(super) struct Sum {
 }
 
 /// The header and its fields, if a checksum covers these alone.
-fn covers(program: &Program, data: &[Data]) -> Option<(HeaderId, Vec<u32>)> {
-    let each = |piece: &Data| match piece {
-        Data::Value(Expr::Field(HeaderRef::Header(header), field)) => Some((*header, *field)),
+fn covers(program: &Program, data: &[HashInput]) -> Option<(HeaderId, Vec<u32>)> {
+    let each = |piece: &HashInput| match piece {
+        HashInput::Value(Expr::Field(HeaderRef::Header(header), field)) => Some((*header, *field)),
         _ => None,
     };
     let all: Vec<(HeaderId, u32)> = data.iter().map(each).collect::<Option<_>>()?;
@@ -85,7 +85,7 @@ impl Emit<'_, '_> {
     }
 
     /// The checksum of fields whose sum is kept; `None` if it is not.
-    pub(super) fn kept_sum(&mut self, data: &[Data], whole: impl FnOnce(&mut Self) -> Word) -> Option<Word> {
+    pub(super) fn kept_sum(&mut self, data: &[HashInput], whole: impl FnOnce(&mut Self) -> Word) -> Option<Word> {
         let (header, fields) = covers(self.program, data)?;
         let at = self.sums.iter().position(|sum| sum.header == header && sum.fields == fields)?;
         let Sum { sum, holds, .. } = self.sums[at].clone();

@@ -4,7 +4,7 @@
 //! checksum or when the packet is put together, and a load that needs several stores waits until all are done. So
 //! writes to one header are held back as long as nothing looks, and those that lie side by side become one value.
 
-use ir::{Expr, HeaderId, HeaderRef, Op, Place};
+use ir::{Expr, HeaderId, HeaderRef, LValue, Op};
 
 use super::Emit;
 use super::header::Which;
@@ -17,7 +17,7 @@ impl Emit<'_, '_> {
     /// Takes an instruction if it can go before the writes that are held back, or be one of them.
     pub(super) fn holds_back(&mut self, op: &Op) -> bool {
         match op {
-            Op::Assign(Place::Field(HeaderRef::Header(header), field), value) => {
+            Op::Assign(LValue::Field(HeaderRef::Header(header), field), value) => {
                 let fits = self
                     .held
                     .as_ref()
@@ -29,7 +29,7 @@ impl Emit<'_, '_> {
                 self.held.get_or_insert_with(|| (*header, Vec::new())).1.push((*field, num));
                 true
             }
-            Op::Assign(Place::Slot(slot), value) if self.held.is_some() && !self.looks(value) => {
+            Op::Assign(LValue::Slot(slot), value) if self.held.is_some() && !self.looks(value) => {
                 let value = self.expr(value);
                 self.set_slot(*slot, &value);
                 true

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ir::{Op, Place, Program, SlotId, TableId};
+use ir::{LValue, Op, Program, SlotId, TableId};
 
 use crate::walk::{self, Use};
 use crate::{Step, Unit};
@@ -41,7 +41,7 @@ fn given(program: &Program, unit: &Unit, tables: &[TableId]) -> BTreeSet<SlotId>
     // In the order of the program, as far as that is the order of its blocks: a slot that is missed costs time only.
     for body in walk::bodies_of_steps(program, &unit.steps) {
         for instr in program.bodies[body].blocks.values().flat_map(|block| &block.instrs) {
-            if let Op::Assign(Place::Slot(to), value) = &instr.op {
+            if let Op::Assign(LValue::Slot(to), value) = &instr.op {
                 let mut read = BTreeSet::new();
                 walk::slots_of(value, &mut read);
                 if !read.is_disjoint(&given) {

@@ -6,7 +6,7 @@
 //! ```
 
 use cranelift_entity::PrimaryMap;
-use ir::{Expr, HeaderRef, Instr, LocId, Op, Place, Program, Slot, SlotId, SlotKind};
+use ir::{Expr, HeaderRef, Instr, LValue, LocId, Op, Program, Slot, SlotId, SlotKind};
 
 use super::visit::{Part, op_parts, sub_exprs, terminator_parts};
 
@@ -34,10 +34,10 @@ fn flatten(program: &mut Program, part: Part<'_>, out: &mut Vec<Instr>, loc: Loc
         Part::Expr(e) => {
             shorten(program, e, out, loc);
         }
-        Part::Place(Place::Field(HeaderRef::Element(_, index), _)) | Part::Header(HeaderRef::Element(_, index)) => {
+        Part::LValue(LValue::Field(HeaderRef::Element(_, index), _)) | Part::Header(HeaderRef::Element(_, index)) => {
             shorten(program, index, out, loc);
         }
-        Part::Place(_) | Part::Header(_) | Part::Result(_) => {}
+        Part::LValue(_) | Part::Header(_) | Part::Result(_) => {}
     }
 }
 
@@ -51,7 +51,7 @@ fn shorten(program: &mut Program, e: &mut Expr, out: &mut Vec<Instr>, loc: LocId
         {
             let slot = new_slot(&mut program.slots, width);
             let value = std::mem::replace(part, Expr::Slot(slot));
-            out.push(Instr { op: Op::Assign(Place::Slot(slot), value), loc });
+            out.push(Instr { op: Op::Assign(LValue::Slot(slot), value), loc });
             depth = 1;
         }
         deepest = deepest.max(depth);

@@ -144,8 +144,8 @@ fn renumber(program: &mut Program, slots: &SecondaryMap<SlotId, SlotId>, headers
     }
     for kept in program.field_lists.values_mut().flatten() {
         match kept {
-            ir::Kept::Slot(slot) => *slot = slots[*slot],
-            ir::Kept::Header(header) => *header = headers[*header],
+            ir::FieldListItem::Slot(slot) => *slot = slots[*slot],
+            ir::FieldListItem::Header(header) => *header = headers[*header],
         }
     }
 }

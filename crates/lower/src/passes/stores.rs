@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use ir::{Op, Place, Program, SlotId};
+use ir::{LValue, Op, Program, SlotId};
 
 use super::Scoped;
 use super::visit::{Use, body_uses, expr_uses};
@@ -31,7 +31,7 @@ pub(super) fn remove_unread(program: &mut Program, scoped: &Scoped) {
         let mut changed = false;
         for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
             let before = block.instrs.len();
-            block.instrs.retain(|instr| !matches!(&instr.op, Op::Assign(Place::Slot(slot), _) if unread(slot)));
+            block.instrs.retain(|instr| !matches!(&instr.op, Op::Assign(LValue::Slot(slot), _) if unread(slot)));
             changed |= block.instrs.len() != before;
             for instr in &mut block.instrs {
                 if let Op::Apply { hit, action, .. } = &mut instr.op {

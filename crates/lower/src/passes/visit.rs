@@ -1,14 +1,14 @@
 //! The parts of instructions: what they read and write, to look at or to change.
 
 use cranelift_entity::PrimaryMap;
-use ir::{Body, Data, Expr, HeaderId, HeaderRef, Match, Op, Place, Request, SlotId, Stack, StackId, Terminator};
+use ir::{Body, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Request, SlotId, Stack, StackId, Terminator};
 
 /// A part of an instruction or terminator.
 pub(super) enum Part<'a> {
     /// A whole expression.
     Expr(&'a mut Expr),
     /// Where a value goes.
-    Place(&'a mut Place),
+    LValue(&'a mut LValue),
     /// A header that is worked on.
     Header(&'a mut HeaderRef),
     /// A slot that a table writes.
@@ -29,7 +29,7 @@ pub(super) enum Use<'a> {
 pub(super) fn op_parts(op: &mut Op, visit: &mut dyn FnMut(Part<'_>)) {
     match op {
         Op::Assign(place, value) => {
-            visit(Part::Place(place));
+            visit(Part::LValue(place));
             visit(Part::Expr(value));
         }
         Op::CopyHeader(a, b) | Op::CopyVarbit(a, _, b, _) => {
@@ -41,7 +41,7 @@ pub(super) fn op_parts(op: &mut Op, visit: &mut dyn FnMut(Part<'_>)) {
             visit(Part::Header(header));
             width.iter_mut().for_each(|width| visit(Part::Expr(width)));
         }
-        Op::Lookahead { dst, .. } | Op::DirectMeterRead(_, dst) => visit(Part::Place(dst)),
+        Op::Lookahead { dst, .. } | Op::DirectMeterRead(_, dst) => visit(Part::LValue(dst)),
         Op::Advance(e) | Op::Count(_, e) | Op::Assert(e) => visit(Part::Expr(e)),
         Op::Verify(a, b) | Op::RegisterWrite(_, a, b) => {
             visit(Part::Expr(a));
@@ -51,21 +51,21 @@ pub(super) fn op_parts(op: &mut Op, visit: &mut dyn FnMut(Part<'_>)) {
             hit.iter_mut().chain(action).for_each(|slot| visit(Part::Result(slot)));
         }
         Op::RegisterRead(place, _, e) | Op::MeterExecute(_, e, place) => {
-            visit(Part::Place(place));
+            visit(Part::LValue(place));
             visit(Part::Expr(e));
         }
         Op::Compute(place, _, data) => {
-            visit(Part::Place(place));
+            visit(Part::LValue(place));
             for data in data {
                 match data {
-                    Data::Value(e) => visit(Part::Expr(e)),
-                    Data::Varbit(header, _) => visit(Part::Header(header)),
-                    Data::Payload => {}
+                    HashInput::Value(e) => visit(Part::Expr(e)),
+                    HashInput::Varbit(header, _) => visit(Part::Header(header)),
+                    HashInput::Payload => {}
                 }
             }
         }
         Op::Random(place, a, b) => {
-            visit(Part::Place(place));
+            visit(Part::LValue(place));
             visit(Part::Expr(a));
             visit(Part::Expr(b));
         }
@@ -153,8 +153,8 @@ pub(super) fn expr_uses(expr: &mut Expr, visit: &mut dyn FnMut(Use<'_>)) {
 fn part_uses(part: Part<'_>, visit: &mut dyn FnMut(Use<'_>)) {
     match part {
         Part::Expr(e) => expr_uses(e, visit),
-        Part::Place(Place::Slot(slot)) | Part::Result(slot) => visit(Use::Write(slot)),
-        Part::Place(Place::Field(header, _)) | Part::Header(header) => header_uses(header, visit),
+        Part::LValue(LValue::Slot(slot)) | Part::Result(slot) => visit(Use::Write(slot)),
+        Part::LValue(LValue::Field(header, _)) | Part::Header(header) => header_uses(header, visit),
     }
 }
 

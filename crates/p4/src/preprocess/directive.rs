@@ -207,7 +207,7 @@ impl Preprocessor<'_> {
         };
         let name = match name {
             Some(Tok { kind: TokenKind::String(name), .. }) => name.to_string(),
-            _ => self.map.place(span).file,
+            _ => self.map.position(span).file,
         };
         if self.files.last().is_some_and(|file| file.first_time) {
             self.map.mark_line(span.file, span.start, number, &name);

@@ -90,11 +90,11 @@ impl Preprocessor<'_> {
             }
             match &**name {
                 "__LINE__" => {
-                    let value = BigInt::from(self.map.place(tok.span).line);
+                    let value = BigInt::from(self.map.position(tok.span).line);
                     return Some(Tok { kind: TokenKind::Int(IntLiteral { value, width: None }), ..tok });
                 }
                 "__FILE__" => {
-                    let file = self.map.place(tok.span).file;
+                    let file = self.map.position(tok.span).file;
                     return Some(Tok { kind: TokenKind::String(file.into()), ..tok });
                 }
                 _ => {}

@@ -1,6 +1,6 @@
 //! The shape of a trace. Field names are what JSON shows.
 
-use diagnostics::Place;
+use diagnostics::SourcePosition;
 use serde::Serialize;
 
 use super::Value;
@@ -121,7 +121,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Dropped, for a reason, at a place and in a body.
-    pub fn dropped(reason: DropReason, place: Option<&(Place, String)>) -> Outcome {
+    pub fn dropped(reason: DropReason, place: Option<&(SourcePosition, String)>) -> Outcome {
         Outcome::Dropped {
             reason: reason.name(),
             sentence: reason.sentence(),

@@ -191,7 +191,7 @@ fn outcomes_are_told_in_sentences() {
         tracer.end(pass, || outcome);
         tracer.finish().render().lines().last().unwrap_or_default().to_string()
     };
-    let place = diagnostics::Place { file: "r.p4".into(), line: 8, column: 9 };
+    let place = diagnostics::SourcePosition { file: "r.p4".into(), line: 8, column: 9 };
     let dropped = Outcome::dropped(DropReason::EgressProgram, Some(&(place, "E.drop".into())));
     assert_eq!(told(dropped), "dropped in egress by the program at r.p4:8:9 (E.drop)");
     assert_eq!(told(Outcome::dropped(DropReason::Runt, None)), "dropped on receipt: the frame is too short");

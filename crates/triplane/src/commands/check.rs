@@ -86,8 +86,8 @@ fn describe(program: &ir::Program) -> String {
 
 fn to_json(finding: &Diagnostic, map: &SourceMap) -> serde_json::Value {
     let label = |label: &Label| {
-        let place = map.place(label.span);
-        let end = map.place(label.span.after());
+        let place = map.position(label.span);
+        let end = map.position(label.span.after());
         json!({ "file": place.file, "line": place.line, "column": place.column,
                 "end_line": end.line, "end_column": end.column, "text": label.text })
     };

@@ -18,7 +18,7 @@ pub fn run(args: &DumpArgs, output: &Output) -> Result<(), Failure> {
         let tokens = loader.tokens();
         let mut text = String::new();
         for token in &tokens {
-            text.push_str(&format!("{:<24} {token}\n", loader.map.place(token.span).to_string()));
+            text.push_str(&format!("{:<24} {token}\n", loader.map.position(token.span).to_string()));
         }
         Some(text)
     } else if args.what.types {

@@ -58,7 +58,7 @@ fn test(
     }
     if args.trace {
         for (number, packet) in (1..).zip(&report.packets) {
-            let title = format!("packet {number}, {}", loader.map.place(packet.at));
+            let title = format!("packet {number}, {}", loader.map.position(packet.at));
             output.print(&format!("{}\n", output.bold(&title)))?;
             let trace = packet.trace.as_ref().map_or("not traced\n".to_owned(), |trace| trace.render());
             output.print(&format!("{trace}\n"))?;
@@ -67,7 +67,7 @@ fn test(
     // What the script asked to be read is worth showing where someone looks closer.
     if args.trace || !report.passed() {
         for reading in &report.readings {
-            output.print(&format!("{}: {}\n", loader.map.place(reading.at), reading.text))?;
+            output.print(&format!("{}: {}\n", loader.map.position(reading.at), reading.text))?;
         }
     }
     let verdict = if report.passed() { "PASS" } else { "FAIL" };

@@ -138,7 +138,7 @@ mod tests {
             number("table.In.t\"x.entries", 5),
             number("notification.packets-in", 2),
         ];
-        let place = diagnostics::Place { file: "a\\b.p4".into(), line: 8, column: 9 };
+        let place = diagnostics::SourcePosition { file: "a\\b.p4".into(), line: 8, column: 9 };
         let reason = switch::DropReason::IngressProgram;
         let site = |packets| DropSite { reason, place: Some((place.clone(), "In.drop".to_owned())), packets };
         let text = exposition(&Snapshot { numbers, sites: vec![site(3), site(4)] });

@@ -73,7 +73,7 @@ pub fn explanation(of: &Message, why: &Explanation, compiled: &Compiled, loaded:
 
 fn verdict(of: &Verdict, compiled: &Compiled, loaded: &Loaded) -> Option<Value> {
     let rule = compiled.subscriptions.rule(of.rule)?;
-    let place = loaded.map().place(rule.span);
+    let place = loaded.map().position(rule.span);
     let because = of.because.iter().map(|decided| json!({ "test": decided.test, "saw": decided.saw }));
     Some(json!({
         "rule": rule.name,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ir::{BodyId, Expr, LocId, Op, Place, Program, SlotId, SlotKind};
+use ir::{BodyId, Expr, LValue, LocId, Op, Program, SlotId, SlotKind};
 
 /// Why a program cannot run on this architecture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,7 +144,7 @@ impl Layout {
 
 /// Every place of the source that can be to blame for a drop, and the body it is in: what is assigned to `$drop_site`,
 /// assertions, and the ends of blocks, where a program that does not end is stopped.
-pub(super) fn drop_places(program: &Program) -> HashMap<u32, (diagnostics::Place, String)> {
+pub(super) fn drop_places(program: &Program) -> HashMap<u32, (diagnostics::SourcePosition, String)> {
     let mut places = HashMap::new();
     let site = program.slot_named("$drop_site");
     let mut add = |number: u32, body: &ir::Body| {
@@ -157,7 +157,7 @@ pub(super) fn drop_places(program: &Program) -> HashMap<u32, (diagnostics::Place
             add(block.loc.as_u32(), body);
             for instr in &block.instrs {
                 match &instr.op {
-                    Op::Assign(Place::Slot(slot), Expr::Const(value)) if Some(*slot) == site => {
+                    Op::Assign(LValue::Slot(slot), Expr::Const(value)) if Some(*slot) == site => {
                         add(value.low_u64() as u32, body);
                     }
                     Op::Assert(_) => add(instr.loc.as_u32(), body),

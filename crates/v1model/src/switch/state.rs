@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{PacketState, Preserved, Requested};
-use ir::{Kept, LocId, Op, Program, Request, SlotId};
+use ir::{FieldListItem, LocId, Op, Program, Request, SlotId};
 use jit::{Compiled, Lent, Plan, Probe, Speed, Step, Unit, Unsupported};
 
 use super::layout::{Layout, Standard};
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    pub fn preserve(&self, kept: &[Kept]) -> KeptValues {
+    pub fn preserve(&self, kept: &[FieldListItem]) -> KeptValues {
         match self {
             State::Interpreted(state) => KeptValues::Interpreted(state.preserve(kept)),
             State::Compiled(packet) => KeptValues::Compiled(packet.preserve(kept)),
@@ -172,7 +172,7 @@ fn can_be_whole(program: &Program, layout: &Layout) -> bool {
     let written = |bodies: [ir::BodyId; 3], slot| bodies.iter().any(|body| jit::writes(program, *body, slot));
     // Headers that ingress adds or removes change the length that egress sees.
     let length_is_read = standard.packet_length.is_some_and(|slot| {
-        let is_kept = |kept: &Kept| matches!(kept, Kept::Slot(kept) if *kept == slot);
+        let is_kept = |kept: &FieldListItem| matches!(kept, FieldListItem::Slot(kept) if *kept == slot);
         let is_read = behind.iter().any(|body| jit::reads(program, *body, slot));
         is_read || program.field_lists.values().flatten().any(is_kept)
     });

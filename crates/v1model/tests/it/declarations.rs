@@ -31,7 +31,7 @@ fn errors(declaration: &str) -> Vec<String> {
     lower::compile(&typed, &V1Model, &map, &mut diagnostics);
     let errors = diagnostics.iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
     let told = |finding: &diagnostics::Diagnostic| {
-        format!("{} {}: {}", finding.code, map.place(finding.primary.span).line, finding.message)
+        format!("{} {}: {}", finding.code, map.position(finding.primary.span).line, finding.message)
     };
     errors.map(told).collect()
 }

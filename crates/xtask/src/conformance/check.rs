@@ -60,7 +60,7 @@ fn is_refused(request: &Request, goldens: &Path, path: &Path) -> Result<(), Stri
     let errors_found = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let lines: BTreeSet<u32> = errors_found
         .flat_map(|error| error.secondary.iter().chain([&error.primary]))
-        .map(|label| map.place(label.span).line)
+        .map(|label| map.position(label.span).line)
         .collect();
     let wanted = lines_of(&golden);
     match (golden.contains("error"), lines.is_empty()) {

@@ -197,7 +197,7 @@ fn compiled(request: &Request, path: &Path, map: &mut SourceMap) -> Result<Arc<i
 fn errors(map: &SourceMap, diagnostics: &Diagnostics) -> String {
     let mut errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let Some(first) = errors.next() else { return "no result, and no reason".to_owned() };
-    let place = map.place(first.primary.span);
+    let place = map.position(first.primary.span);
     let file = Path::new(&place.file).file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!("{}: {} ({file}:{})\n", first.code, first.message, place.line);
     for diagnostic in std::iter::once(first).chain(errors) {

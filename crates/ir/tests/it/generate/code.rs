@@ -8,7 +8,7 @@ use super::Generator;
 const DEPTH: usize = 4;
 
 impl Generator {
-    /// Actions first, then tables that use them, then parsers and controls that apply the tables.
+    /// Generates actions, then tables that use them, then parsers and controls that apply the tables.
     pub(super) fn code(&mut self) {
         for _ in 0..1 + self.random.below(4) {
             self.action();
@@ -142,7 +142,7 @@ impl Generator {
         Some(Entry { keys: values, priority, action, args, constant: self.random.chance(2), loc: self.loc() })
     }
 
-    /// A body whose blocks form a chain, so that all are reachable, with other edges at random.
+    /// Generates a body whose blocks form a chain, so that all are reachable, with additional random edges.
     fn body(&mut self, name: String, kind: BodyKind) -> BodyId {
         self.kind = kind;
         let mut blocks = PrimaryMap::new();
@@ -229,7 +229,7 @@ impl Generator {
         Terminator::Select { keys, cases }
     }
 
-    /// An instruction of the body's kind; `None` if the one that was thought of has nothing to work on.
+    /// Generates an instruction of the body's kind; `None` if the chosen one has nothing to operate on.
     fn op(&mut self) -> Option<Op> {
         match (self.random.below(6), self.kind) {
             (0, BodyKind::Parser) => return self.parser_op(),
@@ -237,10 +237,10 @@ impl Generator {
             _ => {}
         }
         let width = self.width();
-        let place = self.place(DEPTH);
-        let of = self.program.place_width(&place).expect("the place is sound");
+        let dst = self.lvalue(DEPTH);
+        let of = self.program.lvalue_width(&dst).expect("the place is sound");
         Some(match self.random.below(19) {
-            0 | 1 => Op::Assign(place, self.expr(of, DEPTH)),
+            0 | 1 => Op::Assign(dst, self.expr(of, DEPTH)),
             2 => {
                 let header = self.header(DEPTH);
                 Op::CopyHeader(header.clone(), header)
@@ -253,12 +253,12 @@ impl Generator {
             5 => Op::SetInvalid(self.header(DEPTH)),
             6 => {
                 let (id, register) = self.program.registers.iter().next()?;
-                let place = self
+                let dst = self
                     .program
                     .slots
                     .iter()
                     .find(|(_, slot)| slot.width == register.width && slot.kind != SlotKind::Argument);
-                Op::RegisterRead(Place::Slot(place?.0), id, self.expr(width, DEPTH))
+                Op::RegisterRead(LValue::Slot(dst?.0), id, self.expr(width, DEPTH))
             }
             7 => {
                 let (id, register) = self.program.registers.iter().next_back()?;
@@ -271,28 +271,28 @@ impl Generator {
             }
             9 => {
                 let id = self.program.meters.iter().find(|(_, meter)| meter.size.is_some())?.0;
-                Op::MeterExecute(id, self.expr(width, DEPTH), place)
+                Op::MeterExecute(id, self.expr(width, DEPTH), dst)
             }
             10 => {
                 let id = self.program.meters.iter().find(|(_, meter)| meter.size.is_none())?.0;
-                Op::DirectMeterRead(id, place)
+                Op::DirectMeterRead(id, dst)
             }
             11 => {
                 let mut data = Vec::new();
                 for _ in 0..self.random.below(4) {
                     let varbit = self.varbit(2);
                     data.push(match (self.random.below(3), varbit) {
-                        (0, _) => Data::Payload,
-                        (1, Some((header, field))) => Data::Varbit(header, field),
-                        _ => Data::Value(self.expr(width, DEPTH)),
+                        (0, _) => HashInput::Payload,
+                        (1, Some((header, field))) => HashInput::Varbit(header, field),
+                        _ => HashInput::Value(self.expr(width, DEPTH)),
                     });
                 }
                 use Algorithm::*;
                 let all = [Csum16, Crc16, Crc16Custom, Crc32, Crc32Custom, Xor16, Identity];
-                Op::Compute(place, *self.random.pick(&all), data)
+                Op::Compute(dst, *self.random.pick(&all), data)
             }
             17 => self.random.pick(&[Op::BeginAtomic, Op::EndAtomic]).clone(),
-            12 => Op::Random(place, self.expr(of, DEPTH), self.expr(of, DEPTH)),
+            12 => Op::Random(dst, self.expr(of, DEPTH), self.expr(of, DEPTH)),
             13 | 14 => Op::Request(self.request()?),
             15 | 16 => {
                 let message = self.any_name();
@@ -309,7 +309,7 @@ impl Generator {
                 let variable = self.layout(&header).varbit_field().is_some();
                 Op::Extract(header, if variable { Some(self.expr(32, DEPTH)) } else { None })
             }
-            1 => Op::Lookahead { dst: self.place(DEPTH), skip: self.random.below(200) as u32 },
+            1 => Op::Lookahead { dst: self.lvalue(DEPTH), skip: self.random.below(200) as u32 },
             2 => Op::Advance(self.expr(32, DEPTH)),
             _ => {
                 let at = self.random.below(self.program.errors.len() + 1);

@@ -1,4 +1,4 @@
-//! Random expressions and places of a given width.
+//! Random expressions and l-values of a given width.
 
 use ir::*;
 
@@ -23,7 +23,7 @@ const COMPARISONS: &[BinaryOp] =
     &[BinaryOp::Eq, BinaryOp::Ne, BinaryOp::Lt, BinaryOp::Le, BinaryOp::LtSigned, BinaryOp::LeSigned];
 
 impl Generator {
-    /// An expression of a width, nesting at most `depth` deep or so.
+    /// Generates an expression of a given width, nested about `depth` deep at most.
     pub(super) fn expr(&mut self, width: u32, depth: usize) -> Expr {
         if depth == 0 || self.random.chance(3) {
             return self.leaf(width, depth);
@@ -86,14 +86,14 @@ impl Generator {
         {
             return Expr::VarbitEq(Box::new((one.0, one.1, other.0, other.1)));
         }
-        match if self.random.chance(3) { None } else { self.place_of(width, depth) } {
-            Some(Place::Slot(slot)) => Expr::Slot(slot),
-            Some(Place::Field(header, field)) => Expr::Field(header, field),
+        match if self.random.chance(3) { None } else { self.lvalue_of(width, depth) } {
+            Some(LValue::Slot(slot)) => Expr::Slot(slot),
+            Some(LValue::Field(header, field)) => Expr::Field(header, field),
             None => Expr::Const(self.bits(width)),
         }
     }
 
-    /// A header or an element of a stack.
+    /// Picks a header or an element of a stack.
     pub(super) fn header(&mut self, depth: usize) -> HeaderRef {
         let stacks = self.program.stacks.len();
         if stacks > 0 && self.random.chance(3) {
@@ -108,7 +108,7 @@ impl Generator {
         self.program.layout_of(header).expect("the header exists")
     }
 
-    /// A variable field.
+    /// Picks a variable field.
     pub(super) fn varbit(&mut self, depth: usize) -> Option<(HeaderRef, u32)> {
         for _ in 0..5 {
             let header = self.header(depth);
@@ -119,31 +119,31 @@ impl Generator {
         None
     }
 
-    /// A slot or fixed field of a width.
-    pub(super) fn place_of(&mut self, width: u32, depth: usize) -> Option<Place> {
+    /// Picks a slot or fixed field of a given width.
+    pub(super) fn lvalue_of(&mut self, width: u32, depth: usize) -> Option<LValue> {
         for _ in 0..10 {
-            let place = self.place(depth);
-            if self.program.place_width(&place) == Some(width) {
-                return Some(place);
+            let dst = self.lvalue(depth);
+            if self.program.lvalue_width(&dst) == Some(width) {
+                return Some(dst);
             }
         }
         None
     }
 
-    /// A slot or fixed field.
-    pub(super) fn place(&mut self, depth: usize) -> Place {
+    /// Picks a slot or fixed field.
+    pub(super) fn lvalue(&mut self, depth: usize) -> LValue {
         if self.random.chance(2) {
             let header = self.header(depth);
             let fields = &self.layout(&header).fields;
             let fixed: Vec<_> = (0..fields.len()).filter(|at| !fields[*at].varbit).collect();
             if !fixed.is_empty() {
-                return Place::Field(header, *self.random.pick(&fixed) as u32);
+                return LValue::Field(header, *self.random.pick(&fixed) as u32);
             }
         }
         loop {
             let id = SlotId::from_u32(self.random.below(self.program.slots.len()) as u32);
             if self.program.slots[id].kind != SlotKind::Argument || self.arguments.contains(&id) {
-                return Place::Slot(id);
+                return LValue::Slot(id);
             }
         }
     }

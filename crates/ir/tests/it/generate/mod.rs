@@ -1,13 +1,13 @@
-//! Random valid programs from a seed, odd names and all.
+//! Generates random valid programs, including unusual names, from a seed.
 
 mod code;
 mod expr;
 
 use bits::Bits;
-use diagnostics::Place as SourcePlace;
+use diagnostics::SourcePosition;
 use ir::*;
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and the same on every platform.
 pub struct Random(pub u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, 0 if that is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.next() % end as u64) as usize }
     }
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// Names that have tripped, or could trip, printers and readers.
+/// Names that have broken, or could break, printers and readers.
 const NAMES: &[&str] = &[
     "a",
     "a.b",
@@ -79,18 +79,18 @@ const NAMES: &[&str] = &[
 
 const WIDTHS: &[u32] = &[1, 1, 3, 8, 8, 9, 12, 16, 16, 32, 32, 48, 64, 128, 129, 300];
 
-/// Makes one program.
+/// Generator of one program.
 pub struct Generator {
     pub random: Random,
     pub program: Program,
     used: std::collections::HashSet<(&'static str, String)>,
-    /// The argument slots of the body that is being made.
+    /// The argument slots of the body being generated.
     arguments: Vec<SlotId>,
-    /// The parsers and controls that are made, and what is wanted of them.
+    /// Kind of the body being generated.
     kind: BodyKind,
 }
 
-/// A valid program.
+/// Generates a valid program.
 pub fn program(seed: u64) -> Program {
     let mut generator = Generator {
         random: Random(seed),
@@ -104,7 +104,7 @@ pub fn program(seed: u64) -> Program {
     generator.code();
     let mut program = generator.program;
     if generator.random.chance(2) {
-        program.put_places_in_order();
+        program.renumber_locs();
     }
     program
 }
@@ -115,7 +115,7 @@ impl Generator {
         if self.random.chance(3) { format!("{name}.{}", self.random.pick(NAMES)) } else { name }
     }
 
-    /// A name that no other of its kind has.
+    /// Returns a name that is unique within its kind.
     fn name(&mut self, kind: &'static str) -> String {
         let mut name = self.any_name();
         while !self.used.insert((kind, name.clone())) {
@@ -149,7 +149,7 @@ impl Generator {
         let file =
             (*self.random.pick(&["a.p4", "dir/b.p4", "with space.p4", "", "q\".p4", "x:1", " #loc2"])).to_owned();
         let line = self.random.below(10) as u32;
-        program.locs.push(SourcePlace { file, line, column: self.random.next() as u32 % 5 })
+        program.locs.push(SourcePosition { file, line, column: self.random.next() as u32 % 5 })
     }
 
     fn storage(&mut self) {
@@ -208,7 +208,7 @@ impl Generator {
         }
     }
 
-    /// A slot of a width that exists: 1 and 32 do.
+    /// Picks a slot of an existing width: widths 1 and 32 exist.
     fn slot_of(&mut self, width: u32) -> SlotId {
         let usable = |(id, slot): &(SlotId, &Slot)| {
             slot.width == width && (slot.kind != SlotKind::Argument || self.arguments.contains(id))
@@ -255,12 +255,12 @@ impl Generator {
             let mut kept = Vec::new();
             for (id, slot) in &self.program.slots {
                 if slot.kind == SlotKind::Metadata && self.random.chance(3) {
-                    kept.push(Kept::Slot(id));
+                    kept.push(FieldListItem::Slot(id));
                 }
             }
             for (id, header) in &self.program.headers {
                 if !header.local && self.random.chance(3) {
-                    kept.push(Kept::Header(id));
+                    kept.push(FieldListItem::Header(id));
                 }
             }
             self.program.field_lists.insert(list * 5, kept);

@@ -1,4 +1,4 @@
-//! Expected texts in `testdata`. `UPDATE_EXPECT=1` writes what was found instead of comparing.
+//! Expected texts in `testdata`. `UPDATE_EXPECT=1` overwrites them instead of comparing.
 
 #![allow(dead_code)]
 
@@ -8,7 +8,7 @@ fn dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
 }
 
-/// The files in `testdata` with this extension, sorted.
+/// Returns the files in `testdata` with this extension, sorted.
 pub fn files(extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir()).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
@@ -16,12 +16,12 @@ pub fn files(extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Things a line each.
+/// Formats things, one per line.
 pub fn lines(things: &[impl std::fmt::Display]) -> String {
     things.iter().map(|thing| format!("{thing}\n")).collect()
 }
 
-/// Compares a file with what was found.
+/// Compares a file with the actual text.
 pub fn check(path: &Path, found: &str) {
     let expected = std::fs::read_to_string(path).unwrap();
     if expected == found {
@@ -41,7 +41,7 @@ pub fn check(path: &Path, found: &str) {
     );
 }
 
-/// Checks a file of sections: `=== name`, an input, `---`, what is found in it.
+/// Checks a file of sections: `=== name`, an input, `---`, the expected output.
 pub fn sections(file: &str, mut find: impl FnMut(&str, &str) -> String) {
     let path = dir().join(file);
     let text = std::fs::read_to_string(&path).unwrap();

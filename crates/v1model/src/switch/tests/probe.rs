@@ -102,7 +102,7 @@ impl Build {
     }
 
     fn loc(&mut self, line: u32) -> LocId {
-        self.program.locs.push(diagnostics::Place { file: "probe.p4".into(), line, column: 9 })
+        self.program.locs.push(diagnostics::SourcePosition { file: "probe.p4".into(), line, column: 9 })
     }
 
     fn body(&mut self, role: &str, name: &str, kind: BodyKind, blocks: Vec<Block>) {
@@ -161,7 +161,7 @@ pub fn program() -> Program {
     let seen = b.header("seen", &REPORT);
     let field = |header: HeaderId, index: u32| Expr::Field(HeaderRef::Header(header), index);
     let read = |name: &str| Expr::Slot(standard(name));
-    b.program.field_lists.insert(1, vec![Kept::Slot(slot("meta.kept"))]);
+    b.program.field_lists.insert(1, vec![FieldListItem::Slot(slot("meta.kept"))]);
     b.program.digests.push(ir::Digest { name: "seen_t".into(), fields: vec![("port".into(), 16), ("arg".into(), 16)] });
     let digest = DigestId::from_u32(0);
 
@@ -177,7 +177,7 @@ pub fn program() -> Program {
     // Ingress: block0 chooses by operation, the block after it is the default.
     let at = |b: &mut Build, op: Do| b.loc(100 + op as u32);
     let cut = |value: Expr, width: u32| Expr::Slice(Box::new(value), width - 1, 0);
-    let set = |name: SlotId, value: Expr| Op::Assign(Place::Slot(name), value);
+    let set = |name: SlotId, value: Expr| Op::Assign(LValue::Slot(name), value);
     let arg32 = || Expr::ZeroExtend(Box::new(field(ask, 2)), 32);
     let once = |kind: u64| binary(Ne, read("instance_type"), number(kind, 32));
     let drop_port = || number(511, 9);
@@ -197,7 +197,7 @@ pub fn program() -> Program {
     let here = at(&mut b, Do::CloneIngress);
     let clone = |ingress| Op::Request(Request::Clone { ingress, session: arg32(), keep: Some(1) });
     // The clone carries the packet as it came in, so that the change of `port` must not be seen in it.
-    let spoil = Op::Assign(Place::Field(HeaderRef::Header(ask), 0), number(0xff, 8));
+    let spoil = Op::Assign(LValue::Field(HeaderRef::Header(ask), 0), number(0xff, 8));
     case(Do::CloneIngress, vec![(clone(true), here), (spoil.clone(), here)], &mut blocks);
     let here = at(&mut b, Do::ResubmitAlways);
     let resubmit = || Op::Request(Request::Resubmit(Some(1)));
@@ -256,7 +256,7 @@ pub fn program() -> Program {
     let here = b.loc(200);
     let mut reports = vec![(Op::SetValid(HeaderRef::Header(seen)), here)];
     for (index, (value, width)) in sources.into_iter().enumerate() {
-        let place = Place::Field(HeaderRef::Header(seen), index as u32);
+        let place = LValue::Field(HeaderRef::Header(seen), index as u32);
         reports.push((Op::Assign(place, fit(value, width, widths[index])), here));
     }
     let mut blocks: Vec<Block> = vec![];

@@ -37,7 +37,7 @@ pub fn router(change: impl Fn(String) -> String) -> Switch {
     let site = program.slot_named("$drop_site").expect("the router has drop sites");
     for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
         for instr in &mut block.instrs {
-            if let ir::Op::Assign(ir::Place::Slot(slot), value) = &mut instr.op
+            if let ir::Op::Assign(ir::LValue::Slot(slot), value) = &mut instr.op
                 && *slot == site
             {
                 *value = ir::Expr::Const(Bits::new(u128::from(instr.loc.as_u32()), 32));
