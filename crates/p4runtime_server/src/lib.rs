@@ -48,7 +48,9 @@ pub use arbitration::{Outbox, StreamId};
 pub use grpc_admission::Tls;
 pub use listen::{ListenError, Listening, listen, listen_and_keep, listen_on};
 pub use pipeline::Pipeline;
-pub use plane::{Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane};
+pub use plane::{
+    Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane, switch_builder,
+};
 #[cfg(any(test, feature = "testing"))]
 pub use server::testing;
 pub use server::{API_VERSION, Lost, Server, Settings};

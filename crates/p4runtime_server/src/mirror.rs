@@ -87,7 +87,7 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     /// The state of a switch that has just been made, or was given entries from a file.
-    pub(crate) fn of(schema: &Schema, switch: &v1model::Switch) -> Mirror {
+    pub(crate) fn of(schema: &Schema, switch: &dyn switch::SwitchControl) -> Mirror {
         let profiles = schema.tables.values().filter_map(|table| Some((table.id, table.profile?))).collect();
         let mut mirror = Mirror { profiles, ..Mirror::default() };
         for table in schema.tables.values() {
@@ -116,7 +116,7 @@ impl Mirror {
         mirror
     }
 
-    fn take_meters(&mut self, schema: &Schema, switch: &v1model::Switch) {
+    fn take_meters(&mut self, schema: &Schema, switch: &dyn switch::SwitchControl) {
         for array in schema.meters.values() {
             for index in 0..array.size {
                 if let Ok(Some(config)) = switch.objects().meter_config(array.ir, index) {
@@ -132,7 +132,7 @@ impl Mirror {
         of.filter_map(|((_, index), _)| *index)
     }
 
-    fn take_profiles(&mut self, schema: &Schema, switch: &v1model::Switch) {
+    fn take_profiles(&mut self, schema: &Schema, switch: &dyn switch::SwitchControl) {
         for profile in schema.profiles.values() {
             for (id, call) in switch.objects().members(profile.ir) {
                 self.members.insert((profile.id, id), Arc::new(print_call(schema, call)));
@@ -156,7 +156,7 @@ impl Mirror {
         }
     }
 
-    fn take_replication(&mut self, switch: &v1model::Switch) {
+    fn take_replication(&mut self, switch: &dyn switch::SwitchControl) {
         let replica = |replica: &switch::Replica| {
             let port = |port: switch::PortId| shortest(&port.0.to_be_bytes());
             let instance = u32::from(replica.rid);
@@ -185,7 +185,7 @@ impl Mirror {
         }
     }
 
-    fn take_value_sets(&mut self, schema: &Schema, switch: &v1model::Switch) {
+    fn take_value_sets(&mut self, schema: &Schema, switch: &dyn switch::SwitchControl) {
         for set in schema.value_sets.values() {
             let members = switch.objects().value_set(set.ir).iter();
             let member = |keys: &Vec<ir::KeyValue>| v1::ValueSetMember { r#match: print_matches(&set.fields, keys) };

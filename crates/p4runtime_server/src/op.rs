@@ -5,8 +5,7 @@
 use bits::Bits;
 use engine::{ActionCall, ActionSpec, CounterValue, EntryError, GroupMember, MeterConfig, Objects, TableEntry};
 use ir::{CounterId, KeyValue, MeterId, ProfileId, RegisterId, TableId, ValueSetId};
-use switch::{MirrorSession, MulticastGroup};
-use v1model::Switch;
+use switch::{MirrorSession, MulticastGroup, SwitchControl};
 
 /// An entry of a table and what is written with it.
 #[derive(Clone, Debug)]
@@ -117,7 +116,7 @@ pub(crate) enum Undo {
 
 impl Op {
     /// Runs it.
-    pub(crate) fn run(self, switch: &mut Switch) -> Result<Undo, EntryError> {
+    pub(crate) fn run(self, switch: &mut dyn SwitchControl) -> Result<Undo, EntryError> {
         match self {
             Op::InsertMulticast(id, _) if switch.multicast_groups().get(id).is_some() => Err(EntryError::Duplicate),
             Op::ModifyMulticast(id, _) | Op::DeleteMulticast(id) if switch.multicast_groups().get(id).is_none() => {
@@ -330,7 +329,7 @@ fn restore(objects: &mut Objects, table: TableId, before: Before, removed: bool)
 
 impl Undo {
     /// Takes the operation back. Undone in reverse order, nothing can fail: each step leads to a state that was.
-    pub(crate) fn run(self, switch: &mut Switch) {
+    pub(crate) fn run(self, switch: &mut dyn SwitchControl) {
         const WAS: &str = "this state was there before";
         match self {
             Undo::Nothing => {}

@@ -13,17 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ir::Program;
-use switch::{Frame, Notification, Time};
+use switch::{BuildError, Frame, Notification, SwitchControl, Time};
 use tokio::sync::{mpsc, oneshot};
-use v1model::{LoadError, Switch};
 
 use crate::lookout::Lookout;
 use crate::status::{Code, Refusal};
 
 /// The data plane, as an operation sees it.
 pub struct Plane<'a> {
-    /// The switch. An operation may put another in its place.
-    pub switch: &'a mut Switch,
+    /// The switch. [`SwitchControl::swap_with`] puts another in its place.
+    pub switch: &'a mut dyn SwitchControl,
     /// The time of the switch.
     pub now: Time,
     /// Frames that leave.
@@ -35,8 +34,19 @@ pub struct Plane<'a> {
 /// Something to do between two batches of packets. It should be short: packets wait meanwhile.
 pub type Operation = Box<dyn FnOnce(&mut Plane<'_>) + Send>;
 
-/// What makes switches for new programs, with the ports and settings of the one that runs.
-pub type Builder = Arc<dyn Fn(Arc<Program>) -> Result<Switch, LoadError> + Send + Sync>;
+/// A function that builds a switch for a new program, with the ports and settings of the one that runs. All switches of
+/// one builder are of one type.
+pub type Builder = Arc<dyn Fn(Arc<Program>) -> Result<Box<dyn SwitchControl>, BuildError> + Send + Sync>;
+
+/// Makes a [`Builder`] of a constructor of one type of switch.
+pub fn switch_builder<S: SwitchControl, E: Into<BuildError>>(
+    build: impl Fn(Arc<Program>) -> Result<S, E> + Send + Sync + 'static,
+) -> Builder {
+    Arc::new(move |program| match build(program) {
+        Ok(switch) => Ok(Box::new(switch)),
+        Err(error) => Err(error.into()),
+    })
+}
 
 /// What wakes the thread that runs packets, should it sleep.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
@@ -80,11 +90,11 @@ pub struct PlaneHandle {
 }
 
 impl PlaneHandle {
-    /// A switch for another program, which runs nothing yet.
+    /// Builds a switch for another program. It runs no packets yet.
     ///
     /// # Errors
     /// If the switch cannot run the program.
-    pub fn build(&self, program: Arc<Program>) -> Result<Switch, LoadError> {
+    pub fn build(&self, program: Arc<Program>) -> Result<Box<dyn SwitchControl>, BuildError> {
         (self.builder)(program)
     }
 

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_server::P4Runtime;
-use switch::{Device, Frame};
+use switch::{Frame, SwitchControl};
 use tokio::sync::{Notify, Semaphore};
 use tonic::{Request, Response};
-use v1model::Switch;
 
 use crate::arbitration::{Outbox, StreamId};
 use crate::budget::{Budget, Charge};
@@ -350,18 +349,17 @@ impl Hub {
         let made = tokio::task::spawn_blocking(move || {
             let pipeline = Pipeline::compile(*config)?;
             let built = plane.build(pipeline.program().clone());
-            let mut switch = Box::new(
-                built.map_err(|error| Refusal::invalid(format!("the switch cannot run the program: {error}")))?,
-            );
+            let mut switch =
+                built.map_err(|error| Refusal::invalid(format!("the switch cannot run the program: {error}")))?;
             let mirror = match action {
                 ConfigAction::Reconcile => {
                     let (updates, ports) = {
                         let server = hub.server();
                         (server.replay(), server.settings().ports.clone())
                     };
-                    reconcile(&pipeline, &ports, &updates, &mut switch)?
+                    reconcile(&pipeline, &ports, &updates, &mut *switch)?
                 }
-                _ => Mirror::of(&pipeline.schema, &switch),
+                _ => Mirror::of(&pipeline.schema, &*switch),
             };
             Ok::<_, Refusal>((pipeline, mirror, switch))
         });
@@ -379,7 +377,13 @@ impl Hub {
     }
 
     /// Lets packets run another program.
-    async fn commit(&self, pipeline: Pipeline, mirror: Mirror, switch: Box<Switch>, keep: bool) -> Result<(), Refusal> {
+    async fn commit(
+        &self,
+        pipeline: Pipeline,
+        mirror: Mirror,
+        switch: Box<dyn SwitchControl>,
+        keep: bool,
+    ) -> Result<(), Refusal> {
         let old = self.plane.run(move |plane| crate::swap::swap(plane, switch, keep)).await?;
         self.server().committed(pipeline, mirror);
         // What it owns is given back here, not on the packets' time.

@@ -1,7 +1,6 @@
 //! Puts a switch with another program in the place of the one that runs.
 
-use switch::PortId;
-use v1model::Switch;
+use switch::{PortId, SwitchControl};
 
 use crate::plane::Plane;
 
@@ -9,7 +8,7 @@ use crate::plane::Plane;
 /// in its queues leave first, so that none is lost that it had taken in. With `keep`, registers and counters of the
 /// same name and shape go on where they were: they are the packets' memory. What controllers wrote, rates of meters
 /// included, `next` has already.
-pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<Switch>, keep: bool) -> Box<Switch> {
+pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<dyn SwitchControl>, keep: bool) -> Box<dyn SwitchControl> {
     // Else what others count and remember meanwhile would be lost.
     (plane.stop_others)();
     plane.switch.drain(plane.now, plane.output);
@@ -19,14 +18,14 @@ pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<Switch>, keep: bool) -> 
     }
     next.objects_mut().advance_clock(plane.now.as_ns());
     if keep {
-        carry_over(plane.switch, &mut next);
+        carry_over(plane.switch, &mut *next);
     }
-    std::mem::swap(plane.switch, &mut *next);
+    plane.switch.swap_with(&mut *next);
     next
 }
 
 /// Copies what packets left in arrays that both programs have.
-fn carry_over(old: &Switch, new: &mut Switch) {
+fn carry_over(old: &dyn SwitchControl, new: &mut dyn SwitchControl) {
     let (before, after) = (old.program().clone(), new.program().clone());
     for (to, register) in &after.registers {
         let same = |it: &&ir::Register| it.name == register.name && it.width == register.width;

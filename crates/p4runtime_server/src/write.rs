@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ir::Program;
 use p4_constraints::References;
 use p4runtime_proto::v1::write_request::Atomicity;
-use v1model::Switch;
+use switch::SwitchControl;
 
 use crate::arbitration::Admission;
 use crate::asked::{self, Before};
@@ -67,7 +67,7 @@ impl Batch {
     }
 
     /// Runs up to `count` updates, or takes as many back.
-    pub(crate) fn run(&mut self, switch: &mut Switch, count: usize) {
+    pub(crate) fn run(&mut self, switch: &mut dyn SwitchControl, count: usize) {
         assert!(Arc::ptr_eq(switch.program(), &self.program), "pipelines are not changed between writes' pieces");
         for _ in 0..count {
             if self.finished {
@@ -77,7 +77,7 @@ impl Batch {
         }
     }
 
-    fn step(&mut self, switch: &mut Switch) {
+    fn step(&mut self, switch: &mut dyn SwitchControl) {
         if self.going_back {
             let Some(at) = self.next.checked_sub(1) else {
                 self.finished = true;

@@ -26,8 +26,8 @@ use crate::{
 /// An error from building a switch for a program: the program does not fit the architecture or a port number is out of range.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A switch as the control plane sees it. The trait is object-safe.
-pub trait SwitchControl: Any + Send {
+/// A switch as the control plane sees it. The trait is object-safe. Packets of the control plane enter by [`Device::step`].
+pub trait SwitchControl: Device + Any + Send {
     /// Returns the program that runs.
     fn program(&self) -> &Arc<Program>;
 

@@ -112,10 +112,10 @@ pub fn serve(
         ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
     let told = *output;
-    let builder: p4runtime_server::Builder = Arc::new(move |program| {
+    let builder = p4runtime_server::switch_builder(move |program| {
         let switch = Switch::new(program, config.clone())?;
         crate::commands::run::tell_if_interpreted(&switch, &told);
-        Ok(switch)
+        Ok::<_, v1model::LoadError>(switch)
     });
     let (way, turns) = turns(builder.clone())?;
     let server = Server::new(settings);

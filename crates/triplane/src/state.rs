@@ -86,7 +86,7 @@ impl State {
         let Some(saved) = &kept.saved else { return server };
         let made = Pipeline::compile(saved.config.clone()).map_err(|refusal| refusal.message).and_then(|pipeline| {
             let switch = builder(pipeline.program().clone()).map_err(|error| error.to_string())?;
-            Ok((pipeline, Box::new(switch)))
+            Ok((pipeline, switch))
         });
         match made {
             Ok((pipeline, switch)) => {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
-use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, listen, plane};
+use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, listen, plane, switch_builder};
 use switch::Time;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -53,7 +53,7 @@ impl Rig {
             }
         };
         let Both { handle, mut end, teller, notified } =
-            plane(Arc::new(move |program| Switch::new(program, config.clone())), Arc::new(ring));
+            plane(switch_builder(move |program| Switch::new(program, config.clone())), Arc::new(ring));
         let pipeline = Pipeline::new(program, info.clone(), program::source());
         let server = Server::new(Settings::new(0..4, Some(CPU_PORT))).with_pipeline(pipeline, &switch);
         let listening = listen(server, handle, notified, "127.0.0.1:0".parse().expect("an address"), None);

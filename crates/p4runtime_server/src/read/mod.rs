@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
+use switch::SwitchControl;
 use v1::entity::Entity;
 use v1::packet_replication_engine_entry::Type as Replication;
-use v1model::Switch;
 
 use tables::{Shape, key_only, tables};
 
@@ -32,7 +32,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 const LIVE_PIECE: u64 = 256;
 
 /// Asks the switch, at this time of its clock in nanoseconds.
-pub(crate) type Ask = Box<dyn FnOnce(&Switch, u64) -> Vec<Entity> + Send>;
+pub(crate) type Ask = Box<dyn FnOnce(&dyn SwitchControl, u64) -> Vec<Entity> + Send>;
 
 /// A part of an answer.
 pub(crate) enum Piece {
@@ -205,7 +205,7 @@ fn groups(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileGroup)
 fn elements<T, A>(arrays: Vec<(T, u64, u64)>, ask: A) -> Pieces
 where
     T: Clone + Send + 'static,
-    A: Fn(&Switch, &T, u64) -> Option<Entity> + Clone + Send + 'static,
+    A: Fn(&dyn SwitchControl, &T, u64) -> Option<Entity> + Clone + Send + 'static,
 {
     let mut arrays = arrays.into_iter().filter(|(_, from, to)| from < to);
     let mut current: Option<(T, u64, u64)> = None;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use p4runtime_proto::v1;
-use v1model::Switch;
+use switch::SwitchControl;
 
 use super::{ConfigAction, ConfigPlan, Server, State};
 use crate::arbitration::{Admission, Outbox};
@@ -60,8 +60,8 @@ impl Server {
     }
 
     /// Keeps a pipeline for a later commit, with the switch that will run it.
-    pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<Switch>) {
-        let mirror = Mirror::of(&pipeline.schema, &switch);
+    pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<dyn SwitchControl>) {
+        let mirror = Mirror::of(&pipeline.schema, &*switch);
         if let Some(kept) = &mut self.changes {
             kept.saved = mirror.all(&pipeline.config);
         }
@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// Takes what was saved, to commit it.
-    pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, Mirror, Box<Switch>)> {
+    pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, Mirror, Box<dyn SwitchControl>)> {
         self.saved.take().map(|(state, switch)| (state.pipeline, state.mirror, switch))
     }
 
@@ -122,7 +122,12 @@ impl Server {
     /// A server with a pipeline that was kept: writes what was written before to `switch`, which has just been made for
     /// it. What does not fit any more is told in words, as far as anybody wants to read them.
     #[must_use]
-    pub fn with_kept(mut self, pipeline: Pipeline, updates: &[v1::Update], switch: &mut Switch) -> (Server, Lost) {
+    pub fn with_kept(
+        mut self,
+        pipeline: Pipeline,
+        updates: &[v1::Update],
+        switch: &mut dyn SwitchControl,
+    ) -> (Server, Lost) {
         let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, switch);
         self.committed = Some(State::new(pipeline, mirror));
         (self, lost)
@@ -130,15 +135,25 @@ impl Server {
 
     /// The same with a pipeline that was saved and not committed, which `switch` will run when it is.
     #[must_use]
-    pub fn with_saved(mut self, pipeline: Pipeline, updates: &[v1::Update], mut switch: Box<Switch>) -> (Server, Lost) {
-        let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, &mut switch);
+    pub fn with_saved(
+        mut self,
+        pipeline: Pipeline,
+        updates: &[v1::Update],
+        mut switch: Box<dyn SwitchControl>,
+    ) -> (Server, Lost) {
+        let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, &mut *switch);
         self.saved = Some((State::new(pipeline, mirror), switch));
         (self, lost)
     }
 }
 
 /// Brings a switch that has just been made to what was written before.
-fn restore(pipeline: &Pipeline, ports: &BTreeSet<u32>, updates: &[v1::Update], switch: &mut Switch) -> (Mirror, Lost) {
+fn restore(
+    pipeline: &Pipeline,
+    ports: &BTreeSet<u32>,
+    updates: &[v1::Update],
+    switch: &mut dyn SwitchControl,
+) -> (Mirror, Lost) {
     // Entries that the program brings and somebody deleted since are not among the updates.
     let mut all = Mirror::of(&pipeline.schema, switch).replay();
     all.retain(|update| matches!(entity_of(update), Some(v1::entity::Entity::TableEntry(it)) if !it.is_default_action));
@@ -168,7 +183,7 @@ pub(crate) fn reconcile(
     pipeline: &Pipeline,
     ports: &BTreeSet<u32>,
     updates: &[v1::Update],
-    switch: &mut Switch,
+    switch: &mut dyn SwitchControl,
 ) -> Result<Mirror, Refusal> {
     match write_again(pipeline, ports, updates, switch) {
         (mirror, Lost { count: 0, .. }) => Ok(mirror),
@@ -184,7 +199,7 @@ fn write_again(
     pipeline: &Pipeline,
     ports: &BTreeSet<u32>,
     updates: &[v1::Update],
-    switch: &mut Switch,
+    switch: &mut dyn SwitchControl,
 ) -> (Mirror, Lost) {
     let schema = &pipeline.schema;
     let mut mirror = Mirror::of(schema, switch);

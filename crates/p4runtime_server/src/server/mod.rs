@@ -10,9 +10,8 @@ use std::time::Duration;
 use p4_constraints::References;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
-use switch::{Frame, PortId};
+use switch::{Frame, PortId, SwitchControl};
 use v1::stream_message_response::Update as Response;
-use v1model::Switch;
 
 use crate::arbitration::{Admission, Arbitration, Outbox, StreamId};
 use crate::asked;
@@ -127,7 +126,7 @@ pub struct Server {
     /// What packets run.
     committed: Option<State>,
     /// What was saved and not committed: reads and writes go there, to a switch that no packet sees.
-    saved: Option<(State, Box<Switch>)>,
+    saved: Option<(State, Box<dyn SwitchControl>)>,
     digests: Digests,
     /// What is to be kept of what was done lately, if anybody keeps it.
     changes: Option<Changes>,
@@ -153,7 +152,7 @@ impl Server {
 
     /// The same with the pipeline that `switch` runs already, and what it was given.
     #[must_use]
-    pub fn with_pipeline(mut self, pipeline: Pipeline, switch: &Switch) -> Server {
+    pub fn with_pipeline(mut self, pipeline: Pipeline, switch: &dyn SwitchControl) -> Server {
         let mirror = Mirror::of(&pipeline.schema, switch);
         self.committed = Some(State::new(pipeline, mirror));
         self
@@ -406,7 +405,7 @@ impl Server {
     }
 
     /// The switch that reads and writes go to while a pipeline is saved and not committed.
-    pub(crate) fn saved_switch(&mut self) -> Option<&mut Switch> {
+    pub(crate) fn saved_switch(&mut self) -> Option<&mut dyn SwitchControl> {
         self.saved.as_mut().map(|(_, switch)| &mut **switch)
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::write_request::Atomicity;
-use switch::{Device, Time};
+use switch::{Device, SwitchControl, Time};
 use v1model::{Config, Executor, Switch};
 
 use super::{ConfigAction, ConfigPlan, Server, Settings, State, reconcile};
@@ -140,8 +140,8 @@ impl World {
     }
 
     /// The switch that reads and writes go to.
-    fn behind(&self) -> &Switch {
-        self.server.saved.as_ref().map_or(&self.switch, |(_, switch)| switch)
+    fn behind(&self) -> &dyn SwitchControl {
+        self.server.saved.as_ref().map_or(&self.switch, |(_, switch)| &**switch)
     }
 
     // ── Calls ──
@@ -333,7 +333,7 @@ impl World {
         Ok(())
     }
 
-    fn swap(&mut self, next: Box<Switch>, keep: bool) {
+    fn swap(&mut self, next: Box<dyn SwitchControl>, keep: bool) {
         let mut plane = Plane { switch: &mut self.switch, now: self.now, output: &mut Vec::new(), stop_others: &|| () };
         crate::swap::swap(&mut plane, next, keep);
     }
@@ -370,7 +370,7 @@ impl World {
     #[cfg(test)]
     pub(super) fn of_both(&self) -> Vec<Written> {
         let committed = self.server.committed.iter().map(|state| written(state, &self.switch));
-        let saved = self.server.saved.iter().map(|(state, switch)| written(state, switch));
+        let saved = self.server.saved.iter().map(|(state, switch)| written(state, &**switch));
         committed.chain(saved).collect()
     }
 
@@ -386,7 +386,7 @@ impl World {
 
 fn read(
     server: &Server,
-    switch: &Switch,
+    switch: &dyn SwitchControl,
     now: Time,
     request: v1::ReadRequest,
 ) -> (Vec<v1::Entity>, Result<(), Status>) {
@@ -412,7 +412,7 @@ fn everything() -> v1::ReadRequest {
 }
 
 /// All that is written to a pipeline: as the server keeps it, and as its switch has it.
-fn written(state: &State, switch: &Switch) -> Written {
+fn written(state: &State, switch: &dyn SwitchControl) -> Written {
     let State { pipeline: Pipeline { schema, .. }, mirror, .. } = state;
     let kept = |id, _, index| {
         let single = mirror.meters.get(&(id, Some(index)));

@@ -12,7 +12,9 @@ use lower::Architecture as _;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
-use p4runtime_server::{Both, Listening, Pipeline, Plane, PlaneEnd, Server, Settings, Tls, listen, plane};
+use p4runtime_server::{
+    Both, Listening, Pipeline, Plane, PlaneEnd, Server, Settings, Tls, listen, plane, switch_builder,
+};
 use switch::Time;
 use tokio::runtime::Runtime;
 use tonic::Streaming;
@@ -50,7 +52,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 /// A server without a pipeline, and the switch's end.
 pub fn bare(change: impl FnOnce(Settings) -> Settings, tls: Option<Tls>) -> (Listening, PlaneEnd) {
     let builder = |program| Switch::new(program, Config::with_ports(1));
-    let Both { handle, notified, end, .. } = plane(Arc::new(builder), Arc::new(|| {}));
+    let Both { handle, notified, end, .. } = plane(switch_builder(builder), Arc::new(|| {}));
     let settings = Settings { patience: PATIENCE, ..Settings::new([1], None) };
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let listening = listen(Server::new(change(settings)), handle, notified, here, tls);
@@ -83,7 +85,7 @@ impl Rig {
         let (program, config) = (Arc::new(program), Config::with_ports(1));
         let switch = Switch::new(program.clone(), config.clone()).expect("the switch runs it");
         let builder = move |program| Switch::new(program, config.clone());
-        let Both { handle, notified, end, .. } = plane(Arc::new(builder), Arc::new(|| {}));
+        let Both { handle, notified, end, .. } = plane(switch_builder(builder), Arc::new(|| {}));
         let settings = Settings { patience: PATIENCE, ..Settings::new([1], None) };
         let server = Server::new(settings).with_pipeline(Pipeline::new(program, info, source.into_bytes()), &switch);
         let here = SocketAddr::from(([127, 0, 0, 1], 0));

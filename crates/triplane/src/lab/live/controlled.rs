@@ -53,7 +53,7 @@ impl Door {
     /// Serves controllers of a switch that starts.
     pub fn open(&self, switch: &Switch) -> Result<Controlled, Failure> {
         let (network, at, seed) = (Arc::clone(&self.network), self.at, self.seed);
-        let builder = Arc::new(move |program| network.switch_for(at, seed, program));
+        let builder = p4runtime_server::switch_builder(move |program| network.switch_for(at, seed, program));
         let (way, turns) = crate::control::turns(builder)?;
         let config = switch.config();
         let settings = Settings {

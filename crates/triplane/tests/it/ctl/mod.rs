@@ -56,7 +56,7 @@ impl Router {
         let server = Server::new(Settings::new(1..=4, Some(510))).with_pipeline(pipeline, &switch);
         let builder = move |program| Switch::new(program, config.clone());
         let Both { handle, mut end, notified, teller, .. } =
-            p4runtime_server::plane(Arc::new(builder), Arc::new(|| {}));
+            p4runtime_server::plane(p4runtime_server::switch_builder(builder), Arc::new(|| {}));
         let listening = p4runtime_server::listen(server, handle, notified, "127.0.0.1:0".parse().unwrap(), tls);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();

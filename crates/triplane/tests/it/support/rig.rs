@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use p4runtime_server::{Both, Listening, Plane, Server, Settings, Tls, plane};
+use p4runtime_server::{Both, Listening, Plane, Server, Settings, Tls, plane, switch_builder};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{CPU_PORT, Config, Switch};
 
@@ -68,7 +68,7 @@ impl Rig {
                 sleeper.get().inspect(|thread| thread.unpark());
             }
         };
-        let builder = Arc::new(move |program| Switch::new(program, config.clone()));
+        let builder = switch_builder(move |program| Switch::new(program, config.clone()));
         let Both { handle, mut end, teller, notified } = plane(builder, Arc::new(ring));
         let server = Server::new(Settings::new(1..=ports, Some(CPU_PORT)));
         let listening = p4runtime_server::listen(server, handle, notified, address, tls).expect("the server listens");

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ir::Program;
-use p4runtime_server::{Both, Plane, Server, Settings, listen, plane};
+use p4runtime_server::{Both, Plane, Server, Settings, listen, plane, switch_builder};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{Config, Executor, Switch};
 
@@ -23,7 +23,7 @@ pub fn start(input: Receiver<Frame>, output: Sender<Sent>) -> SocketAddr {
 
     let builder = move |program| Switch::new(program, config.clone());
     // The thread below looks for work of its own accord.
-    let Both { handle, mut end, teller, notified } = plane(Arc::new(builder), Arc::new(|| {}));
+    let Both { handle, mut end, teller, notified } = plane(switch_builder(builder), Arc::new(|| {}));
     let server = Server::new(Settings::new(1..=4, Some(510)));
     let listening = listen(server, handle, notified, "127.0.0.1:0".parse().unwrap(), None).expect("the server listens");
     let address = listening.address();
