@@ -2,7 +2,7 @@
 //! said to be impossible. Packets are made up with the constants of the format's own text, and kept where the parser found
 //! other headers in them than in those before.
 //!
-//! More: `SUBSCRIBE_FUZZ_COUNT=1000000 cargo test -p subscribe_p4 --test possible`.
+//! More: `SUBSCRIBE_FUZZ_COUNT=1000000 cargo test -p subscribe_p4 --test it possible::`.
 
 mod seen;
 

@@ -2,7 +2,7 @@
 //! orders and for every target, come and go; the generated program, interpreted and as machine code, does with random packets
 //! what the rules say of them. What they say is computed by this test, from its own tree of each rule.
 //!
-//! More: `SUBSCRIBE_FUZZ_COUNT=1000 SUBSCRIBE_FUZZ_FROM=12 cargo test -p subscribe_p4 --test random`.
+//! More: `SUBSCRIBE_FUZZ_COUNT=1000 SUBSCRIBE_FUZZ_FROM=12 cargo test -p subscribe_p4 --test it random::`.
 
 mod packet;
 mod rule;

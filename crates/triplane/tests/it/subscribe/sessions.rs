@@ -1,7 +1,7 @@
 //! Random sessions of a feed, several at a time and one after the other, with datagrams lost before the switch: the number of each
 //! packet that leaves is held against a model of the streams, session by session and port by port.
 //!
-//! More: `SUBSCRIBE_FUZZ_COUNT=200 SUBSCRIBE_FUZZ_FROM=5 cargo test -p triplane --test subscribe sessions`.
+//! More: `SUBSCRIBE_FUZZ_COUNT=200 SUBSCRIBE_FUZZ_FROM=5 cargo test -p triplane --test it subscribe::sessions`.
 
 use std::collections::{BTreeMap, VecDeque};
 

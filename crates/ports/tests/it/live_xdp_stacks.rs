@@ -1,17 +1,17 @@
 //! AF_XDP ports between kernel stacks, which leave checksums, lengths and tags to cards that are not there.
 
-mod live;
-
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use live::xdp::{at_host, flows_in, frame, know_each_other, native_wire, open, send_flows, wire_of};
-use live::{Hosts, PATIENCE, Wire, noise, tcp};
+use crate::live::xdp::{at_host, flows_in, frame, know_each_other, native_wire, open, send_flows, wire_of};
+use crate::live::{Hosts, PATIENCE, Place, Suite, Wire, noise, tcp};
 use ports::namespace::{Namespace, NamespaceError};
 use ports::{Frame, Port, PortSpec, Received, XdpPort, XdpSettings, wait};
 
-fn main() {
-    live::run_as_root(&[
+pub const SUITE: Suite = Suite {
+    name: "live_xdp_stacks",
+    place: Place::NetworkNamespace,
+    tests: &[
         ("a tcp stream arrives intact in both directions", tcp_v4),
         ("a tcp stream over ipv6 arrives intact", tcp_v6),
         ("a tcp stream through generic mode arrives intact", tcp_generic),
@@ -21,8 +21,8 @@ fn main() {
         ("tags in the frame are kept", vlan),
         ("tags beside the frame are put into it", vlan_beside),
         ("a tcp stream between vlan interfaces arrives intact", vlan_tcp),
-    ]);
-}
+    ],
+};
 
 fn tcp_v4(router: &Namespace) {
     let hosts = Hosts::new(router);

@@ -1,25 +1,25 @@
 //! Networks made without root: links, addresses, routes, parameters, commands and offloads.
 
-mod live;
-
 use std::io::Read;
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use live::{Hosts, PATIENCE};
+use crate::live::{Hosts, PATIENCE, Place, Suite};
 use ports::namespace::{Answer, Namespace, NamespaceError, Offload, veth};
 use wire::icmpv4::Repr;
 
-fn main() {
-    live::run(&[
+pub const SUITE: Suite = Suite {
+    name: "live_namespace",
+    place: Place::UserNamespace,
+    tests: &[
         ("hosts behind a router reach each other by static routes and neighbours", routed),
         ("a loopback is up from the start", loopback),
         ("parameters belong to their namespace", parameters),
         ("commands and threads run inside", inside),
         ("offloads are turned off and on again", offloads),
         ("failures name the thing and the place", failures),
-    ]);
-}
+    ],
+};
 
 fn ip(last: [u8; 4]) -> IpAddr {
     IpAddr::from(last)

@@ -1,16 +1,16 @@
 //! What happens to an interface while a port is using it, and what a user is told.
 
-mod live;
-
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use live::{Hosts, PATIENCE};
+use crate::live::{Hosts, PATIENCE, Place, Suite};
 use ports::namespace::{Namespace, veth};
 use ports::{AfPacketPort, Port, PortError, PortSpec, Received, wait};
 
-fn main() {
-    live::run(&[
+pub const SUITE: Suite = Suite {
+    name: "live_trouble",
+    place: Place::UserNamespace,
+    tests: &[
         ("a removed interface is one clear error, received or sent", removed),
         ("an interface moved away is gone too", moved),
         ("a link that goes down drops frames and comes back", down_and_up),
@@ -18,8 +18,8 @@ fn main() {
         ("a full ring counts what it lost", overrun),
         ("an interface that does not exist is named", missing),
         ("without the capability the answer says what to do", forbidden),
-    ]);
-}
+    ],
+};
 
 /// Receives, waiting as a switch does, until an error comes.
 fn error_of(port: &mut AfPacketPort) -> PortError {

@@ -1,12 +1,11 @@
-//! What the live tests share: a runner that enters a user namespace first, two hosts, and a wire made of two ports.
-
-#![allow(dead_code, reason = "each test program uses its part")]
+//! The parts that live tests share: a runner that enters a namespace first, two hosts, and a wire made of two ports.
 
 pub mod xdp;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,50 +17,96 @@ use ports::{AfPacketPort, Port, PortStats, wait};
 /// How long anything on the network may take before a test fails.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A test: its name and what to do in the router's namespace.
+/// A test: its name and the function that runs it, with the namespace of the router.
 pub type Test = (&'static str, fn(&Namespace));
 
-/// Runs the tests whose names contain the first argument, one after the other, and ends the process.
-pub fn run(tests: &[Test]) {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.any(|argument| argument == "--list") {
-        return;
-    }
-    run_in(Namespace::new_user(), tests);
+/// The namespaces in which a suite runs.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// A user namespace and a network namespace in it, which need no privilege.
+    UserNamespace,
+    /// A network namespace alone, for operations that root of a user namespace may not do.
+    NetworkNamespace,
 }
 
-/// Like [`run`], in a network namespace alone: for what root of a user namespace may not do.
-pub fn run_as_root(tests: &[Test]) {
-    if std::env::args().any(|argument| argument == "--list") {
-        return;
-    }
-    run_in(Namespace::new_own(), tests);
+/// The tests of a file. They run one after the other in a process of their own.
+pub struct Suite {
+    pub name: &'static str,
+    pub place: Place,
+    pub tests: &'static [Test],
 }
 
-fn run_in(router: Result<Namespace, NamespaceError>, tests: &[Test]) {
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+impl Suite {
+    /// Returns the tests whose whole name, `suite::test`, contains `filter`, each with that name.
+    fn matching(&self, filter: &str) -> Vec<(String, fn(&Namespace))> {
+        let named = self.tests.iter().map(|(name, test)| (format!("{}::{name}", self.name), *test));
+        named.filter(|(name, _)| name.contains(filter)).collect()
+    }
+}
+
+/// The first argument of a process that runs one suite; the name of the suite and the filter follow.
+const RUN_SUITE: &str = "run-suite";
+
+/// Runs the tests whose names contain the first argument, and ends the process. `--list` prints the names only.
+///
+/// A process can enter a user namespace only once and only before it starts a thread. So each suite runs in a child
+/// process, one after the other.
+pub fn run(suites: &[Suite]) -> ! {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [RUN_SUITE, name, filter] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        let suite = suites.iter().find(|suite| suite.name == name).expect("a parent names a suite that there is");
+        run_suite(suite, filter);
+    }
+    let filter = arguments.iter().find(|argument| !argument.starts_with('-')).map_or("", String::as_str);
+    let chosen = suites.iter().filter(|suite| !suite.matching(filter).is_empty());
+    if arguments.iter().any(|argument| argument == "--list") {
+        for (name, _) in chosen.flat_map(|suite| suite.matching(filter)) {
+            println!("{name}: test");
+        }
+        std::process::exit(0);
+    }
+    let mut all_passed = true;
+    for suite in chosen {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let status = child.args([RUN_SUITE, suite.name, filter]).status().unwrap();
+        if !matches!(status.code(), Some(0 | 1)) {
+            // The suite ended before it could print its totals.
+            println!("{} ended early: {status}", suite.name);
+            println!("test result: FAILED. 0 passed; 1 failed; 0 ignored;");
+        }
+        all_passed &= status.success();
+    }
+    std::process::exit(i32::from(!all_passed));
+}
+
+fn run_suite(suite: &Suite, filter: &str) -> ! {
+    let router = match suite.place {
+        Place::UserNamespace => Namespace::new_user(),
+        Place::NetworkNamespace => Namespace::new_own(),
+    };
+    let tests = suite.matching(filter);
     let router = match router {
         Ok(router) => router,
         Err(error @ NamespaceError::Refused { .. }) => {
-            for (name, _) in tests {
+            for (name, _) in &tests {
                 testing::skip(&format!("{name}: {error}"));
             }
-            // The words of the standard harness: whoever counts tests counts these too.
+            // The format of the standard harness, which `cargo xtask ci` reads the totals from.
             println!("test result: ok. {} passed; 0 failed; 0 ignored;", tests.len());
-            return;
+            std::process::exit(0);
         }
         Err(error) => panic!("{error}"),
     };
     router.disable_ipv6().unwrap();
-    let (mut good, mut failed) = (0, 0);
-    for (name, test) in tests.iter().filter(|(name, _)| name.contains(&filter)) {
-        let passed = catch_unwind(AssertUnwindSafe(|| test(&router))).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        good += i32::from(passed);
-        failed += i32::from(!passed);
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in tests {
+        let is_ok = catch_unwind(AssertUnwindSafe(|| test(&router))).is_ok();
+        println!("test {name} ... {}", if is_ok { "ok" } else { "FAILED" });
+        passed += i32::from(is_ok);
+        failed += i32::from(!is_ok);
     }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test result: {verdict}. {good} passed; {failed} failed; 0 ignored;");
+    println!("test result: {verdict}. {passed} passed; {failed} failed; 0 ignored;");
     std::process::exit(failed.min(1));
 }
 

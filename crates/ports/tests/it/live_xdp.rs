@@ -1,16 +1,16 @@
 //! AF_XDP ports alone: frames of all sizes, in place, through several queues, and more than there is room for.
 
-mod live;
-
 use std::time::Instant;
 
-use live::xdp::{at_host, collect, flows_in, frame, know_each_other, native_wire, open, send_flows};
-use live::{Hosts, PATIENCE, tcp};
+use crate::live::xdp::{at_host, collect, flows_in, frame, know_each_other, native_wire, open, send_flows};
+use crate::live::{Hosts, PATIENCE, Place, Suite, tcp};
 use ports::namespace::Namespace;
 use ports::{Frame, Port, XdpPort, XdpSettings, wait};
 
-fn main() {
-    live::run_as_root(&[
+pub const SUITE: Suite = Suite {
+    name: "live_xdp",
+    place: Place::NetworkNamespace,
+    tests: &[
         ("frames of every size arrive as they were sent", sizes),
         ("forwarding between ports of one memory copies nothing", in_place),
         ("a frame that grew or was cut arrives so", grown),
@@ -18,8 +18,8 @@ fn main() {
         ("a split port receives all in its parts", split),
         ("a full ring counts what it lost", overrun),
         ("frames beyond the mtu are dropped and counted", too_long),
-    ]);
-}
+    ],
+};
 
 fn sizes(router: &Namespace) {
     let hosts = Hosts::new(router);

@@ -1,17 +1,17 @@
 //! Two kernel stacks talk through two AF_PACKET ports, with every offload on, and must notice nothing.
 
-mod live;
-
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use live::{Hosts, PATIENCE, Wire, noise, tcp};
+use crate::live::{Hosts, PATIENCE, Place, Suite, Wire, noise, tcp};
 use ports::namespace::{Namespace, NamespaceError};
 use ports::{AfPacketPort, Port};
 
-fn main() {
-    live::run(&[
+pub const SUITE: Suite = Suite {
+    name: "live_forward",
+    place: Place::UserNamespace,
+    tests: &[
         ("a tcp stream arrives intact in both directions", tcp_v4),
         ("a tcp stream over ipv6 arrives intact", tcp_v6),
         ("datagrams of every size up to the mtu arrive", udp),
@@ -20,8 +20,8 @@ fn main() {
         ("a tcp stream between vlan interfaces arrives intact", vlan_tcp),
         ("a port does not receive what it sends", no_echo),
         ("large mtus pass", jumbo),
-    ]);
-}
+    ],
+};
 
 fn tcp_v4(router: &Namespace) {
     let hosts = Hosts::new(router);

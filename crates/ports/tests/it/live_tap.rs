@@ -1,22 +1,22 @@
 //! A kernel stack talks to us through a TAP device.
 
-mod live;
-
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use live::PATIENCE;
+use crate::live::{PATIENCE, Place, Suite};
 use ports::namespace::Namespace;
 use ports::{DropReason, Port, PortError, Received, Sent, TapPort, wait};
 
-fn main() {
-    live::run(&[
+pub const SUITE: Suite = Suite {
+    name: "live_tap",
+    place: Place::UserNamespace,
+    tests: &[
         ("frames go to the kernel and come from it, checksums complete", both_ways),
         ("over-long segments arrive cut", cut),
         ("the device goes with the port", removed_at_exit),
         ("a link that is down drops, a device that is gone is an error", trouble),
-    ]);
-}
+    ],
+};
 
 /// The port, or a note that this machine has none.
 fn open(name: &str) -> Option<TapPort> {

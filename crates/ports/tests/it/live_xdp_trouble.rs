@@ -1,27 +1,21 @@
 //! AF_XDP ports refused, in trouble, and gone: each says why, and the interface must be as it was.
 
-mod live;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use live::xdp::{at_host, collect, frame, native_wire, open};
-use live::{Hosts, PATIENCE, tcp};
+use crate::live::xdp::{at_host, collect, frame, native_wire, open};
+use crate::live::{Hosts, PATIENCE, Place, Suite, tcp};
 use ports::namespace::{Namespace, Offload};
 use ports::{NoXdp, Port, PortError, PortSpec, XdpPort, XdpSettings, wait};
 
 /// The first argument of a process that opens ports for another one.
 const HOLD: &str = "hold-ports";
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, names @ ..] = &arguments[..]
-        && first == HOLD
-    {
-        hold(names);
-    }
-    live::run_as_root(&[
+pub const SUITE: Suite = Suite {
+    name: "live_xdp_trouble",
+    place: Place::NetworkNamespace,
+    tests: &[
         ("a removed interface is one clear error", removed),
         ("a check finds an interface that was removed or moved away", checked),
         ("a link that goes down drops frames and comes back", down_and_up),
@@ -33,8 +27,8 @@ fn main() {
         ("an interface that does not exist is named", missing),
         ("little locked memory makes do or says so", locked_memory),
         ("an mtu of jumbo frames of any kind passes and a larger one says what would do", long_frames),
-    ]);
-}
+    ],
+};
 
 fn removed(router: &Namespace) {
     let _hosts = Hosts::new(router);
@@ -129,10 +123,12 @@ fn left_as_found(router: &Namespace) {
     }
 }
 
-/// Opens ports, says so, and waits for its end.
-fn hold(names: &[String]) -> ! {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let ports = XdpPort::open_together(&names, XdpSettings::default()).unwrap();
+/// In a process whose first argument is [`HOLD`], opens the ports that the other arguments name, prints `ready`, and waits
+/// to be killed.
+pub fn hold_if_asked() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [HOLD, names @ ..] = &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] else { return };
+    let ports = XdpPort::open_together(names, XdpSettings::default()).unwrap();
     println!("ready");
     loop {
         std::thread::sleep(PATIENCE);

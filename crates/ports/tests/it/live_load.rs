@@ -1,18 +1,18 @@
 //! What is offered arrives, is counted, and looks as it was asked for.
 
-mod live;
-
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use live::{Hosts, PATIENCE, Wire};
+use crate::live::{Hosts, PATIENCE, Place, Suite, Wire};
 use ports::load::{Arrived, Flood, Link, Pace, Sink, Vary, payload_len};
 use ports::namespace::{Namespace, Offload};
 use ports::{AfPacketPort, Frame, Port, XdpPort, XdpSettings};
 
-fn main() {
-    live::run_as_root(&[
+pub const SUITE: Suite = Suite {
+    name: "live_load",
+    place: Place::NetworkNamespace,
+    tests: &[
         ("a flood reaches a sink whole", flood),
         ("the field of a flood counts", varied),
         ("a thinned flood sends its share", thinned),
@@ -20,8 +20,8 @@ fn main() {
         ("a sink leaves with its value", sink_ends),
         ("a link is as its interface and the other end are", link),
         ("what cannot be opened is named", missing),
-    ]);
-}
+    ],
+};
 
 fn frame(len: usize) -> Vec<u8> {
     let mut frame = vec![2; len];
