@@ -1,4 +1,4 @@
-//! What an architecture tells the compiler about itself.
+//! Target lowering: the part of lowering that an architecture defines.
 
 use std::sync::Arc;
 
@@ -104,15 +104,12 @@ pub struct ExternInstance<'a> {
     pub span: Span,
 }
 
-/// An architecture: the part of a switch that a P4 program does not describe itself.
+/// The lowering of an architecture's own constructs: its package, blocks, externs, table properties and match kinds.
 ///
 /// What a method does not know it reports with [`Lowering::unsupported`]; it never panics on what a program says.
-pub trait Architecture {
+pub trait TargetLowering {
     /// Name, as in [`ir::Program::arch`].
     fn name(&self) -> &str;
-
-    /// Files that programs include (`v1model.p4`): names and texts.
-    fn includes(&self) -> &'static [(&'static str, &'static str)];
 
     /// Which parser or control plays which role, and what their parameters are. `package` is the package's name and
     /// `args` what its constructor was given. `None` (with a diagnostic) when the package is not one of this

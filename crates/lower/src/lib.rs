@@ -1,19 +1,19 @@
-//! The middle of the compiler: a checked program and an architecture become pipeline IR.
+//! The middle of the compiler: lowers a checked program for an architecture to pipeline IR.
 //!
 //! ```text
 //! typed::Program ──┐
 //!                  ├── lower ──> ir::Program ── passes ──> ir::Program
-//! Architecture ────┘
+//! TargetLowering ──┘
 //! ```
 //!
-//! [`compile`] instantiates the package `main` and lowers each programmable block it names. Everything is flattened and
+//! [`lower`] instantiates the package `main` and lowers each programmable block it names. Everything is flattened and
 //! inlined on the way: structs become slots ([`Store`]), sub-parsers, sub-controls, functions and directly called
 //! actions become part of the block that uses them, constructor parameters become constants, expressions with effects
 //! become instructions in the order of evaluation. What the control plane sees keeps its name. Small passes over the
 //! IR clean up behind that.
 //!
-//! What an extern means, which block plays which role and what metadata there is, is the business of an
-//! [`Architecture`]; this crate knows none by name. `packet_in`, `packet_out`, `verify` and `static_assert` are the
+//! An architecture's [`TargetLowering`] says what an extern means, which block plays which role and what metadata there
+//! is; this crate knows no architecture by name. `packet_in`, `packet_out`, `verify` and `static_assert` are the
 //! language's and lowered here.
 //!
 //! What holds of every result: it passes [`ir::validate()`], and every instruction carries the place in the source that
@@ -44,7 +44,7 @@ mod table;
 mod value;
 mod walk;
 
-pub use arch::{Architecture, Block, BlockParam, ExternArg, ExternCall, ExternInstance, Object};
+pub use arch::{Block, BlockParam, ExternArg, ExternCall, ExternInstance, Object, TargetLowering};
 pub use instance::InstRef;
 pub use lowering::Lowering;
 pub use place::Lval;
@@ -53,10 +53,10 @@ pub use value::Val;
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 
-/// Compiles a checked program for an architecture; `None` if an error was reported.
-pub fn compile(
+/// Lowers a checked program for an architecture to pipeline IR; `None` if an error was reported.
+pub fn lower(
     program: &p4::typed::Program,
-    arch: &dyn Architecture,
+    arch: &dyn TargetLowering,
     map: &SourceMap,
     diagnostics: &mut Diagnostics,
 ) -> Option<ir::Program> {

@@ -6,7 +6,7 @@ use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use ir::{BodyId, BodyKind, LocId, Op, Terminator};
 use p4::typed::{self, InstanceId, StructId, VarId};
 
-use crate::arch::{Architecture, Object};
+use crate::arch::{Object, TargetLowering};
 use crate::body::Builder;
 use crate::instance::{Inst, InstRef};
 use crate::passes::Scoped;
@@ -51,7 +51,7 @@ pub struct Lowering<'a> {
     pub program: &'a typed::Program,
     /// What has been made of it so far.
     pub ir: ir::Program,
-    pub(crate) arch: &'a dyn Architecture,
+    pub(crate) arch: &'a dyn TargetLowering,
     pub(crate) map: &'a SourceMap,
     pub(crate) diagnostics: &'a mut Diagnostics,
     pub(crate) body: Builder,
@@ -86,7 +86,7 @@ pub struct Lowering<'a> {
 impl<'a> Lowering<'a> {
     pub(crate) fn new(
         program: &'a typed::Program,
-        arch: &'a dyn Architecture,
+        arch: &'a dyn TargetLowering,
         map: &'a SourceMap,
         diagnostics: &'a mut Diagnostics,
     ) -> Self {

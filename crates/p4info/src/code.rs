@@ -207,7 +207,7 @@ impl<'a> Walker<'a, '_> {
                 let function = &program.extern_fns[*function];
                 if scene.in_control && &*function.name != "static_assert" {
                     self.out.calls_extern_functions = true;
-                    if self.arch.is_digest(&function.name)
+                    if self.model.is_digest(&function.name)
                         && let Some(ty) = types.first()
                     {
                         let in_action = scene.inst.is_none();

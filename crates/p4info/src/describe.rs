@@ -13,15 +13,15 @@ use p4runtime_proto::config::action_ref::Scope;
 use p4runtime_proto::config::match_field::{Match, MatchType};
 
 use crate::annotations;
-use crate::arch::{Architecture, MatchKind};
 use crate::eval;
 use crate::inventory::{Inventory, Static, TableObject};
+use crate::model::{ControlPlaneModel, MatchKind};
 use crate::symbols::{Prefix, Symbols, field_ids};
 use crate::types::{Types, field_name, flat_fields};
 
 pub(crate) struct Describer<'a, 'd> {
     pub(crate) program: &'a Program,
-    pub(crate) arch: &'d dyn Architecture,
+    pub(crate) model: &'d dyn ControlPlaneModel,
     pub(crate) map: &'a SourceMap,
     pub(crate) diagnostics: &'d mut Diagnostics,
     pub(crate) inventory: &'d Inventory<'a>,
@@ -36,14 +36,14 @@ pub(crate) struct Describer<'a, 'd> {
 impl<'a, 'd> Describer<'a, 'd> {
     pub(crate) fn new(
         program: &'a Program,
-        arch: &'d dyn Architecture,
+        model: &'d dyn ControlPlaneModel,
         map: &'a SourceMap,
         inventory: &'d Inventory<'a>,
         diagnostics: &'d mut Diagnostics,
     ) -> Self {
         Describer {
             program,
-            arch,
+            model,
             map,
             diagnostics,
             inventory,
@@ -206,7 +206,7 @@ impl<'a, 'd> Describer<'a, 'd> {
                 _ => None,
             }
         };
-        written.or_else(computed).filter(|size| *size != 0).unwrap_or_else(|| self.arch.default_table_size())
+        written.or_else(computed).filter(|size| *size != 0).unwrap_or_else(|| self.model.default_table_size())
     }
 
     fn default_arguments(&mut self, object: &TableObject<'a>) -> Vec<proto::table_action_call::Argument> {
@@ -279,7 +279,7 @@ impl<'a, 'd> Describer<'a, 'd> {
     }
 
     fn match_kind(&self, kind: &str) -> Option<Match> {
-        match self.arch.match_kind(kind) {
+        match self.model.match_kind(kind) {
             MatchKind::Standard(kind) => Some(Match::MatchType(kind as i32)),
             MatchKind::Other => Some(Match::OtherMatchType(kind.to_owned())),
             MatchKind::Hidden => None,

@@ -14,8 +14,8 @@ use p4::typed::{
     Program, Table, TableId, Type, Value, ValueSet, ValueSetId, VarId,
 };
 
-use crate::arch::Architecture;
 use crate::eval;
+use crate::model::ControlPlaneModel;
 
 /// How many parser, control and extern instances a program may come to.
 const MAX_INSTANCES: usize = 20_000;
@@ -107,7 +107,7 @@ pub(crate) struct Inst {
 
 pub(crate) struct Walker<'a, 'd> {
     pub(crate) program: &'a Program,
-    pub(crate) arch: &'d dyn Architecture,
+    pub(crate) model: &'d dyn ControlPlaneModel,
     diagnostics: &'d mut Diagnostics,
     pub(crate) insts: Vec<Inst>,
     globals: HashMap<InstanceId, Static>,
@@ -128,10 +128,14 @@ pub(crate) struct Walker<'a, 'd> {
 }
 
 /// Takes the inventory.
-pub(crate) fn take<'a>(program: &'a Program, arch: &dyn Architecture, diagnostics: &mut Diagnostics) -> Inventory<'a> {
+pub(crate) fn take<'a>(
+    program: &'a Program,
+    model: &dyn ControlPlaneModel,
+    diagnostics: &mut Diagnostics,
+) -> Inventory<'a> {
     let mut walker = Walker {
         program,
-        arch,
+        model,
         diagnostics,
         insts: Vec::new(),
         globals: HashMap::new(),

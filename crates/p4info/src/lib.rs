@@ -6,27 +6,25 @@
 //! ```
 //!
 //! The [inventory](p4info) is a walk over everything the package instantiates; it knows no protobuf. Ids are those of
-//! `@id`, or hashes of names, the same as the reference compiler's. What an extern object is to the control plane is
-//! the business of an [`Architecture`]; [`V1Model`] is one.
+//! `@id`, or hashes of names, the same as the reference compiler's. An architecture's [`ControlPlaneModel`] says what an
+//! extern object is to the control plane; this crate knows no architecture by name.
 //!
 //! Repeated fields stand in the order of declaration, as far as inlining leaves one: controls in the order of the
 //! package's parameters, a sub-control's parts where it is instantiated, top-level actions before a control's own.
 
 mod annotations;
-mod arch;
 mod code;
 mod describe;
 mod eval;
 mod inventory;
+mod model;
 mod objects;
 mod package;
 mod symbols;
 mod types;
-mod v1model;
 
-pub use arch::{Architecture, MatchKind, Property, Resource};
+pub use model::{ControlPlaneModel, MatchKind, MatchType, Property, Resource};
 pub use p4runtime_proto::config::P4Info;
-pub use v1model::V1Model;
 
 use diagnostics::{Diagnostics, SourceMap};
 
@@ -34,19 +32,19 @@ use diagnostics::{Diagnostics, SourceMap};
 /// then incomplete, and the caller, who sees the errors, does not use it.
 pub fn p4info(
     program: &p4::typed::Program,
-    arch: &dyn Architecture,
+    model: &dyn ControlPlaneModel,
     map: &SourceMap,
     diagnostics: &mut Diagnostics,
 ) -> P4Info {
-    let inventory = inventory::take(program, arch, diagnostics);
-    let mut describer = describe::Describer::new(program, arch, map, &inventory, diagnostics);
+    let inventory = inventory::take(program, model, diagnostics);
+    let mut describer = describe::Describer::new(program, model, map, &inventory, diagnostics);
     describer.describe();
     let mut out = describer.out;
     if describer.mentions_types {
         out.type_info = Some(describer.types.info);
     }
     if let Some(main) = program.main {
-        out.pkg_info = Some(package::describe(&program.instances[main], arch.name(), map, diagnostics));
+        out.pkg_info = Some(package::describe(&program.instances[main], model.architecture(), map, diagnostics));
     }
     out
 }

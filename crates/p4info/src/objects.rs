@@ -11,10 +11,10 @@ use p4runtime_proto::config::table::IdleTimeoutBehavior;
 use p4runtime_proto::config::{counter_spec, meter_spec};
 
 use crate::annotations;
-use crate::arch::{Property, Resource};
 use crate::describe::Describer;
 use crate::eval;
 use crate::inventory::{ExternObject, Static, TableObject, annotations_of};
+use crate::model::{Property, Resource};
 use crate::symbols::Prefix;
 
 /// Annotations that tell how a meter marks packets, in the order of `MeterSpec.Type`; the first is the default.
@@ -37,7 +37,7 @@ impl<'a> Describer<'a, '_> {
         let inventory = self.inventory;
         for at in &inventory.visible_externs {
             let object = &inventory.externs[*at];
-            if let Some(resource) = self.arch.resource(&object.object.name) {
+            if let Some(resource) = self.model.resource(&object.object.name) {
                 self.declare(prefix(resource), &object.name, &object.decl.annotations, object.decl.span);
             }
         }
@@ -45,8 +45,8 @@ impl<'a> Describer<'a, '_> {
             for (property, value) in table.table.properties.iter().zip(&table.properties) {
                 let Some(Static::Extern(at)) = value else { continue };
                 let object = &inventory.externs[*at];
-                if self.arch.property(&property.name).is_some()
-                    && let Some(resource) = self.arch.resource(&object.object.name)
+                if self.model.property(&property.name).is_some()
+                    && let Some(resource) = self.model.resource(&object.object.name)
                 {
                     let annotations = annotations_of(object, Some(&property.annotations));
                     self.declare(prefix(resource), &object.name, annotations, object.decl.span);
@@ -65,7 +65,7 @@ impl<'a> Describer<'a, '_> {
         for at in &inventory.visible_externs {
             self.mentions_types = true;
             let object = &inventory.externs[*at];
-            let Some(resource) = self.arch.resource(&object.object.name) else { continue };
+            let Some(resource) = self.model.resource(&object.object.name) else { continue };
             let annotations = &object.decl.annotations;
             match resource {
                 Resource::ActionProfile { selector, size } => self.action_profile(object, annotations, selector, size),
@@ -226,7 +226,7 @@ impl<'a> Describer<'a, '_> {
         let mut names = BTreeSet::new();
         for table in &self.inventory.tables {
             for (property, value) in table.table.properties.iter().zip(&table.properties) {
-                if self.arch.property(&property.name) == Some(Property::Implementation)
+                if self.model.property(&property.name) == Some(Property::Implementation)
                     && matches!(value, Some(Static::Extern(at)) if self.inventory.externs[*at].name == object.name)
                 {
                     names.insert(&*table.name);
@@ -241,7 +241,7 @@ impl<'a> Describer<'a, '_> {
         let inventory = self.inventory;
         let mut direct: BTreeMap<bool, u32> = BTreeMap::new();
         for (property, value) in object.table.properties.iter().zip(&object.properties) {
-            let Some(role) = self.arch.property(&property.name) else { continue };
+            let Some(role) = self.model.property(&property.name) else { continue };
             if role == Property::IdleTimeout {
                 if matches!(value, Some(Static::Value(Value::Bool(true)))) {
                     out.idle_timeout_behavior = IdleTimeoutBehavior::NotifyControl as i32;
@@ -252,7 +252,7 @@ impl<'a> Describer<'a, '_> {
                 Some(Static::Extern(at)) => Some(&inventory.externs[*at]),
                 _ => None,
             };
-            let resource = attached.and_then(|object| self.arch.resource(&object.object.name));
+            let resource = attached.and_then(|object| self.model.resource(&object.object.name));
             match (role, attached, resource) {
                 (Property::Implementation, Some(profile), Some(Resource::ActionProfile { selector, size })) => {
                     out.implementation_id = self.symbols.id(Prefix::ActionProfile, &profile.name);

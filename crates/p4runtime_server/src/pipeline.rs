@@ -1,17 +1,14 @@
 //! A pipeline: the program that a controller sends, and its description (specification chapter 7).
 //!
-//! The device config is the text of a P4 program or a compiled program, bare or wrapped as controllers for BMv2 wrap their
-//! JSON. Text is compiled here; the P4Info that belongs to the program is held against the one that the controller sent, so
-//! that both talk of the same objects.
+//! The device config is the text of a P4 program or a compiled program, bare or wrapped as controllers for BMv2 wrap
+//! their JSON. Text is compiled here; the P4Info that belongs to the program is held against the one that the
+//! controller sent, so that both talk of the same objects.
 
-use std::io::{Error, ErrorKind};
-use std::path::Path;
 use std::sync::Arc;
 
-use compiler::Compiled;
+use compiler::{Architecture, CompiledProgram, ProgramFile, Source};
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
-use lower::Architecture;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1::ForwardingPipelineConfig;
@@ -22,7 +19,7 @@ use crate::status::{Refusal, cut};
 
 /// The longest program that is read, in bytes.
 const MAX_PROGRAM_BYTES: usize = 16 << 20;
-/// Of what the compiler found, so much is told, in bytes.
+/// Maximum length of the compiler's errors in an answer, in bytes.
 const MAX_REPORT_BYTES: usize = 6 << 10;
 
 /// A program that can be run, and what its controller sent.
@@ -31,15 +28,6 @@ pub struct Pipeline {
     pub(crate) schema: Arc<Schema>,
     /// As it was sent, to be given back.
     pub(crate) config: ForwardingPipelineConfig,
-}
-
-/// A program that came over the network includes no files of this machine.
-struct NoFiles;
-
-impl p4::Loader for NoFiles {
-    fn load(&self, _: &Path) -> Result<String, Error> {
-        Err(Error::new(ErrorKind::NotFound, "a program from a controller includes nothing but what is built in"))
-    }
 }
 
 impl Pipeline {
@@ -55,26 +43,28 @@ impl Pipeline {
         Pipeline { config, ..self }
     }
 
-    /// Compiles what a controller sent.
+    /// Compiles the program that a controller sent, for an architecture.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if it is no P4 program, has mistakes, or is not the program that its P4Info describes.
-    pub fn compile(config: ForwardingPipelineConfig) -> Result<Pipeline, Refusal> {
+    pub fn compile(config: ForwardingPipelineConfig, architecture: &dyn Architecture) -> Result<Pipeline, Refusal> {
         let Some(sent) = &config.p4info else {
             return Err(Refusal::invalid("config.p4info is missing; `triplane p4info PROG.p4` prints a program's"));
         };
         let inner = unwrapped(&config.p4_device_config);
         let source = inner.as_deref().unwrap_or(&config.p4_device_config);
-        let (program, derived) = match compiler::is_compiled(source) {
-            true => open_compiled(source)?,
-            false => compile_source(source_text(source)?)?,
+        let compiled = if compiler::is_program_file(source) {
+            parse_file(source)?
+        } else {
+            compile_source(source_text(source)?, architecture)?
         };
-        if let Some(difference) = difference(sent, &derived) {
+        let CompiledProgram { ir, p4info } = compiled;
+        if let Some(difference) = difference(sent, &p4info) {
             return Err(Refusal::invalid(format!(
                 "config.p4info does not describe the program in p4_device_config: {difference}"
             )));
         }
-        Ok(Pipeline { schema: Arc::new(Schema::new(Arc::new(program), derived)), config })
+        Ok(Pipeline { schema: Arc::new(Schema::new(Arc::new(ir), p4info)), config })
     }
 
     /// The device config, as it was sent.
@@ -128,43 +118,25 @@ fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
         .map_err(|_| Refusal::invalid("p4_device_config is no text; this switch takes the text of a P4 program"))
 }
 
-/// The program of a device config that `triplane build` made, and its own description.
-fn open_compiled(config: &[u8]) -> Result<(Program, P4Info), Refusal> {
-    let compiled = Compiled::read(config).map_err(|why| Refusal::invalid(format!("p4_device_config {why}")))?;
+/// Reads a device config that `triplane build` made.
+fn parse_file(config: &[u8]) -> Result<CompiledProgram, Refusal> {
+    let file = ProgramFile::parse(config).map_err(|why| Refusal::invalid(format!("p4_device_config {why}")))?;
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    p4_constraints::Checker::new(&compiled.info, &mut map, &mut diagnostics);
-    p4_constraints::References::new(&compiled.info, &mut map, &mut diagnostics);
-    match diagnostics.has_errors() {
-        true => Err(mistakes(&map, &diagnostics)),
-        false => Ok((compiled.program, compiled.info)),
-    }
+    compiler::check_restrictions(&file.program.p4info, &mut map, &mut diagnostics);
+    if diagnostics.has_errors() { Err(mistakes(&map, &diagnostics)) } else { Ok(file.program) }
 }
 
-pub(crate) fn compile_source(text: &str) -> Result<(Program, P4Info), Refusal> {
-    let arch = v1model::description::V1Model;
-    let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
+/// Compiles the text of a program. It came over the network, so it includes no files of this machine.
+fn compile_source(text: &str, architecture: &dyn Architecture) -> Result<CompiledProgram, Refusal> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "p4_device_config", text, &options, &NoFiles, &mut diagnostics);
-    let typed = match diagnostics.has_errors() {
-        true => None,
-        false => p4::check(&ast, &map, &mut diagnostics),
-    };
-    let compiled = typed.filter(|_| !diagnostics.has_errors()).and_then(|typed| {
-        let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
-        p4_constraints::Checker::new(&info, &mut map, &mut diagnostics);
-        p4_constraints::References::new(&info, &mut map, &mut diagnostics);
-        let program = lower::compile(&typed, &arch, &map, &mut diagnostics)?;
-        Some((program, info))
-    });
-    match compiled.filter(|_| !diagnostics.has_errors()) {
-        Some(compiled) => Ok(compiled),
-        None => Err(mistakes(&map, &diagnostics)),
-    }
+    let source = Source::without_files("p4_device_config", text);
+    let compiled = compiler::compile(&source, architecture, &mut map, &mut diagnostics);
+    compiled.ok_or_else(|| mistakes(&map, &diagnostics))
 }
 
-/// What is wrong with a program, as far as anybody wants to read it.
+/// Returns the refusal of a program that has mistakes, with the compiler's errors in the order of the text.
 fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
-    let errors = diagnostics.iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
+    let errors = diagnostics.in_order().into_iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
     let mut report: String = errors.map(|finding| finding.render(map, false)).collect::<Vec<_>>().join("\n");
     cut(&mut report, MAX_REPORT_BYTES);
     Refusal::invalid(format!("the program in p4_device_config has mistakes:\n{report}"))

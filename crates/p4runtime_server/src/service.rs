@@ -345,9 +345,10 @@ impl Hub {
         };
         let plane = self.plane.clone();
         let hub = self.clone();
+        let architecture = self.server().settings().architecture;
         // Compiling takes its time, and streams go on meanwhile.
         let made = tokio::task::spawn_blocking(move || {
-            let pipeline = Pipeline::compile(*config)?;
+            let pipeline = Pipeline::compile(*config, architecture)?;
             let built = plane.build(pipeline.program().clone());
             let mut switch =
                 built.map_err(|error| Refusal::invalid(format!("the switch cannot run the program: {error}")))?;

@@ -18,7 +18,7 @@ use switch::{Frame, Time};
 use v1model::{CPU_PORT, Switch};
 
 use crate::forward::Control;
-use crate::load::{self, Loader, Pem};
+use crate::load::{self, ARCHITECTURE, Loader, Pem};
 use crate::output::{Failure, Output};
 use crate::state::State;
 
@@ -89,11 +89,10 @@ pub struct Turns {
 /// The program of the command line as a pipeline, as if a controller had sent it. Findings have been printed when this
 /// returns.
 pub fn pipeline(loader: &mut Loader, output: &Output) -> Result<Pipeline, Failure> {
-    let described = loader.described();
+    let compiled = loader.compile();
     loader.report(output)?;
-    let (program, info) =
-        described.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
-    Ok(Pipeline::new(Arc::new(program), info, loader.bytes().to_vec()))
+    let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+    Ok(Pipeline::new(Arc::new(compiled.ir), compiled.p4info, loader.bytes().to_vec()))
 }
 
 /// Starts a server for a switch that is about to run. What was kept is written to it.
@@ -109,7 +108,7 @@ pub fn serve(
     let config = switch.config().clone();
     let settings = Settings {
         device_id: args.device_id,
-        ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
+        ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
     let told = *output;
     let builder = p4runtime_server::switch_builder(move |program| {

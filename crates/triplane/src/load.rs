@@ -2,72 +2,85 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use compiler::Compiled;
+use compiler::{Architecture, CompiledProgram, ProgramFile, Source};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
-use lower::Architecture;
-use p4::Options;
-use p4runtime_proto::config::P4Info;
 
 use crate::cli::ProgramArgs;
 use crate::output::{Failure, Output};
 
-/// The largest program file that is read, in bytes.
+/// The architecture of every program.
+pub const ARCHITECTURE: &dyn Architecture = &v1model::V1Model;
+
+/// Maximum size of a program's source, in bytes.
 const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 
-/// The largest certificate or key file, in bytes.
+/// Maximum size of a certificate or key file, in bytes.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// A program, as P4 source or in its compiled form, how to read it, and what was found on the way.
+/// A program, as P4 source or as a program file, and everything that the compiler found in it.
 pub struct Loader {
     /// Every file that was read.
     pub map: SourceMap,
-    /// What was found so far.
+    /// The findings so far.
     pub diagnostics: Diagnostics,
-    /// How the front end is to read.
-    pub options: Options,
+    input: Input,
+    bytes: Vec<u8>,
+}
+
+/// The two forms that programs come in.
+enum Input {
+    Text(SourceText),
+    File(String, Box<ProgramFile>),
+}
+
+/// P4 source and the environment in which it is preprocessed.
+#[derive(Clone)]
+struct SourceText {
     name: String,
     text: String,
-    /// What was in the file, if that is a compiled program; there is no text then.
-    compiled: Option<Box<Compiled>>,
-    bytes: Vec<u8>,
+    defines: Vec<(String, String)>,
+    include_dirs: Vec<PathBuf>,
+}
+
+impl SourceText {
+    fn source(&self) -> Source<'_> {
+        let source = Source::new(&self.name, &self.text);
+        Source { defines: &self.defines, include_dirs: &self.include_dirs, ..source }
+    }
 }
 
 impl Loader {
     /// Reads the program's file.
     pub fn open(args: &ProgramArgs) -> Result<Loader, Failure> {
         let bytes = read_bytes(&args.program, MAX_PROGRAM_BYTES.max(compiler::MAX_FILE_BYTES))?;
-        let (text, compiled) = match compiler::is_compiled(&bytes) {
-            true => (String::new(), Some(Box::new(read_compiled(args, &bytes)?))),
-            false if args.program.extension().is_some_and(|extension| extension == "tpl") => {
-                let what =
-                    if bytes.is_empty() { "is empty" } else { "is no compiled program, although its name says so" };
-                let path = args.program.display();
-                return Err(Failure::Input(format!(
-                    "{path} {what}; build it again from its P4 source: `triplane build`"
-                )));
-            }
-            false => (read_source(&args.program, &bytes)?, None),
-        };
-        let define = |text: &String| match text.split_once('=') {
-            Some((name, value)) => (name.to_owned(), value.to_owned()),
-            None => (text.clone(), "1".to_owned()),
-        };
-        let options = Options {
-            defines: args.define.iter().map(define).collect(),
-            include_dirs: args.include.clone(),
-            builtin: v1model::description::V1Model.includes().to_vec(),
+        let name = args.program.display().to_string();
+        let input = if compiler::is_program_file(&bytes) {
+            Input::File(name, Box::new(parse_file(args, &bytes)?))
+        } else if args.program.extension().is_some_and(|extension| extension == "tpl") {
+            let what = if bytes.is_empty() { "is empty" } else { "is no compiled program, although its name says so" };
+            return Err(Failure::Input(format!("{name} {what}; build it again from its P4 source: `triplane build`")));
+        } else {
+            let define = |text: &String| match text.split_once('=') {
+                Some((name, value)) => (name.to_owned(), value.to_owned()),
+                None => (text.clone(), "1".to_owned()),
+            };
+            Input::Text(SourceText {
+                name,
+                text: read_source(&args.program, &bytes)?,
+                defines: args.define.iter().map(define).collect(),
+                include_dirs: args.include.clone(),
+            })
         };
         let mut diagnostics = Diagnostics::new();
         for code in &args.allow {
             crate::kinds::check(code).map_err(Failure::Usage)?;
             diagnostics.silence(code);
         }
-        let name = args.program.display().to_string();
-        Ok(Loader { map: SourceMap::new(), diagnostics, options, name, text, compiled, bytes })
+        Ok(Loader { map: SourceMap::new(), diagnostics, input, bytes })
     }
 
     /// Reads a program's file, with nothing defined and nowhere else to look for included files.
@@ -76,140 +89,109 @@ impl Loader {
         Loader::open(&args)
     }
 
-    /// A program that is not in a file.
+    /// Returns a loader of a program that is not in a file.
     pub fn builtin(name: &str, text: &str) -> Loader {
-        let builtin = v1model::description::V1Model.includes().to_vec();
-        let options = Options { defines: Vec::new(), include_dirs: Vec::new(), builtin };
-        Loader {
-            map: SourceMap::new(),
-            diagnostics: Diagnostics::new(),
-            options,
+        Loader::of_text(SourceText {
             name: name.to_owned(),
             text: text.to_owned(),
-            compiled: None,
-            bytes: text.as_bytes().to_vec(),
-        }
+            defines: Vec::new(),
+            include_dirs: Vec::new(),
+        })
     }
 
-    /// A program that was made of this one: it is read in the same way, from the same place.
+    /// Returns a loader of a program that was generated from this one. Its name, macros and directories are the same.
     pub fn made(&self, text: String) -> Loader {
-        let mut diagnostics = Diagnostics::new();
-        diagnostics.silence("unused");
-        Loader {
-            map: SourceMap::new(),
-            diagnostics,
-            options: self.options.clone(),
-            name: self.name.clone(),
-            bytes: text.as_bytes().to_vec(),
-            text,
-            compiled: None,
-        }
+        let mut made = match &self.input {
+            Input::Text(source) => Loader::of_text(SourceText { text, ..source.clone() }),
+            Input::File(name, _) => Loader::builtin(name, &text),
+        };
+        made.diagnostics.silence("unused");
+        made
     }
 
-    /// The content of the program's file.
+    fn of_text(source: SourceText) -> Loader {
+        let bytes = source.text.as_bytes().to_vec();
+        Loader { map: SourceMap::new(), diagnostics: Diagnostics::new(), input: Input::Text(source), bytes }
+    }
+
+    /// Returns the content of the program's file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether the program came in its compiled form, which has no source.
+    /// Whether the program is a program file, which has no source.
     pub fn is_compiled(&self) -> bool {
-        self.compiled.is_some()
+        matches!(self.input, Input::File(..))
     }
 
-    /// Its tokens behind the preprocessor.
+    /// Returns the tokens behind the preprocessor.
     pub fn tokens(&mut self) -> Vec<p4::lex::Token> {
-        if self.is_compiled() {
-            self.needs_source();
-            return Vec::new();
+        match &self.input {
+            Input::Text(text) => compiler::tokenize(&text.source(), ARCHITECTURE, &mut self.map, &mut self.diagnostics),
+            Input::File(..) => {
+                self.require_source();
+                Vec::new()
+            }
         }
-        p4::tokenize(&mut self.map, &self.name, &self.text, &self.options, &p4::DiskLoader, &mut self.diagnostics)
     }
 
-    /// Reports that what is asked for is in the source alone.
-    fn needs_source(&mut self) {
+    /// Reports that only a P4 source has the requested form.
+    fn require_source(&mut self) {
+        let Input::File(name, _) = &self.input else { return };
         let message = "this program is compiled; what is asked for is in its P4 source alone";
-        let file = self.map.add(&self.name, "a compiled program");
+        let file = self.map.add(name, "a compiled program");
         self.diagnostics.push(Diagnostic::error("compiled", Span::new(file, 0, 0), message));
     }
 
-    /// The checked program; `None` if there was an error.
+    /// Returns the checked program; `None` if an error was reported.
     pub fn typed(&mut self) -> Option<p4::typed::Program> {
-        if self.is_compiled() {
-            self.needs_source();
-            return None;
-        }
-        let ast =
-            p4::parse(&mut self.map, &self.name, &self.text, &self.options, &p4::DiskLoader, &mut self.diagnostics);
-        // What a missing file declares would only be missed again, name by name.
-        if self.diagnostics.iter().any(|finding| finding.code == "include-not-found") {
-            return None;
-        }
-        let typed = p4::check(&ast, &self.map, &mut self.diagnostics);
-        if self.diagnostics.has_errors() { None } else { typed }
-    }
-
-    /// The program as pipeline IR; `None` if there was an error.
-    pub fn ir(&mut self) -> Option<ir::Program> {
-        if let Some(compiled) = &self.compiled {
-            return Some(compiled.program.clone());
-        }
-        let typed = self.typed()?;
-        self.compile(&typed)
-    }
-
-    /// The program's P4Info; `None` if there was an error. What the program asks of entries is checked too.
-    pub fn info(&mut self) -> Option<P4Info> {
-        let info = match &self.compiled {
-            Some(compiled) => compiled.info.clone(),
-            None => {
-                let typed = self.typed()?;
-                self.describe(&typed)
+        match &self.input {
+            Input::Text(text) => compiler::check(&text.source(), ARCHITECTURE, &mut self.map, &mut self.diagnostics),
+            Input::File(..) => {
+                self.require_source();
+                None
             }
-        };
-        self.check_restrictions(&info);
-        (!self.diagnostics.has_errors()).then_some(info)
+        }
     }
 
-    /// The program as pipeline IR, with its P4Info; `None` if there was an error.
-    pub fn described(&mut self) -> Option<(ir::Program, P4Info)> {
-        if let Some(compiled) = &self.compiled {
-            let (program, info) = (compiled.program.clone(), compiled.info.clone());
-            self.check_restrictions(&info);
-            return (!self.diagnostics.has_errors()).then_some((program, info));
+    /// Returns the program as pipeline IR, whether or not it is valid otherwise; `None` if there is none.
+    pub fn ir(&mut self) -> Option<ir::Program> {
+        match &self.input {
+            Input::Text(text) => compiler::lower(&text.source(), ARCHITECTURE, &mut self.map, &mut self.diagnostics),
+            Input::File(_, file) => Some(file.program.ir.clone()),
+        }
+    }
+
+    /// Compiles the program; `None` if an error was reported.
+    pub fn compile(&mut self) -> Option<CompiledProgram> {
+        match &self.input {
+            Input::Text(text) => compiler::compile(&text.source(), ARCHITECTURE, &mut self.map, &mut self.diagnostics),
+            Input::File(_, file) => {
+                compiler::check_restrictions(&file.program.p4info, &mut self.map, &mut self.diagnostics);
+                (!self.diagnostics.has_errors()).then(|| file.program.clone())
+            }
+        }
+    }
+
+    /// Compiles the program if its `main` is one for v1model. A library, or a program for another architecture, is only
+    /// checked. `None` for these, and if an error was reported.
+    pub fn compile_or_check(&mut self) -> Option<CompiledProgram> {
+        if self.is_compiled() {
+            return self.compile();
         }
         let typed = self.typed()?;
-        self.compile_and_describe(&typed)
+        if !compiler::is_for(&typed, ARCHITECTURE) {
+            return None;
+        }
+        compiler::compile_checked(&typed, ARCHITECTURE, &mut self.map, &mut self.diagnostics)
     }
 
-    /// The same of a checked program.
-    pub fn compile_and_describe(&mut self, typed: &p4::typed::Program) -> Option<(ir::Program, P4Info)> {
-        let program = self.compile(typed);
-        let info = self.describe(typed);
-        self.check_restrictions(&info);
-        program.filter(|_| !self.diagnostics.has_errors()).map(|program| (program, info))
-    }
-
-    fn describe(&mut self, typed: &p4::typed::Program) -> P4Info {
-        p4info::p4info(typed, &p4info::V1Model, &self.map, &mut self.diagnostics)
-    }
-
-    /// Finds mistakes in `@entry_restriction`, `@action_restriction` and `@refers_to`.
-    fn check_restrictions(&mut self, info: &P4Info) {
-        p4_constraints::Checker::new(info, &mut self.map, &mut self.diagnostics);
-        p4_constraints::References::new(info, &mut self.map, &mut self.diagnostics);
-    }
-
-    /// A checked program as pipeline IR; `None` if there was an error.
-    pub fn compile(&mut self, typed: &p4::typed::Program) -> Option<ir::Program> {
-        lower::compile(typed, &v1model::description::V1Model, &self.map, &mut self.diagnostics)
-    }
-
-    /// The program as pipeline IR, ready to run. Findings have been printed when this returns.
+    /// Compiles the program, prints the findings, and returns the pipeline IR, ready to run.
     pub fn program(&mut self, output: &Output) -> Result<Arc<ir::Program>, Failure> {
-        let program = self.ir();
+        let compiled = self.compile();
         self.report(output)?;
-        let program = program.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
-        Ok(Arc::new(program))
+        let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+        Ok(Arc::new(compiled.ir))
     }
 
     /// Reads an entries file, holds it against the switch's program and gives the switch what it asks for. Findings
@@ -256,13 +238,13 @@ impl Loader {
     }
 }
 
-/// A program in its compiled form. How source is to be read means nothing to it.
-fn read_compiled(args: &ProgramArgs, bytes: &[u8]) -> Result<Compiled, Failure> {
+/// Parses a program file. Options of the preprocessor have no meaning for it.
+fn parse_file(args: &ProgramArgs, bytes: &[u8]) -> Result<ProgramFile, Failure> {
     let shown = args.program.display();
     if !args.include.is_empty() || !args.define.is_empty() {
         return Err(Failure::Usage(format!("{shown} is compiled; -I and -D are for P4 source")));
     }
-    Compiled::read(bytes).map_err(|why| Failure::Input(format!("{shown} {why}")))
+    ProgramFile::parse(bytes).map_err(|why| Failure::Input(format!("{shown} {why}")))
 }
 
 /// A program's source.

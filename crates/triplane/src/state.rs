@@ -12,7 +12,7 @@ use p4runtime_server::{Builder, Lost, Pipeline, Server};
 use v1model::Switch;
 
 use crate::cli::ProgramArgs;
-use crate::load::Loader;
+use crate::load::{ARCHITECTURE, Loader};
 use crate::output::{Failure, Output};
 
 /// The name under which the text of the command line's program is kept.
@@ -84,10 +84,12 @@ impl State {
         let what = format!("from {directory}: pipeline {}", kept.generation);
         self.tell(&what, kept.committed.updates.len(), &lost, output);
         let Some(saved) = &kept.saved else { return server };
-        let made = Pipeline::compile(saved.config.clone()).map_err(|refusal| refusal.message).and_then(|pipeline| {
-            let switch = builder(pipeline.program().clone()).map_err(|error| error.to_string())?;
-            Ok((pipeline, switch))
-        });
+        let made = Pipeline::compile(saved.config.clone(), ARCHITECTURE).map_err(|refusal| refusal.message).and_then(
+            |pipeline| {
+                let switch = builder(pipeline.program().clone()).map_err(|error| error.to_string())?;
+                Ok((pipeline, switch))
+            },
+        );
         match made {
             Ok((pipeline, switch)) => {
                 let lost;
@@ -167,7 +169,7 @@ pub fn program(
 /// What a controller had sent.
 fn compile(state: &State, kept: &Kept) -> Result<Program, Failure> {
     let directory = state.directory.display();
-    let pipeline = Pipeline::compile(kept.committed.config.clone()).map_err(|refusal| {
+    let pipeline = Pipeline::compile(kept.committed.config.clone(), ARCHITECTURE).map_err(|refusal| {
         Failure::Input(format!(
             "the program in the state directory {directory} cannot be compiled by itself; if it needs other files or macros, \
              give it on the command line as before: {}",

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bits::Bits;
-use diagnostics::{Diagnostics, SourceMap};
+use compiler::Source;
 use engine::TableEntry;
 use ir::KeyValue;
 use switch::{Device, Egress, Frame, HeadroomBuf, PortId, Time};
-use v1model::{Config, Switch};
+use v1model::{Config, Switch, V1Model};
 
 const ROUNDS: usize = 40;
 const BATCHES: usize = 2000;
@@ -72,14 +72,7 @@ fn packet(number: u8) -> Vec<u8> {
 fn router() -> Switch {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/router/router.p4");
     let text = std::fs::read_to_string(path).expect("the router can be read");
-    let arch = v1model::description::V1Model;
-    let builtin = lower::Architecture::includes(&arch).to_vec();
-    let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "router.p4", &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let program = p4::check(&ast, &map, &mut diagnostics)
-        .and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics))
-        .unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
+    let program = compiler::expect_program(&Source::new("router.p4", &text), &V1Model).ir;
     let mut switch = Switch::new(Arc::new(program), Config::with_ports(3)).expect("it is a v1model program");
     let program = switch.program().clone();
     let mut insert = |table: &str, key: KeyValue, args: Vec<Bits>| {

@@ -1,10 +1,11 @@
-//! What the compiler has to know of v1model: its blocks, its externs, its metadata.
+//! v1model as the compiler sees it: its package, blocks, externs and metadata.
 //!
 //! The declarations that programs include are in `v1model.p4` beside this file; what they mean is written in terms of
 //! pipeline IR in the `lower_*` modules, by group: drops and copies, checksums and hashes, objects.
 
+use compiler::Architecture;
 use diagnostics::{Diagnostic, Span};
-use lower::{Architecture, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val};
+use lower::{Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, TargetLowering, Val};
 use p4::typed::{self, Type};
 
 use crate::{lower_hash, lower_object, lower_packet};
@@ -18,9 +19,12 @@ pub(crate) const STANDARD_METADATA: &str = "standard_metadata";
 /// The slot that says which place in the source dropped a packet ([`ir::LocId`] as a number), 32 bits.
 pub const DROP_SITE: &str = "$drop_site";
 
-/// v1model, as the compiler sees it.
+/// The architecture v1model, to be handed to the compiler.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct V1Model;
+
+/// The architecture's name, in IR and P4Info.
+pub const NAME: &str = "v1model";
 
 /// The files that programs for v1model include: names and texts.
 pub const INCLUDES: &[(&str, &str)] = &[("v1model.p4", include_str!("v1model.p4"))];
@@ -51,12 +55,18 @@ enum Role {
 pub const PACKAGE: &str = "V1Switch";
 
 impl Architecture for V1Model {
-    fn name(&self) -> &str {
-        "v1model"
-    }
-
     fn includes(&self) -> &'static [(&'static str, &'static str)] {
         INCLUDES
+    }
+
+    fn package(&self) -> &'static str {
+        PACKAGE
+    }
+}
+
+impl TargetLowering for V1Model {
+    fn name(&self) -> &str {
+        NAME
     }
 
     fn bind(&self, cx: &mut Lowering<'_>, package: &str, args: &[Val], span: Span) -> Option<Vec<Block>> {

@@ -1,13 +1,17 @@
-//! The v1model architecture: what its programs are given at compile time, and the switch that runs them.
+//! The v1model architecture: its description for the compiler, and the switch that runs its programs.
+//!
+//! [`V1Model`] is the [`compiler::Architecture`] that callers hand to the compiler.
 //!
 //! The central type is [`Switch`]: a sans-IO device ([`::switch::Device`]) that does with packets what BMv2's
 //! `simple_switch` is documented to do.
 
+mod control_plane;
 pub mod description;
 mod lower_hash;
 mod lower_object;
 mod lower_packet;
 mod switch;
 
+pub use description::V1Model;
 pub use jit::{Part, Probe};
 pub use switch::{CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, Switch};

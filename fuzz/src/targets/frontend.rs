@@ -1,23 +1,12 @@
 //! P4 text through everything that reads it: preprocessor, parser, checker, compiler, and the IR's own validator.
 
-use std::io::{Error, ErrorKind};
-use std::path::Path;
-
+use compiler::{Architecture, NoFiles};
 use diagnostics::{Diagnostics, SourceMap};
-use lower::Architecture;
+use v1model::V1Model;
 
 use super::{Reached, Target};
 use crate::random::Random;
 use crate::{corpus, program, worker};
-
-/// Files that are included come with the input or not at all: an input means the same on every machine.
-struct NoFiles;
-
-impl p4::Loader for NoFiles {
-    fn load(&self, _path: &Path) -> Result<String, Error> {
-        Err(ErrorKind::NotFound.into())
-    }
-}
 
 /// What became of a program.
 pub struct Compiled {
@@ -33,8 +22,8 @@ pub struct Compiled {
 
 /// Compiles a program, and checks what each stage promises about findings.
 pub fn compile(text: &str) -> Compiled {
-    let architecture = v1model::description::V1Model;
-    let options = p4::Options { builtin: architecture.includes().to_vec(), ..p4::Options::default() };
+    // Files that are included come with the input or not at all: an input means the same on every machine.
+    let options = p4::Options { builtin: V1Model.includes().to_vec(), ..p4::Options::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let ast = p4::parse(&mut map, "fuzz.p4", text, &options, &NoFiles, &mut diagnostics);
     let syntax = diagnostics.error_count();
@@ -44,9 +33,9 @@ pub fn compile(text: &str) -> Compiled {
     assert!(typed.is_some() || types > 0, "the checker gave no program and no reason");
     let typed = typed.filter(|_| types == 0);
     let program = typed.and_then(|typed| {
-        let program = lower::compile(&typed, &architecture, &map, &mut diagnostics);
-        assert!(program.is_some() || diagnostics.has_errors(), "the compiler gave no program and no reason");
-        program.filter(|_| !diagnostics.has_errors())
+        let program = compiler::compile_checked(&typed, &V1Model, &mut map, &mut diagnostics);
+        assert_eq!(program.is_some(), !diagnostics.has_errors(), "a program and an error, or no program and no reason");
+        program.map(|compiled| compiled.ir)
     });
     let stage = match (syntax, types, &program) {
         (1.., _, _) => 0,

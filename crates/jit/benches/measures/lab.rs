@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use diagnostics::{Diagnostics, SourceMap};
+use compiler::Source;
 use engine::{Interpreter, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, Program, TableId};
 use jit::{Compiled, Ended, Outcome, Plan, Progress, Speed, Step, Unit};
@@ -26,17 +26,9 @@ impl<F: FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])> ByHand for F {}
 
 /// Compiles P4 source; programs of `benches/programs` can be included.
 pub fn compile_p4(name: &str, text: &str) -> Arc<Program> {
-    let arch = v1model::description::V1Model;
-    let options = p4::Options {
-        defines: Vec::new(),
-        include_dirs: vec![programs().into()],
-        builtin: lower::Architecture::includes(&arch).to_vec(),
-    };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
-    let program = typed.and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics));
-    Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
+    let include_dirs = [programs().into()];
+    let source = Source { include_dirs: &include_dirs, ..Source::new(name, text) };
+    Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir)
 }
 
 /// Compiles a program of `benches/programs`.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::both::{self, Dice};
-use diagnostics::{Diagnostics, SourceMap};
+use compiler::Source;
 use ir::Program;
 
 const PROGRAMS: [&str; 6] = ["l2.p4", "l3.p4", "acl.p4", "nat.p4", "int.p4", "tunnel.p4"];
@@ -15,17 +15,9 @@ fn program(name: &str) -> Arc<Program> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs");
     let path = format!("{directory}/{name}");
     let text = std::fs::read_to_string(&path).expect("the program is there");
-    let arch = v1model::description::V1Model;
-    let options = p4::Options {
-        defines: Vec::new(),
-        include_dirs: vec![directory.into()],
-        builtin: lower::Architecture::includes(&arch).to_vec(),
-    };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, &path, &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
-    let program = typed.and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics));
-    Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
+    let include_dirs = [directory.into()];
+    let source = Source { include_dirs: &include_dirs, ..Source::new(&path, &text) };
+    Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir)
 }
 
 /// A VXLAN packet, or what is left of it.

@@ -5,25 +5,23 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
 use p4runtime_proto::config::{Preamble, p4_ids::Prefix};
 use p4runtime_proto::{from_bytes, from_json, from_text, to_bytes, to_json, to_text};
-
-const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
+use v1model::V1Model;
 
 /// The P4Info of a program, and everything that was found.
 fn describe(path: &Path) -> (Option<P4Info>, String) {
     let text = fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_string_lossy();
-    let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
     let mut map = SourceMap::new();
     let mut diagnostics = Diagnostics::new();
-    let ast = p4::parse(&mut map, &name, &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
+    let typed = compiler::check(&Source::new(&name, &text), &V1Model, &mut map, &mut diagnostics);
     assert!(typed.is_some(), "{name} does not check:\n{}", diagnostics.render(&map, false));
     let mut diagnostics = Diagnostics::new();
-    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics));
+    let info = typed.map(|typed| p4info::p4info(&typed, &V1Model, &map, &mut diagnostics));
     (info.filter(|_| !diagnostics.has_errors()), diagnostics.render(&map, false))
 }
 

@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
+use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
-
-const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
+use v1model::V1Model;
 
 /// The P4Info of a program whose ingress, and what stands before it, are given; what was found otherwise.
 fn describe(before: &str, ingress: &str) -> Result<P4Info, String> {
@@ -19,12 +19,10 @@ fn describe(before: &str, ingress: &str) -> Result<P4Info, String> {
         control D(packet_out p, in H h) {{ apply {{}} }}
         V1Switch(P(), V(), I(), O(), V(), D()) main;\n"
     );
-    let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
     let mut map = SourceMap::new();
     let mut diagnostics = Diagnostics::new();
-    let ast = p4::parse(&mut map, "large.p4", &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
-    let info = typed.map(|typed| p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics));
+    let typed = compiler::check(&Source::new("large.p4", &text), &V1Model, &mut map, &mut diagnostics);
+    let info = typed.map(|typed| p4info::p4info(&typed, &V1Model, &map, &mut diagnostics));
     if diagnostics.has_errors() { Err(diagnostics.render(&map, false)) } else { Ok(info.unwrap()) }
 }
 

@@ -1,7 +1,6 @@
 //! The program, and entries for its tables.
 
-use ::lower::Architecture;
-use diagnostics::{Diagnostics, SourceMap};
+use compiler::Source;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use v1::field_match::{Exact, FieldMatchType, Lpm, Ternary};
@@ -11,15 +10,8 @@ const SOURCE: &str = include_str!("updates.p4");
 
 /// The program and its description.
 pub fn compile() -> (ir::Program, P4Info) {
-    let arch = v1model::description::V1Model;
-    let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "updates.p4", SOURCE, &options, &p4::DiskLoader, &mut diagnostics);
-    let made = p4::check(&ast, &map, &mut diagnostics).and_then(|typed| {
-        let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
-        Some((::lower::compile(&typed, &arch, &map, &mut diagnostics)?, info))
-    });
-    made.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)))
+    let compiled = compiler::expect_program(&Source::new("updates.p4", SOURCE), &v1model::V1Model);
+    (compiled.ir, compiled.p4info)
 }
 
 /// The program as a device config.

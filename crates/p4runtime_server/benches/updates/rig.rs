@@ -55,7 +55,8 @@ impl Rig {
         let Both { handle, mut end, teller, notified } =
             plane(switch_builder(move |program| Switch::new(program, config.clone())), Arc::new(ring));
         let pipeline = Pipeline::new(program, info.clone(), program::source());
-        let server = Server::new(Settings::new(0..4, Some(CPU_PORT))).with_pipeline(pipeline, &switch);
+        let server =
+            Server::new(Settings::new(&v1model::V1Model, 0..4, Some(CPU_PORT))).with_pipeline(pipeline, &switch);
         let listening = listen(server, handle, notified, "127.0.0.1:0".parse().expect("an address"), None);
         let listening = Arc::new(listening.expect("the server listens"));
         let address = listening.address();

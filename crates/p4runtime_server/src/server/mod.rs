@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use compiler::Architecture;
 use p4_constraints::References;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
@@ -35,6 +36,8 @@ pub const API_VERSION: &str = "1.5.0";
 /// What a server is told when it is made.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The architecture that programs are compiled for.
+    pub architecture: &'static dyn Architecture,
     /// The device that its clients ask for.
     pub device_id: u64,
     /// The ports of the switch.
@@ -57,10 +60,15 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Device 1 with these ports.
-    pub fn new(ports: impl IntoIterator<Item = u32>, cpu_port: Option<u32>) -> Settings {
+    /// Device 1 with these ports, for programs of this architecture.
+    pub fn new(
+        architecture: &'static dyn Architecture,
+        ports: impl IntoIterator<Item = u32>,
+        cpu_port: Option<u32>,
+    ) -> Settings {
         let ports = ports.into_iter().chain(cpu_port).collect();
         Settings {
+            architecture,
             device_id: 1,
             ports,
             cpu_port,

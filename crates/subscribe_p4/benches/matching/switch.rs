@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use engine::{Now, Objects};
 use ir::Program;
@@ -68,10 +69,8 @@ impl Case {
     pub fn switch(&self, rules: &Subscriptions) -> Switch {
         let options = Options::default();
         let text = subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, &options);
-        let (typed, map) = checked("program.p4", &text);
-        let mut diagnostics = Diagnostics::new();
-        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
-        let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
+        let source = Source::new("program.p4", &text);
+        let program = Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir);
         let mut objects = Objects::new(&program);
         let mut installer = Installer::new(&self.format, &self.rules, &self.layout, &options, 510);
         let mut groups = BTreeMap::new();

@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use subscribe::Layout;
 use subscribe_p4::{Format, Misfit, Options};
+use v1model::V1Model;
 
 const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
 
 /// Checks a program, and gives it with what was found; what is `silent` is not looked for.
 fn check(name: &str, text: &str, silent: Option<&'static str>) -> (Option<p4::typed::Program>, SourceMap, Diagnostics) {
-    let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     silent.into_iter().for_each(|kind| diagnostics.silence(kind));
-    let ast = p4::parse(&mut map, name, text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
+    let typed = compiler::check(&Source::new(name, text), &V1Model, &mut map, &mut diagnostics);
     (typed, map, diagnostics)
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use compiler::Compiled;
+use compiler::ProgramFile;
 
 use crate::cli::BuildArgs;
 use crate::load::Loader;
@@ -25,16 +25,15 @@ pub fn run(args: &BuildArgs, output: &Output) -> Result<(), Failure> {
     if args.p4info_out.as_ref().is_some_and(|info| same_file(info, &target)) {
         return Err(Failure::Usage(format!("{} cannot be both the program and its P4Info", target.display())));
     }
-    let described = loader.described();
+    let compiled = loader.compile();
     loader.report(output)?;
-    let (program_ir, info) = described.ok_or_else(|| anyhow!("the compiler gave no program and no reason"))?;
-    let compiled = Compiled::new(&program.display().to_string(), program_ir, info);
-    let bytes = compiled
-        .to_bytes()
-        .map_err(|why| Failure::Input(format!("{} is too large to be built: {why}", program.display())))?;
+    let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason"))?;
+    let file = ProgramFile::new(&program.display().to_string(), compiled);
+    let bytes =
+        file.emit().map_err(|why| Failure::Input(format!("{} is too large to be built: {why}", program.display())))?;
     write(&target, &bytes)?;
     if let Some(path) = &args.p4info_out {
-        write(path, &super::p4info::by_name(path).write(&compiled.info))?;
+        write(path, &super::p4info::by_name(path).write(&file.program.p4info))?;
     }
     let size = bytes.len();
     let beside = args.p4info_out.as_ref().map(|path| format!(", and {}", path.display())).unwrap_or_default();

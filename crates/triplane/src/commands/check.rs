@@ -13,7 +13,7 @@ use crate::output::{Failure, Output};
 /// Checks.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
-    let program = program(&mut loader).map(Arc::new);
+    let program = loader.compile_or_check().map(|compiled| Arc::new(compiled.ir));
     if let (Some(program), Some(path)) = (&program, &args.entries) {
         let text = crate::load::read(path, entries_file::MAX_FILE_BYTES)?;
         // A switch that no packet comes to says what it would not take: a table that is full, for one.
@@ -45,25 +45,6 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("{path} cannot be checked: the program is not one for v1model")));
     }
     Ok(())
-}
-
-/// The program as it runs, if it is one for v1model. What it asks of its entries is looked at too.
-fn program(loader: &mut Loader) -> Option<ir::Program> {
-    if loader.is_compiled() {
-        return loader.described().map(|(program, _)| program);
-    }
-    let typed = loader.typed()?;
-    match is_for_v1model(&typed) {
-        true => loader.compile_and_describe(&typed).map(|(program, _)| program),
-        false => None,
-    }
-}
-
-/// Whether the program's `main` is a v1model switch. Libraries and programs for other architectures are checked as far
-/// as the language goes.
-fn is_for_v1model(program: &p4::typed::Program) -> bool {
-    let main = program.main.map(|main| &program.instances[main].ty);
-    matches!(main, Some(p4::typed::Type::Package(id)) if &*program.packages[*id].name == v1model::description::PACKAGE)
 }
 
 /// What a program consists of, in a line.

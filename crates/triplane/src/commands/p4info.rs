@@ -12,10 +12,10 @@ use crate::output::{Failure, Output};
 /// Prints the P4Info, or writes it to a file.
 pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
-    let info = loader.info();
+    let compiled = loader.compile();
     loader.report(output)?;
-    let info = info.ok_or_else(|| anyhow!("the checker gave no program and no reason; this is a bug"))?;
-    let bytes = format(args).write(&info);
+    let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+    let bytes = format(args).write(&compiled.p4info);
     match &args.output {
         Some(path) => {
             std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use lab::routes::ShortestPaths;
 use lab::{Entries, Node, Program, Topology};
@@ -332,16 +333,14 @@ impl Reader<'_> {
                 }
             },
         };
-        // A switch that waits for its controller's program has none that is to be described.
-        let found = match is_served && path != Path::new(NOTHING) {
-            true => loader.described().map(|(program, info)| (program, Some(info))),
-            false => loader.ir().map(|program| (program, None)),
-        };
+        // A switch that waits for its controller's program shows controllers no program of its own.
+        let is_described = is_served && path != Path::new(NOTHING);
+        let compiled = loader.compile();
         output.diagnostics(&loader.map, &loader.diagnostics);
         self.wrong += loader.diagnostics.error_count();
-        let loaded = found.filter(|_| !loader.diagnostics.has_errors()).map(|(program, info)| {
-            let program = Arc::new(program);
-            let pipeline = info.map(|info| Pipeline::new(Arc::clone(&program), info, loader.bytes().to_vec()));
+        let loaded = compiled.map(|CompiledProgram { ir, p4info }| {
+            let program = Arc::new(ir);
+            let pipeline = is_described.then(|| Pipeline::new(Arc::clone(&program), p4info, loader.bytes().to_vec()));
             Loaded { program, pipeline, image: SharedImage::default(), map: loader.map.clone() }
         });
         self.programs.insert(path.to_owned(), loaded);

@@ -77,9 +77,9 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     let has_pairs = text.contains("SubscriptionsEgress.split_horizon");
     let options = subscribe_p4::Options { target, split_horizon: has_pairs, ..options(None) };
     let mut made = loaded.made(&layout, &options);
-    let program = made.ir();
+    let program = made.compile();
     made.report(output)?;
-    let program = program.ok_or_else(|| Failure::Input(format!("{name}: there is no program for these entries")))?;
+    let program = program.ok_or_else(|| Failure::Input(format!("{name}: there is no program for these entries")))?.ir;
     let file = made.map.add(&name, text);
     let mut diagnostics = Diagnostics::new();
     let parsed = fit::parse(&made.map, file, &program, &mut diagnostics);

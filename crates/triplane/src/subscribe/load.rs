@@ -217,9 +217,10 @@ fn order_of(path: &Path, args: &FormatArgs, rules: &Rules, output: &Output) -> R
         define: args.define.clone(),
         allow: vec!["unused".to_owned()],
     })?;
-    let info = loader.info();
+    let compiled = loader.compile();
     loader.report(output)?;
-    let tables = info.iter().flat_map(|info| &info.tables).filter_map(|table| table.preamble.as_ref());
+    let tables =
+        compiled.iter().flat_map(|compiled| &compiled.p4info.tables).filter_map(|table| table.preamble.as_ref());
     let order = subscribe_p4::order(&rules.format, tables.map(|preamble| preamble.name.as_str()));
     order.ok_or_else(|| {
         let (path, format) = (path.display(), args.format.display());

@@ -54,9 +54,9 @@ impl Reader {
     /// For packets of this format.
     pub fn new(loaded: &Loaded, output: &Output) -> Result<Reader, Failure> {
         let mut loader = loaded.bare();
-        let program = loader.ir();
+        let program = loader.compile();
         loader.report(output)?;
-        let program = program.ok_or_else(|| Failure::Input("the format makes no program".to_owned()))?;
+        let program = program.ok_or_else(|| Failure::Input("the format makes no program".to_owned()))?.ir;
         let body = |role: &str| {
             program.blocks.get(role).copied().ok_or_else(|| Failure::Input(format!("the format has no {role}")))
         };

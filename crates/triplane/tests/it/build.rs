@@ -141,7 +141,7 @@ fn controllers_send_what_is_built_with_its_p4info() {
     let info: P4Info = p4runtime_proto::from_bytes(&std::fs::read(&path).unwrap()).unwrap();
     let set = |config: &[u8], info: Option<P4Info>| {
         let config = ForwardingPipelineConfig { p4info: info, p4_device_config: config.to_vec(), cookie: None };
-        Pipeline::compile(config).map_err(|refusal| refusal.message)
+        Pipeline::compile(config, &v1model::V1Model).map_err(|refusal| refusal.message)
     };
     let pipeline = set(&built, Some(info.clone())).expect("the P4Info is its own");
     assert_eq!(pipeline.source(), built, "it comes back as it was sent");
@@ -180,8 +180,8 @@ fn made_up_p4infos_do_no_harm() {
     for program in ["crates/p4runtime_server/tests/p4/every.p4", "crates/p4runtime_server/tests/p4/asked.p4", ROUTER] {
         let built = directory.path("built.tpl");
         command(&["build", program, "-o", &built]).ok();
-        let compiled = compiler::Compiled::read(&std::fs::read(&built).unwrap()).expect("it was built just now");
-        let info = p4runtime_proto::to_bytes(&compiled.info);
+        let compiled = compiler::ProgramFile::parse(&std::fs::read(&built).unwrap()).expect("it was built just now");
+        let info = p4runtime_proto::to_bytes(&compiled.program.p4info);
         for _ in 0..1_500 {
             let mut changed = info.clone();
             for _ in 0..=below(2) {
@@ -198,20 +198,21 @@ fn made_up_p4infos_do_no_harm() {
                 }
             }
             let Ok(info) = p4runtime_proto::from_bytes::<P4Info>(&changed) else { continue };
-            let made_up = compiler::Compiled { info: info.clone(), ..compiled.clone() };
+            let mut made_up = compiled.clone();
+            made_up.program.p4info = info.clone();
             let config = ForwardingPipelineConfig {
                 p4info: Some(info),
-                p4_device_config: made_up.to_bytes().expect("it is small"),
+                p4_device_config: made_up.emit().expect("it is small"),
                 cookie: None,
             };
-            let Ok(pipeline) = Pipeline::compile(config) else {
+            let Ok(pipeline) = Pipeline::compile(config, &v1model::V1Model) else {
                 refused += 1;
                 continue;
             };
             taken += 1;
             let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
             let switch = Switch::new(pipeline.program().clone(), config).expect("the program is as it was");
-            let settings = p4runtime_server::Settings::new(0..4, Some(510));
+            let settings = p4runtime_server::Settings::new(&v1model::V1Model, 0..4, Some(510));
             drop(p4runtime_server::Server::new(settings).with_pipeline(pipeline, &switch));
         }
     }

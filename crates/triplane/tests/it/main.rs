@@ -30,3 +30,4 @@ mod subscribe_state;
 mod subscribe_tls;
 mod subscribe_trouble;
 mod support;
+mod verdict;

@@ -1,8 +1,8 @@
 //! What is said of declarations that this architecture cannot have, and where.
 
+use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
-use lower::Architecture;
-use v1model::description::V1Model;
+use v1model::V1Model;
 
 /// A program around a declaration in line 6.
 fn program(declaration: &str) -> String {
@@ -23,12 +23,9 @@ fn program(declaration: &str) -> String {
 
 /// The errors about a declaration: code, line, message.
 fn errors(declaration: &str) -> Vec<String> {
-    let options = p4::Options { builtin: V1Model.includes().to_vec(), ..p4::Options::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let text = program(declaration);
-    let ast = p4::parse(&mut map, "test.p4", &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics).expect("the language allows it");
-    lower::compile(&typed, &V1Model, &map, &mut diagnostics);
+    compiler::compile(&Source::new("test.p4", &text), &V1Model, &mut map, &mut diagnostics);
     let errors = diagnostics.iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
     let told = |finding: &diagnostics::Diagnostic| {
         format!("{} {}: {}", finding.code, map.position(finding.primary.span).line, finding.message)

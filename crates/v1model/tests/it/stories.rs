@@ -20,25 +20,15 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use diagnostics::{Diagnostics, SourceMap};
+use compiler::Source;
 use switch::{Device, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
-use v1model::{Config, Switch};
+use v1model::{Config, Switch, V1Model};
 
 /// Compiles a program with the built-in `core.p4` and `v1model.p4`.
 fn compile(path: &Path) -> ir::Program {
     let text = std::fs::read_to_string(path).expect("the program can be read");
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let arch = v1model::description::V1Model;
-    let options = p4::Options {
-        defines: Vec::new(),
-        include_dirs: Vec::new(),
-        builtin: lower::Architecture::includes(&arch).to_vec(),
-    };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, &name, &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics);
-    let program = typed.and_then(|typed| lower::compile(&typed, &arch, &map, &mut diagnostics));
-    program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)))
+    compiler::expect_program(&Source::new(&name, &text), &V1Model).ir
 }
 
 /// A switch and the time.

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use compiler::Source;
 use diagnostics::{Diagnostics, Severity, SourceMap};
-use lower::Architecture;
-use v1model::description::V1Model;
+use v1model::V1Model;
 
 use cases::Fault;
 
@@ -157,40 +157,54 @@ fn request(arguments: &[String]) -> Result<Request> {
     Ok(request)
 }
 
-/// A checked program, if it has no mistake, and what the front end found. The error is why there is nothing to check.
+/// A P4 source of the corpus, and the directories that are searched for included files.
+struct Sample {
+    name: String,
+    text: String,
+    include_dirs: Vec<PathBuf>,
+}
+
+impl Sample {
+    /// Reads a file. The error is the reason why there is nothing to check.
+    fn read(request: &Request, path: &Path) -> Result<Sample, String> {
+        let text = std::fs::read(path).map_err(|error| error.to_string())?;
+        let beside = path.parent().map(Path::to_owned);
+        Ok(Sample {
+            name: path.display().to_string(),
+            text: String::from_utf8_lossy(&text).into_owned(),
+            include_dirs: beside.into_iter().chain([request.p4c.join("p4include")]).collect(),
+        })
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { include_dirs: &self.include_dirs, ..Source::new(&self.name, &self.text) }
+    }
+}
+
+/// Returns a checked program, if it has no mistake, and the front end's findings.
 fn front_end(
     request: &Request,
     path: &Path,
     map: &mut SourceMap,
 ) -> Result<(Option<p4::typed::Program>, Diagnostics), String> {
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&text);
-    let options = p4::Options {
-        defines: Vec::new(),
-        include_dirs: path.parent().map(Path::to_owned).into_iter().chain([request.p4c.join("p4include")]).collect(),
-        builtin: V1Model.includes().to_vec(),
-    };
+    let sample = Sample::read(request, path)?;
     let mut diagnostics = Diagnostics::new();
-    let ast = p4::parse(map, &path.display().to_string(), &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = if diagnostics.has_errors() { None } else { p4::check(&ast, map, &mut diagnostics) };
+    let typed = compiler::check(&sample.source(), &V1Model, map, &mut diagnostics);
     Ok((typed, diagnostics))
 }
 
-/// A checked program; the error is what the front end found, rendered.
+/// Returns a checked program; the error is the rendered findings of the front end.
 fn checked(request: &Request, path: &Path, map: &mut SourceMap) -> Result<p4::typed::Program, String> {
     let (typed, diagnostics) = front_end(request, path, map)?;
     typed.ok_or_else(|| errors(map, &diagnostics))
 }
 
-/// A program's pipeline IR; the error is what the front end or the compiler found, rendered.
+/// Returns a program's pipeline IR; the error is the rendered findings.
 fn compiled(request: &Request, path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, String> {
-    let typed = checked(request, path, map)?;
+    let sample = Sample::read(request, path)?;
     let mut diagnostics = Diagnostics::new();
-    let program = lower::compile(&typed, &V1Model, map, &mut diagnostics);
-    match program.filter(|_| !diagnostics.has_errors()) {
-        Some(program) => Ok(Arc::new(program)),
-        None => Err(errors(map, &diagnostics)),
-    }
+    let program = compiler::lower(&sample.source(), &V1Model, map, &mut diagnostics);
+    program.map(Arc::new).ok_or_else(|| errors(map, &diagnostics))
 }
 
 /// The errors as text: a line that says what the first is, and then all of them in full.

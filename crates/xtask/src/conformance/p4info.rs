@@ -67,7 +67,7 @@ fn agrees(request: &Request, path: &Path) -> Result<(), String> {
     let mut map = SourceMap::new();
     let program = checked(request, path, &mut map)?;
     let mut diagnostics = Diagnostics::new();
-    let found = p4info::p4info(&program, &p4info::V1Model, &map, &mut diagnostics);
+    let found = p4info::p4info(&program, &v1model::V1Model, &map, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(errors(&map, &diagnostics));
     }

@@ -176,7 +176,7 @@ fn agrees(request: &Request, compiler: &Compiler, folder: &Path, text: &str) -> 
     let wanted = theirs(request, compiler, folder)?;
     let mut map = SourceMap::new();
     let program = checked(request, &path, &mut map)?;
-    let found = ::p4info::p4info(&program, &::p4info::V1Model, &map, &mut Diagnostics::new());
+    let found = ::p4info::p4info(&program, &v1model::V1Model, &map, &mut Diagnostics::new());
     let differences = p4info::differences(&found, &wanted);
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }

@@ -11,16 +11,16 @@ use super::{program, programs};
 /// What is said of a program with a P4Info that was changed.
 fn told(name: &str, change: impl FnOnce(&mut P4Info)) -> String {
     let found = program(name);
-    let mut info = found.info.clone();
+    let mut info = found.program.p4info.clone();
     change(&mut info);
-    assert_ne!(info, found.info, "there is something to change");
-    agree(&found.program, &info).expect_err("it does not fit")
+    assert_ne!(info, found.program.p4info, "there is something to change");
+    agree(&found.program.ir, &info).expect_err("it does not fit")
 }
 
 #[test]
 fn what_the_compiler_describes_fits() {
     for program in programs() {
-        assert_eq!(agree(&program.program, &program.info), Ok(()), "{}", program.source);
+        assert_eq!(agree(&program.program.ir, &program.program.p4info), Ok(()), "{}", program.source);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bytes that are no compiled program, or one that somebody made up.
 
-use compiler::{Compiled, FORMAT, Unreadable};
+use compiler::{FORMAT, ProgramFile, ProgramFileError};
 use rng::Dice;
 use sha2::{Digest, Sha256};
 
@@ -19,16 +19,16 @@ fn with_hash(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn refused(bytes: &[u8]) -> String {
-    Compiled::read(bytes).expect_err("it is refused").to_string()
+    ProgramFile::parse(bytes).expect_err("it is refused").to_string()
 }
 
 #[test]
 fn what_is_damaged_is_told_from_what_is_something_else() {
-    let bytes = program("router.p4").to_bytes().unwrap();
-    assert_eq!(Compiled::read(b""), Err(Unreadable::Other));
-    assert_eq!(Compiled::read(b"#include <v1model.p4>"), Err(Unreadable::Other));
-    assert_eq!(Compiled::read(&bytes[..20]), Err(Unreadable::Damaged("it is cut off")));
-    assert_eq!(Compiled::read(&bytes[..6]), Err(Unreadable::Damaged("it is cut off")));
+    let bytes = program("router.p4").emit().unwrap();
+    assert_eq!(ProgramFile::parse(b""), Err(ProgramFileError::Other));
+    assert_eq!(ProgramFile::parse(b"#include <v1model.p4>"), Err(ProgramFileError::Other));
+    assert_eq!(ProgramFile::parse(&bytes[..20]), Err(ProgramFileError::Damaged("it is cut off")));
+    assert_eq!(ProgramFile::parse(&bytes[..6]), Err(ProgramFileError::Damaged("it is cut off")));
 
     let mut text_mode = bytes.clone();
     text_mode.remove(4);
@@ -36,25 +36,25 @@ fn what_is_damaged_is_told_from_what_is_something_else() {
 
     let mut other = bytes.clone();
     other[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
-    assert_eq!(Compiled::read(&other), Err(Unreadable::Format(FORMAT + 1)));
+    assert_eq!(ProgramFile::parse(&other), Err(ProgramFileError::Format(FORMAT + 1)));
     assert!(refused(&other).contains("build it again"), "{}", refused(&other));
 
     let mut longer = bytes.clone();
     longer.push(0);
-    assert!(matches!(Compiled::read(&longer), Err(Unreadable::Damaged(_))));
+    assert!(matches!(ProgramFile::parse(&longer), Err(ProgramFileError::Damaged(_))));
     assert!(refused(&with_hash(longer)).contains("something follows"));
 }
 
 /// A bit that is another one and an end that is missing, at 400 random places each.
 #[test]
 fn flips_and_cuts_are_noticed() {
-    let bytes = program("router.p4").to_bytes().unwrap();
+    let bytes = program("router.p4").emit().unwrap();
     let mut dice = Dice::new(1);
     for _ in 0..400 {
         let mut flipped = bytes.clone();
         flipped[dice.below(bytes.len() as u64) as usize] ^= 1 << dice.below(8);
-        assert!(Compiled::read(&flipped).is_err());
-        assert!(Compiled::read(&bytes[..dice.below(bytes.len() as u64) as usize]).is_err());
+        assert!(ProgramFile::parse(&flipped).is_err());
+        assert!(ProgramFile::parse(&bytes[..dice.below(bytes.len() as u64) as usize]).is_err());
     }
 }
 
@@ -64,7 +64,7 @@ fn made_up_content_is_refused_or_makes_sense() {
     let mut dice = Dice::new(2);
     let (mut taken, mut refused) = (0, 0);
     for program in programs() {
-        let bytes = program.to_bytes().unwrap();
+        let bytes = program.emit().unwrap();
         if bytes.len() > 40_000 {
             continue;
         }
@@ -84,16 +84,16 @@ fn made_up_content_is_refused_or_makes_sense() {
                     }
                 }
             }
-            match Compiled::read(&with_hash(changed)) {
+            match ProgramFile::parse(&with_hash(changed)) {
                 Err(why) => {
                     refused += 1;
-                    assert!(matches!(why, Unreadable::Content(_)), "{} round {round}: {why}", program.source);
+                    assert!(matches!(why, ProgramFileError::Content(_)), "{} round {round}: {why}", program.source);
                     assert!(why.to_string().len() < 2_000, "{} round {round}: {why}", program.source);
                 }
                 Ok(read) => {
                     taken += 1;
-                    assert_eq!(ir::validate(&read.program), Ok(()));
-                    assert_eq!(compiler::agree(&read.program, &read.info), Ok(()));
+                    assert_eq!(ir::validate(&read.program.ir), Ok(()));
+                    assert_eq!(compiler::agree(&read.program.ir, &read.program.p4info), Ok(()));
                 }
             }
         }
@@ -103,7 +103,7 @@ fn made_up_content_is_refused_or_makes_sense() {
 
 #[test]
 fn lengths_are_not_believed() {
-    let bytes = program("router.p4").to_bytes().unwrap();
+    let bytes = program("router.p4").emit().unwrap();
     for length in [u32::MAX, 1 << 31, bytes.len() as u32, 5_000] {
         let mut changed = bytes.clone();
         changed[PARTS..PARTS + 4].copy_from_slice(&length.to_le_bytes());

@@ -6,13 +6,13 @@ mod hostile;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use compiler::Compiled;
+use compiler::{ProgramFile, Source};
 use diagnostics::{Diagnostics, SourceMap};
-use lower::Architecture;
+use v1model::V1Model;
 
 /// The programs of the repository that compile and can be described.
-pub fn programs() -> &'static [Compiled] {
-    static ALL: OnceLock<Vec<Compiled>> = OnceLock::new();
+pub fn programs() -> &'static [ProgramFile] {
+    static ALL: OnceLock<Vec<ProgramFile>> = OnceLock::new();
     ALL.get_or_init(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut paths = Vec::new();
@@ -37,35 +37,30 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn compiled(path: &Path) -> Option<Compiled> {
+fn compiled(path: &Path) -> Option<ProgramFile> {
     let text = std::fs::read_to_string(path).expect("it can be read");
-    let arch = v1model::description::V1Model;
-    let options = p4::Options { builtin: arch.includes().to_vec(), ..p4::Options::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let name = path.file_name()?.to_str()?;
-    let folder = path.parent()?.to_owned();
-    let options = p4::Options { include_dirs: vec![folder], ..options };
-    let ast = p4::parse(&mut map, name, &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics).filter(|_| !diagnostics.has_errors())?;
-    let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
-    let program = lower::compile(&typed, &arch, &map, &mut diagnostics)?;
-    (!diagnostics.has_errors()).then(|| Compiled::new(name, program, info))
+    let include_dirs = [path.parent()?.to_owned()];
+    let source = Source { include_dirs: &include_dirs, ..Source::new(name, &text) };
+    let program = compiler::compile(&source, &V1Model, &mut map, &mut diagnostics)?;
+    Some(ProgramFile::new(name, program))
 }
 
 /// The program with this name.
-pub fn program(name: &str) -> &'static Compiled {
+pub fn program(name: &str) -> &'static ProgramFile {
     programs().iter().find(|it| it.source == name).unwrap_or_else(|| panic!("{name} compiles"))
 }
 
 #[test]
 fn what_is_written_is_read_back() {
     for program in programs() {
-        let bytes = program.to_bytes().expect("no program here is too large");
-        match Compiled::read(&bytes) {
+        let bytes = program.emit().expect("no program here is too large");
+        match ProgramFile::parse(&bytes) {
             Ok(read) => assert_eq!(&read, program, "{}", program.source),
             Err(why) => panic!("{} {why}", program.source),
         }
-        let again = Compiled::read(&bytes).map(|read| read.to_bytes().unwrap());
+        let again = ProgramFile::parse(&bytes).map(|read| read.emit().unwrap());
         assert_eq!(Ok(bytes), again, "{}", program.source);
     }
 }
@@ -76,10 +71,10 @@ fn what_is_written_is_read_back() {
 fn a_file_that_was_written_before_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/router.{}.tpl", compiler::FORMAT));
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(&path, program("router.p4").to_bytes().unwrap()).unwrap();
+        std::fs::write(&path, program("router.p4").emit().unwrap()).unwrap();
     }
     let bytes = std::fs::read(&path).expect("the file is there");
-    let read = Compiled::read(&bytes).unwrap_or_else(|why| panic!("{} {why}", path.display()));
+    let read = ProgramFile::parse(&bytes).unwrap_or_else(|why| panic!("{} {why}", path.display()));
     assert_eq!(read.source, "router.p4");
-    assert_eq!(read.to_bytes().unwrap(), bytes, "it means what it meant");
+    assert_eq!(read.emit().unwrap(), bytes, "it means what it meant");
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use compiler::Architecture;
 use diagnostics::{Diagnostics, SourceMap};
-use lower::Architecture;
 use p4::{DiskLoader, Options};
-use v1model::description::V1Model;
+use v1model::V1Model;
 
 /// What became of a program.
 pub struct Outcome {
@@ -31,7 +31,7 @@ pub fn compile(name: &str, text: &str, includes: &[&Path]) -> Outcome {
         outcome.stage = "check";
         if let Some(typed) = p4::check(&ast, &map, &mut diagnostics) {
             outcome.stage = "compile";
-            outcome.program = lower::compile(&typed, &V1Model, &map, &mut diagnostics);
+            outcome.program = lower::lower(&typed, &V1Model, &map, &mut diagnostics);
             if outcome.program.is_some() {
                 outcome.stage = "ok";
             }

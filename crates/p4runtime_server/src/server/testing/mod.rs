@@ -13,16 +13,17 @@ pub mod script;
 
 use std::sync::{Arc, OnceLock};
 
+use compiler::Source;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::write_request::Atomicity;
 use switch::{Device, SwitchControl, Time};
-use v1model::{Config, Executor, Switch};
+use v1model::{Config, Executor, Switch, V1Model};
 
 use super::{ConfigAction, ConfigPlan, Server, Settings, State, reconcile};
 use crate::arbitration::{Outbox, StreamId};
 use crate::mirror::{Mirror, decode};
-use crate::pipeline::{Pipeline, compile_source};
+use crate::pipeline::Pipeline;
 use crate::plane::{Plane, Told};
 use crate::read::Piece;
 use crate::schema::Schema;
@@ -37,8 +38,8 @@ pub const EVERY: &str = include_str!("../../../tests/p4/every.p4");
 fn every() -> (Arc<ir::Program>, P4Info) {
     static COMPILED: OnceLock<(Arc<ir::Program>, P4Info)> = OnceLock::new();
     let compile = || {
-        let (program, info) = compile_source(EVERY).expect("the program is right");
-        (Arc::new(program), info)
+        let compiled = compiler::expect_program(&Source::without_files("every.p4", EVERY), &V1Model);
+        (Arc::new(compiled.ir), compiled.p4info)
     };
     COMPILED.get_or_init(compile).clone()
 }
@@ -70,7 +71,7 @@ impl World {
         let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
         let switch = Switch::new(program.clone(), config).expect("the switch runs it");
         let pipeline = Pipeline::new(program, info, EVERY.as_bytes().to_vec());
-        let server = Server::new(Settings::new(0..4, Some(510))).with_pipeline(pipeline, &switch);
+        let server = Server::new(Settings::new(&V1Model, 0..4, Some(510))).with_pipeline(pipeline, &switch);
         let mut world = World::of(server, switch, seed);
         let arbitration = v1::MasterArbitrationUpdate {
             device_id: 1,
@@ -312,7 +313,7 @@ impl World {
             }
             ConfigPlan::Compile(config, action) => (config, action),
         };
-        let pipeline = Pipeline::compile(*config)?;
+        let pipeline = Pipeline::compile(*config, &V1Model)?;
         let switch = Switch::new(pipeline.program().clone(), self.switch.config().clone());
         let mut switch = switch.map_err(|error| Refusal::invalid(error.to_string()))?;
         let mirror = match action {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use compiler::Source;
 use http_body::Frame;
-use lower::Architecture as _;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -22,7 +22,7 @@ use tonic::body::Body;
 use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 use tonic::codegen::{Bytes, Service, http};
 use tonic::transport::{Channel, Endpoint};
-use v1model::{Config, Switch};
+use v1model::{Config, Switch, V1Model};
 
 /// How long anything that has to come may take.
 pub const SOON: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 pub fn bare(change: impl FnOnce(Settings) -> Settings, tls: Option<Tls>) -> (Listening, PlaneEnd) {
     let builder = |program| Switch::new(program, Config::with_ports(1));
     let Both { handle, notified, end, .. } = plane(switch_builder(builder), Arc::new(|| {}));
-    let settings = Settings { patience: PATIENCE, ..Settings::new([1], None) };
+    let settings = Settings { patience: PATIENCE, ..Settings::new(&V1Model, [1], None) };
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let listening = listen(Server::new(change(settings)), handle, notified, here, tls);
     (listening.expect("the server listens"), end)
@@ -73,20 +73,15 @@ impl Rig {
     /// The program has so many bytes of comments.
     pub fn new(comments: usize) -> Rig {
         let source = format!("{PROGRAM}//{}", "x".repeat(comments));
-        let arch = v1model::description::V1Model;
-        let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
-        let (mut map, mut diagnostics) = (diagnostics::SourceMap::new(), diagnostics::Diagnostics::new());
-        let ast = p4::parse(&mut map, "program.p4", &source, &options, &p4::DiskLoader, &mut diagnostics);
-        let typed = p4::check(&ast, &map, &mut diagnostics).expect("the program is right");
-        let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
-        let program = lower::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right");
+        let compiled = compiler::expect_program(&Source::new("program.p4", &source), &V1Model);
+        let (program, info) = (compiled.ir, compiled.p4info);
         let table = info.tables[0].preamble.as_ref().expect("it has an id").id;
         let action = info.tables[0].action_refs[0].id;
         let (program, config) = (Arc::new(program), Config::with_ports(1));
         let switch = Switch::new(program.clone(), config.clone()).expect("the switch runs it");
         let builder = move |program| Switch::new(program, config.clone());
         let Both { handle, notified, end, .. } = plane(switch_builder(builder), Arc::new(|| {}));
-        let settings = Settings { patience: PATIENCE, ..Settings::new([1], None) };
+        let settings = Settings { patience: PATIENCE, ..Settings::new(&V1Model, [1], None) };
         let server = Server::new(settings).with_pipeline(Pipeline::new(program, info, source.into_bytes()), &switch);
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let listening = listen(server, handle, notified, here, None).expect("the server listens");

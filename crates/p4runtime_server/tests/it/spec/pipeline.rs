@@ -1,6 +1,7 @@
 //! Chapters 7, 14, 15 and 17: setting and getting pipelines, capabilities.
 
 use crate::spec::rig::*;
+use compiler::{CompiledProgram, ProgramFile};
 use p4runtime_proto::v1;
 
 fn request(action: Action, config: Option<v1::ForwardingPipelineConfig>) -> v1::SetForwardingPipelineConfigRequest {
@@ -239,10 +240,10 @@ fn a_committed_program_has_its_initial_entries() {
 fn a_compiled_program_is_taken() {
     let rig = Rig::new();
     let compiled = |source: &str| {
-        let (program, info) = compile(source).expect("the program is right");
+        let (ir, info) = compile(source).expect("the program is right");
         let (made_by, source) = ("a test".to_owned(), "every.p4".to_owned());
-        let bytes =
-            compiler::Compiled { made_by, source, info: info.clone(), program }.to_bytes().expect("it is small");
+        let program = CompiledProgram { ir, p4info: info.clone() };
+        let bytes = ProgramFile { made_by, source, program }.emit().expect("it is small");
         v1::ForwardingPipelineConfig { p4info: Some(info), p4_device_config: bytes, cookie: None }
     };
     let sent = compiled(&other());

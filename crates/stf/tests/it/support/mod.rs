@@ -1,11 +1,11 @@
 //! From a program's and a script's text to a report, as the tests here need it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
-use lower::Architecture;
-use v1model::description::V1Model;
+use v1model::V1Model;
 
 fn name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -19,15 +19,11 @@ fn read(path: &Path) -> Result<String, String> {
 pub fn program(path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, String> {
     let text = read(path)?;
     let mut diagnostics = Diagnostics::new();
-    let options = p4::Options {
-        defines: Vec::new(),
-        include_dirs: path.parent().map(Path::to_owned).into_iter().collect(),
-        builtin: V1Model.includes().to_vec(),
-    };
-    let ast = p4::parse(map, &name(path), &text, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, map, &mut diagnostics).filter(|_| !diagnostics.has_errors());
-    let program = typed.and_then(|typed| lower::compile(&typed, &V1Model, map, &mut diagnostics)).map(Arc::new);
-    program.filter(|_| !diagnostics.has_errors()).ok_or_else(|| diagnostics.render(map, false))
+    let include_dirs: Vec<PathBuf> = path.parent().map(Path::to_owned).into_iter().collect();
+    let name = name(path);
+    let source = Source { include_dirs: &include_dirs, ..Source::new(&name, &text) };
+    let program = compiler::compile(&source, &V1Model, map, &mut diagnostics);
+    program.map(|compiled| Arc::new(compiled.ir)).ok_or_else(|| diagnostics.render(map, false))
 }
 
 /// Runs the script `stf_path` on the program `p4_path`: the report, or what was found in the two files.

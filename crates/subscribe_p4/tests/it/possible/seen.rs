@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use diagnostics::Diagnostics;
+use compiler::Source;
 use engine::{Ending, Interpreter, Now, Objects, PacketState};
 use ir::{BodyId, HeaderId, Program};
 use subscribe::Message;
 
 use crate::possible::Read;
-use crate::support::checked::checked;
 
 /// A format that reads packets.
 pub struct Seen<'a> {
@@ -23,10 +22,9 @@ pub struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     pub fn new(read: &'a Read) -> Seen<'a> {
-        let (typed, map) = checked("program.p4", &subscribe_p4::bare(&read.text, &read.format));
-        let mut diagnostics = Diagnostics::new();
-        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
-        let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
+        let text = subscribe_p4::bare(&read.text, &read.format);
+        let source = Source::new("program.p4", &text);
+        let program = Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir);
         let plain = |name: &str| name.split_once('.').map_or(name, |(_, name)| name).to_owned();
         let headers = program.headers.iter().filter(|(_, header)| !header.local);
         let headers = headers.map(|(id, header)| (plain(&header.name), id)).collect();

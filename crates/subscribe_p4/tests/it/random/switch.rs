@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use ir::Program;
 use subscribe::{Layout, NoIncludes};
@@ -38,10 +39,8 @@ impl Read {
     /// The program; `change` does something to its text.
     pub fn program(&self, layout: &Layout, options: &Options, change: impl FnOnce(String) -> String) -> Arc<Program> {
         let text = change(subscribe_p4::program(&self.text, &self.format, &self.rules, layout, options));
-        let (typed, map) = checked("program.p4", &text);
-        let mut diagnostics = Diagnostics::new();
-        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
-        Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
+        let source = Source::new("program.p4", &text);
+        Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir)
     }
 
     pub fn parse(&self, text: &str) -> Vec<subscribe::Rule> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use ir::Program;
 use subscribe::{Layout, NoIncludes, Rule};
@@ -36,10 +37,8 @@ impl Made {
         let options = Options { messages_per_pass, ..Options::default() };
         let layout = Layout::sensible(&rules.format, &[]);
         let text = change(subscribe_p4::program(text, &format, &rules, &layout, &options));
-        let (typed, map) = checked("program.p4", &text);
-        let mut diagnostics = Diagnostics::new();
-        let program = lower::compile(&typed, &v1model::description::V1Model, &map, &mut diagnostics);
-        let program = Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))));
+        let source = Source::new("program.p4", &text);
+        let program = Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir);
         Made { format, rules, options, program, ports }
     }
 

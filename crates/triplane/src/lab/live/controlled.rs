@@ -16,6 +16,7 @@ use super::super::endpoints::Served;
 use super::super::network::Network;
 use crate::control::Turns;
 use crate::forward::Control;
+use crate::load::ARCHITECTURE;
 use crate::output::Failure;
 
 /// Where controllers of a switch connect.
@@ -58,7 +59,7 @@ impl Door {
         let config = switch.config();
         let settings = Settings {
             device_id: self.served.device_id,
-            ..Settings::new(config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
+            ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
         };
         let server = match self.network.pipeline(at) {
             Some(pipeline) => Server::new(settings).with_pipeline(pipeline, switch),

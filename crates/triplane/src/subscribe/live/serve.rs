@@ -21,15 +21,15 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let options = options(Some(&args.shape));
     let name = format!("the program of {}", args.format.format.display());
     let mut loader = Loader::builtin(&name, &loaded.program(&options));
-    let described = loader.described();
+    let compiled = loader.compile();
     loader.report(output)?;
-    let (_, info) = described.ok_or_else(|| anyhow!("the program that was made is none; this is a bug"))?;
-    let written = Written { text: loaded.program(&options), layout: loaded.layout.clone(), info };
+    let compiled = compiled.ok_or_else(|| anyhow!("the program that was made is none; this is a bug"))?;
+    let written = Written { text: loaded.program(&options), layout: loaded.layout.clone(), info: compiled.p4info };
     let Loaded { format, rules, is_forced, room, text: source, .. } = loaded;
     let write = move |of: &Program, layout: &Layout| {
         let text = subscribe_p4::program(&source, &of.format, &of.rules, layout, &of.options);
-        let info = Loader::builtin(&name, &text).info().expect("a program that is right is right in any order");
-        Written { layout: layout.clone(), text, info }
+        let compiled = Loader::builtin(&name, &text).compile().expect("a valid program is valid in any order");
+        Written { layout: layout.clone(), text, info: compiled.p4info }
     };
     let write = Box::new(write);
     let program =

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::support::{Done, run, triplane};
-use diagnostics::{Diagnostics, SourceMap};
+use compiler::Source;
 use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, Tls};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{Config, Executor, Switch};
@@ -40,20 +40,13 @@ impl Router {
 
     /// The same, over TLS if that is given.
     pub fn start_with(text: &str, tls: Option<Tls>) -> Router {
-        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let arch = v1model::description::V1Model;
-        let builtin = lower::Architecture::includes(&arch).to_vec();
-        let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin };
-        let ast = p4::parse(&mut map, "program.p4", text, &options, &p4::DiskLoader, &mut diagnostics);
-        let typed = p4::check(&ast, &map, &mut diagnostics).expect("the program is right");
-        let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
-        let program = lower::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right");
-        let program = Arc::new(program);
+        let compiled = compiler::expect_program(&Source::new("program.p4", text), &v1model::V1Model);
+        let (program, info) = (Arc::new(compiled.ir), compiled.p4info);
         let ports = (1..=4).map(PortId).collect();
         let config = Config { ports, executor: Executor::Interpreter, ..Config::default() };
         let mut switch = Switch::new(program.clone(), config.clone()).expect("the switch runs it");
         let pipeline = Pipeline::new(program, info, text.into());
-        let server = Server::new(Settings::new(1..=4, Some(510))).with_pipeline(pipeline, &switch);
+        let server = Server::new(Settings::new(&v1model::V1Model, 1..=4, Some(510))).with_pipeline(pipeline, &switch);
         let builder = move |program| Switch::new(program, config.clone());
         let Both { handle, mut end, notified, teller, .. } =
             p4runtime_server::plane(p4runtime_server::switch_builder(builder), Arc::new(|| {}));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use p4runtime_server::{Both, Listening, Plane, Server, Settings, Tls, plane, switch_builder};
 use switch::{Device, Frame, PortId, Time};
-use v1model::{CPU_PORT, Config, Switch};
+use v1model::{CPU_PORT, Config, Switch, V1Model};
 
 /// Where packets come from: the next one, for as long as there are some.
 pub type Source = Box<dyn FnMut() -> Option<Frame> + Send>;
@@ -36,12 +36,7 @@ struct Shared {
 const NOTHING: &str = include_str!("../../../src/lab/nothing.p4");
 
 fn nothing() -> ir::Program {
-    let arch = v1model::description::V1Model;
-    let options = p4::Options { builtin: lower::Architecture::includes(&arch).to_vec(), ..p4::Options::default() };
-    let (mut map, mut diagnostics) = (diagnostics::SourceMap::new(), diagnostics::Diagnostics::new());
-    let ast = p4::parse(&mut map, "nothing.p4", NOTHING, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics).expect("the program is right");
-    lower::compile(&typed, &arch, &map, &mut diagnostics).expect("the program is right")
+    compiler::expect_program(&compiler::Source::new("nothing.p4", NOTHING), &V1Model).ir
 }
 
 impl Rig {
@@ -70,7 +65,7 @@ impl Rig {
         };
         let builder = switch_builder(move |program| Switch::new(program, config.clone()));
         let Both { handle, mut end, teller, notified } = plane(builder, Arc::new(ring));
-        let server = Server::new(Settings::new(1..=ports, Some(CPU_PORT)));
+        let server = Server::new(Settings::new(&V1Model, 1..=ports, Some(CPU_PORT)));
         let listening = p4runtime_server::listen(server, handle, notified, address, tls).expect("the server listens");
         let shared = Arc::new(Shared::default());
         let here = shared.clone();

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Barrier};
 
 use ::switch::{HeadroomBuf, PortId, Time};
-use diagnostics::{Diagnostics, SourceMap};
+use compiler::Source;
 use ir::Program;
-use lower::Architecture;
 
 use crate::description::V1Model;
 use crate::{Config, Executor, Switch};
@@ -71,12 +70,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 ";
 
 fn program() -> Arc<Program> {
-    let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: V1Model.includes().to_vec() };
-    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "atomic.p4", SOURCE, &options, &p4::DiskLoader, &mut diagnostics);
-    let program = p4::check(&ast, &map, &mut diagnostics)
-        .and_then(|typed| lower::compile(&typed, &V1Model, &map, &mut diagnostics));
-    Arc::new(program.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false))))
+    Arc::new(compiler::expect_program(&Source::new("atomic.p4", SOURCE), &V1Model).ir)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Messages, short to write: names become ids by a P4Info.
 
-use ::lower::Architecture;
+use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
 use p4runtime_proto::config::{P4Info, Preamble};
 use p4runtime_proto::v1;
@@ -22,14 +22,10 @@ pub fn bytes(number: u64) -> Vec<u8> {
 
 /// The program and its description; `None` if it has mistakes.
 pub fn compile(source: &str) -> Option<(ir::Program, P4Info)> {
-    let arch = v1model::description::V1Model;
-    let options = p4::Options { defines: Vec::new(), include_dirs: Vec::new(), builtin: arch.includes().to_vec() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "program.p4", source, &options, &p4::DiskLoader, &mut diagnostics);
-    let typed = p4::check(&ast, &map, &mut diagnostics)?;
-    let info = p4info::p4info(&typed, &p4info::V1Model, &map, &mut diagnostics);
-    let program = ::lower::compile(&typed, &arch, &map, &mut diagnostics)?;
-    (!diagnostics.has_errors()).then_some((program, info))
+    let source = Source::new("program.p4", source);
+    let compiled = compiler::compile(&source, &v1model::V1Model, &mut map, &mut diagnostics)?;
+    Some((compiled.ir, compiled.p4info))
 }
 
 /// A program as what `SetForwardingPipelineConfig` takes: its source and its description, which is empty for what has

@@ -24,7 +24,7 @@ pub fn start(input: Receiver<Frame>, output: Sender<Sent>) -> SocketAddr {
     let builder = move |program| Switch::new(program, config.clone());
     // The thread below looks for work of its own accord.
     let Both { handle, mut end, teller, notified } = plane(switch_builder(builder), Arc::new(|| {}));
-    let server = Server::new(Settings::new(1..=4, Some(510)));
+    let server = Server::new(Settings::new(&v1model::V1Model, 1..=4, Some(510)));
     let listening = listen(server, handle, notified, "127.0.0.1:0".parse().unwrap(), None).expect("the server listens");
     let address = listening.address();
 

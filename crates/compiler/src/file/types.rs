@@ -5,13 +5,14 @@ use p4runtime_proto::config::p4_data_type_spec::TypeSpec;
 use p4runtime_proto::config::p4_new_type_spec::Representation;
 use p4runtime_proto::config::{P4BitstringLikeTypeSpec, P4DataTypeSpec, P4TypeInfo};
 
-use crate::agree::width;
+use super::agree::width;
 
-/// Parts of a type that are looked at. Types may name each other, so that a short description can mean a type without end.
+/// Parts of a type that are looked at. Types may name each other, so that a short description can mean a type without
+/// end.
 const MAX_PARTS: u32 = 1 << 16;
 
-/// The widths of the bit vectors that a value of this type consists of, in order; `None` for types that no value of P4Data
-/// has here (headers, `varbit`, translated types).
+/// The widths of the bit vectors that a value of this type consists of, in order; `None` for types that no value of
+/// P4Data has here (headers, `varbit`, translated types).
 ///
 /// # Errors
 /// If the type makes no sense, in words.

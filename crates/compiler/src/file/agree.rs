@@ -1,16 +1,16 @@
-//! Whether a program and a P4Info describe the same thing.
+//! Check that a program and a P4Info describe the same objects.
 //!
-//! Control planes write by the P4Info, and packets run by the program. Whoever binds the two may rely on this:
+//! Control planes write by the P4Info, and packets run by the program. After the check these rules hold:
 //!
 //! 1. Every object has a name and an id other than 0, which no other object has; names are unique within a kind.
-//! 2. A table of both has as many match fields as the program has keys (selector keys apart), of the same kinds and widths;
-//!    its actions, its profile and its direct counter and meter are those that the program's table has.
+//! 2. A table of both has as many match fields as the program has keys (selector keys apart), of the same kinds and
+//!    widths; its actions, its profile and its direct counter and meter are those that the program's table has.
 //! 3. An action of both has the same parameters, of the same widths.
 //! 4. A value set of both has the same fields. A digest of both that can be sent has messages of the program's fields.
 //! 5. No type, field or parameter is wider than 65536 bits, no controller header wider than any header may be.
 //!
-//! A width that `@p4runtime_translation` changes for the controller may be another, and P4Info gives enums none. Objects that one half alone has are
-//! left to who binds the two: P4Info leaves out what is hidden, the program what it never uses.
+//! A width that `@p4runtime_translation` changes for the controller may differ, and P4Info gives enums none. Objects
+//! that only one half has are left to the caller: P4Info omits hidden objects, the program omits unused ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,15 +19,15 @@ use p4runtime_proto::config::match_field::{Match, MatchType};
 use p4runtime_proto::config::p4_new_type_spec::Representation;
 use p4runtime_proto::config::{self, MatchField, P4Info, P4NamedType, Preamble};
 
-use crate::types;
+use super::types;
 
-/// The widest value there is, in bits.
+/// Maximum width of a value, in bits.
 const MAX_WIDTH: i32 = 1 << 16;
 
-/// Holds the two against each other.
+/// Checks that the two describe the same objects.
 ///
 /// # Errors
-/// What does not fit, in words.
+/// The first difference, as a sentence.
 pub fn agree(program: &Program, info: &P4Info) -> Result<(), String> {
     let agreement = Agreement { program, info };
     agreement.names()?;
@@ -217,7 +217,8 @@ impl Agreement<'_> {
         match self.program.value_sets.values().find(|found| found.name == called) {
             Some(found) => {
                 let fields = found.fields.iter().map(|(_, width, kind)| (*width, *kind));
-                // Of an enum it has one for each member, as the reference compiler does; all but the first mean nothing.
+                // Of an enum it has one for each member, as the reference compiler does; all but the first mean
+                // nothing.
                 let described = set.r#match.get(..found.fields.len()).unwrap_or(&set.r#match);
                 self.fields(described, fields, "value set", called)
             }

@@ -1,16 +1,12 @@
-//! What v1model says about the control plane.
+//! v1model as the control plane sees it: the resources that its externs and table properties are in P4Info.
 
-use p4runtime_proto::config::match_field::MatchType;
+use p4info::{ControlPlaneModel, MatchKind, MatchType, Property, Resource};
 
-use crate::arch::{Architecture, MatchKind, Property, Resource};
+use crate::description::{NAME, V1Model};
 
-/// The architecture `v1model.p4`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct V1Model;
-
-impl Architecture for V1Model {
-    fn name(&self) -> &str {
-        "v1model"
+impl ControlPlaneModel for V1Model {
+    fn architecture(&self) -> &str {
+        NAME
     }
 
     fn resource(&self, object: &str) -> Option<Resource> {
