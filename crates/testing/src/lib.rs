@@ -1,45 +1,21 @@
-//! How a test says that it cannot run here: a dev-dependency of crates whose tests need a privilege or a tool.
+//! Helpers for the tests of all crates; only ever a dev-dependency.
 //!
-//! ```no_run
-//! # fn is_root() -> bool { false }
-//! fn pings_cross_the_router() {
-//!     if !is_root() {
-//!         return testing::skip("needs root");
-//!     }
-//!     // ...
-//! }
-//! ```
+//! | module | for |
+//! |---|---|
+//! | [`skip`](mod@skip) | tests that need a privilege or a tool |
+//! | [`golden`] | expected texts in files, which `UPDATE_EXPECT=1` rewrites |
+//! | [`port`] | TCP ports that a test needs to know before a server listens on them |
+//! | [`lock`](mod@lock) | tests of one binary that must not run at the same time |
+//! | [`seed`] | random tests, which must print the seed that failed |
 //!
-//! The test harness knows no skipped tests: one that returns early has passed. So a skip is told in three ways: on
-//! standard output for whoever looks, as a line of the file that `TRIPLANE_SKIP_LOG` names for `cargo xtask ci` to
-//! count, and, where `TRIPLANE_NO_SKIP` is `1`, as a failure, because a machine that is meant to run every test must
-//! not quietly run fewer. What cannot be installed, such as a feature that the kernel was built without, is
-//! [`optional`] there too.
+//! The crate knows nothing of P4 or switches, so that crates low in the stack can use it without compiling the workspace.
 
-use std::io::Write;
+pub mod golden;
+pub mod lock;
+pub mod port;
+pub mod seed;
+pub mod skip;
 
-/// Whether a test that would skip fails instead.
-pub fn forbidden() -> bool {
-    std::env::var_os("TRIPLANE_NO_SKIP").is_some_and(|value| value == "1")
-}
-
-/// Records that the calling test does not run, and why (`needs root`). The test returns right after.
-///
-/// # Panics
-/// Where skipping is [`forbidden`].
-#[track_caller]
-pub fn skip(reason: &str) {
-    assert!(!forbidden(), "this test may not be skipped here (TRIPLANE_NO_SKIP=1), but: {reason}");
-    optional(reason);
-}
-
-/// Like [`skip`], for what a machine may lack even where every test is meant to run.
-pub fn optional(reason: &str) {
-    println!("skipped: {reason}");
-    let Some(path) = std::env::var_os("TRIPLANE_SKIP_LOG") else { return };
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    // One `write` of a whole line, appended: test processes that run at the same time do not tear each other's lines.
-    let line = format!("{name}: {reason}\n");
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file that TRIPLANE_SKIP_LOG names");
-}
+pub use lock::lock;
+pub use seed::number;
+pub use skip::{forbidden, optional, skip};
