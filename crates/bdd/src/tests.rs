@@ -1,6 +1,6 @@
 //! Diagrams against truth tables: functions of three fields of two bits, all 64 points.
 
-use rng::Dice;
+use rng::SplitMix64;
 
 use crate::{Full, Limits, Ref, Store};
 
@@ -19,18 +19,18 @@ fn table_of(store: &Store, function: Ref) -> Table {
 }
 
 /// A random condition, and whether it holds at every point.
-fn condition(store: &mut Store, dice: &mut Dice, depth: u32) -> (Ref, Vec<bool>) {
-    if depth == 0 || dice.percent(20) {
-        let level = dice.below(3) as u32;
-        let (first, last) = (u128::from(dice.below(4)), u128::from(dice.below(4)));
+fn condition(store: &mut Store, rng: &mut SplitMix64, depth: u32) -> (Ref, Vec<bool>) {
+    if depth == 0 || rng.percent(20) {
+        let level = rng.below(3) as u32;
+        let (first, last) = (u128::from(rng.below(4)), u128::from(rng.below(4)));
         let (first, last) = (first.min(last), first.max(last));
         let test = store.test(level, &[(first, last)], MAX, Ref::ALWAYS, Ref::NOTHING).expect("no limits");
         return (test, points().map(|point| (first..=last).contains(&point[level as usize])).collect());
     }
-    let (a, in_a) = condition(store, dice, depth - 1);
-    let (b, in_b) = condition(store, dice, depth - 1);
+    let (a, in_a) = condition(store, rng, depth - 1);
+    let (b, in_b) = condition(store, rng, depth - 1);
     let both = in_a.iter().zip(&in_b);
-    match dice.below(3) {
+    match rng.below(3) {
         0 => (store.union(a, b).expect("no limits"), both.map(|(a, b)| *a || *b).collect()),
         1 => (store.keep_where(a, b).expect("no limits"), both.map(|(a, b)| *a && *b).collect()),
         _ => (store.keep_unless(a, b).expect("no limits"), both.map(|(a, b)| !*a && *b).collect()),
@@ -39,14 +39,14 @@ fn condition(store: &mut Store, dice: &mut Dice, depth: u32) -> (Ref, Vec<bool>)
 
 #[test]
 fn diagrams_are_their_truth_tables_and_unique() {
-    let mut dice = Dice::new(7);
+    let mut rng = SplitMix64::new(7);
     let mut store = Store::new();
     let mut known: std::collections::HashMap<Table, Ref> = std::collections::HashMap::new();
     for round in 0..400 {
         let mut all = Ref::NOTHING;
         let mut expected = vec![0; 64];
-        for member in 0..dice.below(5) as u32 {
-            let (holds, table) = condition(&mut store, &mut dice, 3);
+        for member in 0..rng.below(5) as u32 {
+            let (holds, table) = condition(&mut store, &mut rng, 3);
             let constant = store.constant(&[member, member + 1]);
             let rule = store.keep_where(holds, constant).expect("no limits");
             all = store.union(all, rule).expect("no limits");
@@ -78,13 +78,13 @@ fn reduced(store: &Store, function: Ref) {
 
 #[test]
 fn collecting_keeps_what_is_needed_and_nothing_else() {
-    let mut dice = Dice::new(11);
+    let mut rng = SplitMix64::new(11);
     let mut store = Store::new();
-    let (kept, table) = condition(&mut store, &mut dice, 4);
+    let (kept, table) = condition(&mut store, &mut rng, 4);
     let kept_size = store.reachable(kept).len();
     for _ in 0..200 {
-        condition(&mut store, &mut dice, 4);
-        store.constant(&[dice.below(1000) as u32]);
+        condition(&mut store, &mut rng, 4);
+        store.constant(&[rng.below(1000) as u32]);
     }
     store.collect([kept]);
     assert!(store.len() <= kept_size + 2, "{} of {kept_size}", store.len());
@@ -92,7 +92,7 @@ fn collecting_keeps_what_is_needed_and_nothing_else() {
     assert_eq!(holds, table);
     // What is made anew in freed places is right, and what is the same as before is found.
     for _ in 0..50 {
-        let (again, table) = condition(&mut store, &mut dice, 4);
+        let (again, table) = condition(&mut store, &mut rng, 4);
         let holds: Vec<bool> = table_of(&store, again).iter().map(|mask| *mask != 0).collect();
         assert_eq!(holds, table);
     }
@@ -104,7 +104,7 @@ fn collecting_keeps_what_is_needed_and_nothing_else() {
 fn limits_stop_operations_and_leave_the_store_sound() {
     let mut store = Store::new();
     // Ranges of three fields that cross one another: the diagram of n of them grows with n squared and more.
-    let mut dice = Dice::new(3);
+    let mut rng = SplitMix64::new(3);
     store.limit(Limits { nodes: 500, ..Limits::NONE });
     let mut all = Ref::NOTHING;
     let mut stopped = None;
@@ -112,7 +112,7 @@ fn limits_stop_operations_and_leave_the_store_sound() {
         let mut add = || {
             let mut rule = store.constant(&[member]);
             for level in (0..3).rev() {
-                let first = u128::from(dice.below(900));
+                let first = u128::from(rng.below(900));
                 rule = store.test(level, &[(first, first + 90)], 1023, rule, Ref::NOTHING)?;
             }
             store.union(all, rule)

@@ -1,6 +1,6 @@
 //! The orders that are open: what later messages can be about.
 
-use rng::Dice;
+use rng::SplitMix64;
 
 /// Open orders that are remembered at most; beyond, one leaves for each that comes.
 const MOST: usize = 100_000;
@@ -20,28 +20,28 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    pub(crate) fn add(&mut self, order: Order, dice: &mut Dice) {
+    pub(crate) fn add(&mut self, order: Order, rng: &mut SplitMix64) {
         if self.orders.len() == MOST {
-            self.take(dice);
+            self.take(rng);
         }
         self.orders.push(order);
     }
 
     /// Removes one at random.
-    pub(crate) fn take(&mut self, dice: &mut Dice) -> Option<Order> {
-        let at = self.any(dice)?;
+    pub(crate) fn take(&mut self, rng: &mut SplitMix64) -> Option<Order> {
+        let at = self.any(rng)?;
         Some(self.orders.swap_remove(at))
     }
 
     /// Takes a random part of the shares of one at random, which leaves when none are left. `whole` says whether all may go.
-    pub(crate) fn reduce(&mut self, whole: bool, dice: &mut Dice) -> Option<(Order, u32)> {
-        let at = self.any(dice)?;
+    pub(crate) fn reduce(&mut self, whole: bool, rng: &mut SplitMix64) -> Option<(Order, u32)> {
+        let at = self.any(rng)?;
         let order = self.orders[at];
         let most = if whole { order.shares } else { order.shares - 1 };
         if most == 0 {
             return None;
         }
-        let taken = 1 + dice.below(most.into()) as u32;
+        let taken = 1 + rng.below(most.into()) as u32;
         self.orders[at].shares -= taken;
         if self.orders[at].shares == 0 {
             self.orders.swap_remove(at);
@@ -49,7 +49,7 @@ impl Book {
         Some((order, taken))
     }
 
-    fn any(&self, dice: &mut Dice) -> Option<usize> {
-        (!self.orders.is_empty()).then(|| dice.below(self.orders.len() as u64) as usize)
+    fn any(&self, rng: &mut SplitMix64) -> Option<usize> {
+        (!self.orders.is_empty()).then(|| rng.below(self.orders.len() as u64) as usize)
     }
 }

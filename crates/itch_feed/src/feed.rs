@@ -1,6 +1,6 @@
 //! Datagrams, one after the other.
 
-use rng::Dice;
+use rng::SplitMix64;
 use traffic_gen::Zipf;
 use wire::itch::{
     AddOrder, AddOrderAttributed, Body, Header, Message, OrderCancel, OrderDelete, OrderExecuted,
@@ -18,7 +18,7 @@ const PARTICIPANTS: [&[u8; 4]; 4] = [b"MM01", b"MM02", b"MM03", b"MM04"];
 #[derive(Clone, Debug)]
 pub struct Feed {
     spec: Spec,
-    dice: Dice,
+    rng: SplitMix64,
     counts: Option<Zipf>,
     book: Book,
     /// The next sequence number, order and match.
@@ -58,8 +58,8 @@ impl Feed {
         assert!((0.0..=1.0).contains(&spec.share), "a share is from 0 to 1");
         let mix = &spec.mix;
         assert!(mix.add + mix.attribute + mix.trade > 0, "there are orders or trades");
-        let dice = Dice::new(spec.seed);
-        Feed { spec, dice, counts, book: Book::default(), sequence: 1, order: 1, matched: 1 }
+        let rng = SplitMix64::new(spec.seed);
+        Feed { spec, rng, counts, book: Book::default(), sequence: 1, order: 1, matched: 1 }
     }
 
     /// The sequence number of the next message.
@@ -70,7 +70,7 @@ impl Feed {
     /// The next datagram's payload, whose messages are of this time, in ns since midnight.
     pub fn datagram(&mut self, timestamp_ns: u64) -> Vec<u8> {
         let count = match (&self.spec.counts, &self.counts) {
-            (_, Some(zipf)) => 1 + zipf.next(&mut self.dice) as u16,
+            (_, Some(zipf)) => 1 + zipf.next(&mut self.rng) as u16,
             (Counts::Exactly(count), None) => *count,
             (Counts::Zipf { .. }, None) => unreachable!("made with the feed"),
         };
@@ -103,7 +103,7 @@ impl Feed {
     /// The next message. What needs an order when there is none becomes a new one.
     fn message(&mut self, timestamp_ns: u64) -> Message {
         let mix = self.spec.mix;
-        let kind = self.dice.pick(&[
+        let kind = self.rng.pick(&[
             (mix.add, Kind::Add),
             (mix.attribute, Kind::Attribute),
             (mix.execute, Kind::Execute),
@@ -131,12 +131,12 @@ impl Feed {
         let (stock_locate, stock) = self.stock();
         let order = self.number();
         let (side, shares, price) = (self.side(), self.shares(), self.price());
-        self.book.add(Order { number: order, stock_locate, shares }, &mut self.dice);
+        self.book.add(Order { number: order, stock_locate, shares }, &mut self.rng);
         (stock_locate, AddOrder { order, side, shares, stock, price }.into())
     }
 
     fn attribute(&mut self) -> (u16, Body) {
-        let attribution = *PARTICIPANTS[self.dice.below(PARTICIPANTS.len() as u64) as usize];
+        let attribution = *PARTICIPANTS[self.rng.below(PARTICIPANTS.len() as u64) as usize];
         let (stock_locate, body) = self.add();
         let Body::AddOrder(AddOrder { order, side, shares, stock, price }) = body else {
             unreachable!("an order was added")
@@ -152,44 +152,44 @@ impl Feed {
     }
 
     fn execute(&mut self) -> Option<(u16, Body)> {
-        let (order, executed) = self.book.reduce(true, &mut self.dice)?;
+        let (order, executed) = self.book.reduce(true, &mut self.rng)?;
         let matched = self.next_match();
         Some((order.stock_locate, OrderExecuted { order: order.number, executed, matched }.into()))
     }
 
     /// Nine in ten count for displays of trades; the others are told again in bulk.
     fn execute_at(&mut self) -> Option<(u16, Body)> {
-        let (order, executed) = self.book.reduce(true, &mut self.dice)?;
+        let (order, executed) = self.book.reduce(true, &mut self.rng)?;
         let matched = self.next_match();
-        let printable = if self.dice.percent(90) { b'Y' } else { b'N' };
+        let printable = if self.rng.percent(90) { b'Y' } else { b'N' };
         let price = self.price();
         let body = OrderExecutedWithPrice { order: order.number, executed, matched, printable, price };
         Some((order.stock_locate, body.into()))
     }
 
     fn cancel(&mut self) -> Option<(u16, Body)> {
-        let (order, cancelled) = self.book.reduce(false, &mut self.dice)?;
+        let (order, cancelled) = self.book.reduce(false, &mut self.rng)?;
         Some((order.stock_locate, OrderCancel { order: order.number, cancelled }.into()))
     }
 
     fn delete(&mut self) -> Option<(u16, Body)> {
-        let order = self.book.take(&mut self.dice)?;
+        let order = self.book.take(&mut self.rng)?;
         Some((order.stock_locate, OrderDelete { order: order.number }.into()))
     }
 
     fn replace(&mut self) -> Option<(u16, Body)> {
-        let old = self.book.take(&mut self.dice)?;
+        let old = self.book.take(&mut self.rng)?;
         let (replacement, shares, price) = (self.number(), self.shares(), self.price());
-        self.book.add(Order { number: replacement, shares, ..old }, &mut self.dice);
+        self.book.add(Order { number: replacement, shares, ..old }, &mut self.rng);
         Some((old.stock_locate, OrderReplace { order: old.number, replacement, shares, price }.into()))
     }
 
     /// A stock and its locate: 1 for the one that matters, then the others, `S0002` and on.
     fn stock(&mut self) -> (u16, Symbol) {
-        if self.spec.others == 0 || self.dice.fraction() < self.spec.share {
+        if self.spec.others == 0 || self.rng.fraction() < self.spec.share {
             return (1, self.spec.symbol);
         }
-        let locate = 2 + self.dice.below(self.spec.others.into()) as u16;
+        let locate = 2 + self.rng.below(self.spec.others.into()) as u16;
         (locate, format!("S{locate:04}").parse().expect("five or six letters and digits"))
     }
 
@@ -204,17 +204,17 @@ impl Feed {
     }
 
     fn side(&mut self) -> Side {
-        if self.dice.percent(50) { Side::Buy } else { Side::Sell }
+        if self.rng.percent(50) { Side::Buy } else { Side::Sell }
     }
 
     /// Round lots, 100 to 1,000.
     fn shares(&mut self) -> u32 {
-        100 * (1 + self.dice.below(10) as u32)
+        100 * (1 + self.rng.below(10) as u32)
     }
 
     /// 1 to 1,000 dollars, in cents.
     fn price(&mut self) -> Price {
-        Price(100 * (100 + self.dice.below(99_901) as u32))
+        Price(100 * (100 + self.rng.below(99_901) as u32))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Random numbers that are the same on every machine.
 
-use rng::Dice;
+use rng::SplitMix64;
 
 /// A stream of random numbers.
 ///
 /// Everything random in a simulation has a stream of its own, made from the seed and from what it is for, so that what
 /// one part draws never changes what another part sees.
 #[derive(Clone, Debug)]
-pub struct Random(Dice);
+pub struct Random(SplitMix64);
 
 /// What spreads the numbers of streams.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -16,12 +16,12 @@ impl Random {
     /// The stream number `stream` of a seed.
     pub fn new(seed: u64, stream: u64) -> Random {
         let stream = stream.wrapping_mul(STEP).wrapping_add(1).wrapping_sub(STEP);
-        Random(Dice::new(Dice::new(seed).word() ^ Dice::new(stream).word()))
+        Random(SplitMix64::new(SplitMix64::new(seed).next_u64() ^ SplitMix64::new(stream).next_u64()))
     }
 
     /// Any number.
-    pub fn word(&mut self) -> u64 {
-        self.0.word()
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
     }
 
     /// A number less than `end`, which is not 0; the bias is below 2^-64 times `end`.
@@ -54,10 +54,10 @@ mod tests {
     #[test]
     fn streams_are_the_same_on_every_machine_and_differ_from_each_other() {
         let mut random = Random::new(1, 2);
-        let words: Vec<u64> = (0..3).map(|_| random.word()).collect();
+        let words: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
         assert_eq!(words, [13_782_664_598_465_056_799, 11_049_924_693_891_846_907, 15_153_185_287_229_151_088]);
-        assert_ne!(Random::new(1, 3).word(), Random::new(1, 2).word());
-        assert_ne!(Random::new(2, 2).word(), Random::new(1, 2).word());
+        assert_ne!(Random::new(1, 3).next_u64(), Random::new(1, 2).next_u64());
+        assert_ne!(Random::new(2, 2).next_u64(), Random::new(1, 2).next_u64());
     }
 
     #[test]

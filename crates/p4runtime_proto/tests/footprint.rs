@@ -9,7 +9,7 @@ use p4runtime_proto::footprint::bytes_of;
 use p4runtime_proto::prost::{Message, Name};
 use p4runtime_proto::v1;
 use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
-use rng::Dice;
+use rng::SplitMix64;
 
 thread_local! {
     /// Bytes that this thread has, and the most that it had.
@@ -66,27 +66,27 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// A message of this type in the wire format, with many elements where there may be many.
-fn message(of: &MessageDescriptor, depth: u32, dice: &mut Dice) -> Vec<u8> {
+fn message(of: &MessageDescriptor, depth: u32, rng: &mut SplitMix64) -> Vec<u8> {
     let mut out = Vec::new();
     let fields: Vec<_> = of.fields().collect();
-    for _ in 0..dice.below(4) {
-        let Some(field) = fields.get(dice.below(fields.len().max(1) as u64) as usize) else { break };
+    for _ in 0..rng.below(4) {
+        let Some(field) = fields.get(rng.below(fields.len().max(1) as u64) as usize) else { break };
         let many = field.is_list() || field.is_map();
-        let count = if many { [1, 2, 5, 40][dice.below(4) as usize] } else { 1 };
+        let count = if many { [1, 2, 5, 40][rng.below(4) as usize] } else { 1 };
         for _ in 0..count {
             let contents = match field.kind() {
-                Kind::Message(inner) if depth > 0 => message(&inner, depth - 1, dice),
+                Kind::Message(inner) if depth > 0 => message(&inner, depth - 1, rng),
                 Kind::Message(_) => Vec::new(),
-                Kind::String => vec![b'a'; dice.below(40) as usize],
-                Kind::Bytes => vec![7; dice.below(40) as usize],
-                _ if field.is_list() => vec![1; dice.below(60) as usize],
+                Kind::String => vec![b'a'; rng.below(40) as usize],
+                Kind::Bytes => vec![7; rng.below(40) as usize],
+                _ if field.is_list() => vec![1; rng.below(60) as usize],
                 // These are written another way, and take no more than other numbers.
                 Kind::Float | Kind::Fixed32 | Kind::Sfixed32 | Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => {
                     continue;
                 }
                 _ => {
                     varint(u64::from(field.number()) << 3, &mut out);
-                    varint(dice.below(1 << 20), &mut out);
+                    varint(rng.below(1 << 20), &mut out);
                     continue;
                 }
             };
@@ -98,16 +98,16 @@ fn message(of: &MessageDescriptor, depth: u32, dice: &mut Dice) -> Vec<u8> {
     out
 }
 
-fn holds<M: Message + Name + Default>(dice: &mut Dice) {
+fn holds<M: Message + Name + Default>(rng: &mut SplitMix64) {
     let pool = DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice());
     let pool = pool.expect("the build script wrote them");
     let descriptor = pool.get_message_by_name(&M::full_name()).expect("it is there");
     for round in 0..1500 {
-        let mut wire = message(&descriptor, 2 + dice.below(8) as u32, dice);
-        for _ in 0..if round % 3 == 0 { 1 + dice.below(4) } else { 0 } {
+        let mut wire = message(&descriptor, 2 + rng.below(8) as u32, rng);
+        for _ in 0..if round % 3 == 0 { 1 + rng.below(4) } else { 0 } {
             if !wire.is_empty() {
-                let at = dice.below(wire.len() as u64) as usize;
-                wire[at] = dice.below(256) as u8;
+                let at = rng.below(wire.len() as u64) as usize;
+                wire[at] = rng.below(256) as u8;
             }
         }
         let (told, took) = (bytes_of::<M>(&wire, u64::MAX), decoded::<M>(&wire));
@@ -117,13 +117,13 @@ fn holds<M: Message + Name + Default>(dice: &mut Dice) {
 
 #[test]
 fn no_message_takes_more_than_is_told() {
-    let mut dice = Dice::new(1);
-    holds::<v1::WriteRequest>(&mut dice);
-    holds::<v1::ReadRequest>(&mut dice);
-    holds::<v1::SetForwardingPipelineConfigRequest>(&mut dice);
-    holds::<v1::GetForwardingPipelineConfigRequest>(&mut dice);
-    holds::<v1::StreamMessageRequest>(&mut dice);
-    holds::<v1::StreamMessageResponse>(&mut dice);
+    let mut rng = SplitMix64::new(1);
+    holds::<v1::WriteRequest>(&mut rng);
+    holds::<v1::ReadRequest>(&mut rng);
+    holds::<v1::SetForwardingPipelineConfigRequest>(&mut rng);
+    holds::<v1::GetForwardingPipelineConfigRequest>(&mut rng);
+    holds::<v1::StreamMessageRequest>(&mut rng);
+    holds::<v1::StreamMessageResponse>(&mut rng);
 }
 
 #[test]

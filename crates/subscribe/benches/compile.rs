@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use diagnostics::{Diagnostics, SourceMap};
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::workload::{self, Siena, Workload};
 use subscribe::{Format, Layout, Limits, NoIncludes, Options, Rule, Subscriptions, Target, Wide, parse};
 
@@ -108,15 +108,15 @@ fn change() {
     println!("one rule more, one rule less, among 100 K of the paper's workload: to the last difference");
     let of = workload::paper(1, 100_000);
     let mut all = compile(&of, Limits::default()).2.expect("it fits");
-    let mut dice = Dice::new(2);
+    let mut rng = SplitMix64::new(2);
     let (mut times, mut writes, mut most) = (Vec::new(), Vec::new(), 0);
     let mut ids: Vec<_> = all.rules().map(|(id, _)| id).collect();
     for round in 0..4000 {
-        let rule = rules(&workload::paper_rule(&mut dice), &of.format);
+        let rule = rules(&workload::paper_rule(&mut rng), &of.format);
         let start = Instant::now();
         let applied = match round % 2 {
             0 => all.change(&[], rule),
-            _ => all.change(&[ids.swap_remove(dice.below(ids.len() as u64) as usize)], Vec::new()),
+            _ => all.change(&[ids.swap_remove(rng.below(ids.len() as u64) as usize)], Vec::new()),
         };
         times.push(start.elapsed());
         let applied = applied.expect("it fits");

@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bdd::{Limits, Ref, Store};
-use rng::Dice;
+use rng::SplitMix64;
 
 use crate::acts::{Act, Acts};
 use crate::format::{FieldId, Format, Match, Subject};
@@ -120,9 +120,9 @@ fn kind(format: &Format, id: FieldId) -> u8 {
 
 /// Some of the rules, any first part of which is a sample, too.
 fn sample(mut all: Vec<&Rule>) -> Vec<&Rule> {
-    let mut dice = Dice::new(7);
+    let mut rng = SplitMix64::new(7);
     for at in 0..all.len().min(MOST) {
-        let other = at as u64 + dice.below((all.len() - at) as u64);
+        let other = at as u64 + rng.below((all.len() - at) as u64);
         all.swap(at, other as usize);
     }
     all.truncate(MOST);

@@ -85,7 +85,7 @@ fn emit(tree: &Tree, value: u128, length: u32, width: u32, inherited: State, out
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rng::Dice;
+    use rng::SplitMix64;
 
     /// What the entries do with a value.
     fn look_up(entries: &[(EntryKey, State)], value: u128, width: u32) -> State {
@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn prefixes_do_what_the_stretches_say_and_are_few() {
-        let mut dice = Dice::new(17);
+        let mut rng = SplitMix64::new(17);
         for _ in 0..300 {
-            let states: Vec<State> = (0..16).map(|_| dice.below(3) as u32 * dice.below(2) as u32).collect();
+            let states: Vec<State> = (0..16).map(|_| rng.below(3) as u32 * rng.below(2) as u32).collect();
             let mut stretches: Vec<(u128, u128, State)> = Vec::new();
             for (value, state) in states.iter().enumerate() {
                 match stretches.last_mut() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rng::Dice;
+use rng::SplitMix64;
 
 use crate::Message;
 use crate::format::{Field, FieldId, Format, Kind, Match, Padding};
@@ -45,27 +45,27 @@ fn symbol(number: u64) -> String {
 }
 
 /// One rule of the paper's workload: `stock == S and price > P : fwd(H)`, each evenly distributed.
-pub fn paper_rule(dice: &mut Dice) -> String {
-    let (stock, price, host) = (symbol(dice.below(SYMBOLS)), 1 + dice.below(THRESHOLDS), 1 + dice.below(HOSTS));
+pub fn paper_rule(rng: &mut SplitMix64) -> String {
+    let (stock, price, host) = (symbol(rng.below(SYMBOLS)), 1 + rng.below(THRESHOLDS), 1 + rng.below(HOSTS));
     format!("stock == {stock} and price > {price} : fwd({host})")
 }
 
 /// The workload that the paper measures its compiler with (section 4): symbols, thresholds and hosts evenly distributed.
 pub fn paper(seed: u64, rules: usize) -> Workload {
-    let mut dice = Dice::new(seed);
-    let text = lines((0..rules).map(|_| paper_rule(&mut dice)));
+    let mut rng = SplitMix64::new(seed);
+    let text = lines((0..rules).map(|_| paper_rule(&mut rng)));
     Workload { format: itch(), text }
 }
 
 /// A message that rules of [`paper`] may be about, of a symbol that has rules or, one in ten times, of one that has none.
-pub fn paper_message(format: &Format, dice: &mut Dice) -> Message {
+pub fn paper_message(format: &Format, rng: &mut SplitMix64) -> Message {
     let mut message = Message::empty(format);
-    let text = symbol(dice.below(SYMBOLS) + if dice.percent(10) { SYMBOLS } else { 0 });
+    let text = symbol(rng.below(SYMBOLS) + if rng.percent(10) { SYMBOLS } else { 0 });
     let stock =
         text.bytes().chain(std::iter::repeat(b' ')).take(8).fold(0, |value, byte| value << 8 | u128::from(byte));
-    message.set(format, FieldId(0), u128::from(1 + dice.below(1000)));
+    message.set(format, FieldId(0), u128::from(1 + rng.below(1000)));
     message.set(format, FieldId(1), stock);
-    message.set(format, FieldId(2), u128::from(dice.below(THRESHOLDS + THRESHOLDS / 10)));
+    message.set(format, FieldId(2), u128::from(rng.below(THRESHOLDS + THRESHOLDS / 10)));
     message
 }
 
@@ -111,11 +111,11 @@ pub fn siena(seed: u64, of: &Siena) -> Workload {
         field(&mut format, &format!("a{at}"), 16, Kind::Unsigned, matching);
     }
     let (attributes, values) = (Zipf::new(of.attributes as u64, of.skew), Zipf::new(of.values, of.skew));
-    let mut dice = Dice::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let text = lines((0..of.subscriptions).map(|_| {
         let mut chosen: Vec<u64> = Vec::new();
         while chosen.len() < of.predicates.min(of.attributes) {
-            let attribute = attributes.pick(&mut dice);
+            let attribute = attributes.pick(&mut rng);
             if !chosen.contains(&attribute) {
                 chosen.push(attribute);
             }
@@ -124,11 +124,11 @@ pub fn siena(seed: u64, of: &Siena) -> Workload {
         for attribute in chosen {
             let [equal, less, greater] = of.operators;
             let operator =
-                dice.pick(&[(equal, "=="), (less, "<"), (greater, ">"), (100 - equal - less - greater, "!=")]);
+                rng.pick(&[(equal, "=="), (less, "<"), (greater, ">"), (100 - equal - less - greater, "!=")]);
             let operator = if attribute % 2 == 0 && ["<", ">"].contains(&operator) { "==" } else { operator };
-            tests.push(format!("a{attribute} {operator} {}", 1 + values.pick(&mut dice)));
+            tests.push(format!("a{attribute} {operator} {}", 1 + values.pick(&mut rng)));
         }
-        format!("{} : fwd({})", tests.join(" and "), 1 + dice.below(of.hosts))
+        format!("{} : fwd({})", tests.join(" and "), 1 + rng.below(of.hosts))
     }));
     Workload { format, text }
 }
@@ -141,17 +141,17 @@ pub fn ranges(seed: u64, rules: usize, selectivity: u64) -> Workload {
     for name in ["x", "y", "z"] {
         field(&mut format, name, 16, Kind::Unsigned, Match::Any);
     }
-    let mut dice = Dice::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let text = lines((0..rules).map(|_| {
         let tests: Vec<String> = ["x", "y", "z"]
             .into_iter()
             .map(|name| {
                 let width = 0x1_0000 / selectivity;
-                let first = dice.below(0x1_0000 - width);
+                let first = rng.below(0x1_0000 - width);
                 format!("{name} in {first}..{}", first + width - 1)
             })
             .collect();
-        format!("{} : fwd({})", tests.join(" and "), 1 + dice.below(HOSTS))
+        format!("{} : fwd({})", tests.join(" and "), 1 + rng.below(HOSTS))
     }));
     Workload { format, text }
 }
@@ -179,8 +179,8 @@ impl Zipf {
         )
     }
 
-    fn pick(&self, dice: &mut Dice) -> u64 {
-        let wanted = dice.fraction() * self.0.last().copied().unwrap_or(1.0);
+    fn pick(&self, rng: &mut SplitMix64) -> u64 {
+        let wanted = rng.fraction() * self.0.last().copied().unwrap_or(1.0);
         self.0.partition_point(|upto| *upto <= wanted).min(self.0.len() - 1) as u64
     }
 }

@@ -6,15 +6,15 @@
 mod support;
 
 use hashbrown::HashMap;
-use rng::Dice;
+use rng::SplitMix64;
 use support::{compare, digest};
 use tables::{Exact, MISS, PackedLookup};
 
 const LOOKUPS: usize = 400_000;
 
 /// Ranks by Zipf's law with exponent 0.99, by inverting its continuous form.
-fn zipf(dice: &mut Dice, count: u64) -> u64 {
-    let uniform = (dice.word() >> 11) as f64 / (1u64 << 53) as f64;
+fn zipf(rng: &mut SplitMix64, count: u64) -> u64 {
+    let uniform = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let end = (count as f64).powf(0.01);
     let rank = (1.0 + uniform * (end - 1.0)).powf(100.0) as u64;
     rank.clamp(1, count) - 1
@@ -22,8 +22,8 @@ fn zipf(dice: &mut Dice, count: u64) -> u64 {
 
 fn measure<const N: usize>(count: u64, skewed: bool) {
     let key = |flow: u64| -> [u64; N] {
-        let mut dice = Dice::new(flow);
-        std::array::from_fn(|_| dice.word())
+        let mut rng = SplitMix64::new(flow);
+        std::array::from_fn(|_| rng.next_u64())
     };
     let mut exact = Exact::new(N);
     let mut map: HashMap<[u64; N], u32, foldhash::fast::FixedState> = HashMap::default();
@@ -31,14 +31,14 @@ fn measure<const N: usize>(count: u64, skewed: bool) {
         exact.insert(&key(flow), flow as u32);
         map.insert(key(flow), flow as u32);
     }
-    let mut dice = Dice::new(1);
-    let flow = |dice: &mut Dice| match dice.percent(10) {
-        true => count + dice.below(count),
+    let mut rng = SplitMix64::new(1);
+    let flow = |rng: &mut SplitMix64| match rng.percent(10) {
+        true => count + rng.below(count),
         // Frequent flows are not neighbours in the table.
-        false if skewed => zipf(dice, count) * 7_919 % count,
-        false => dice.below(count),
+        false if skewed => zipf(rng, count) * 7_919 % count,
+        false => rng.below(count),
     };
-    let keys: Vec<[u64; N]> = (0..LOOKUPS).map(|_| key(flow(&mut dice))).collect();
+    let keys: Vec<[u64; N]> = (0..LOOKUPS).map(|_| key(flow(&mut rng))).collect();
     let flat = keys.as_flattened();
     let (mut a, mut b, mut c) = (vec![0; LOOKUPS], vec![0; LOOKUPS], vec![0; LOOKUPS]);
     let mut ways: Vec<support::Way> = vec![

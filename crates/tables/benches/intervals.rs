@@ -9,7 +9,7 @@ mod support;
 use std::time::Instant;
 
 use hashbrown::HashMap;
-use rng::Dice;
+use rng::SplitMix64;
 use support::{compare, digest};
 use tables::{Classifier, FieldKind, Intervals, Layout, MISS, PackedLookup, Pattern, Ternary};
 
@@ -31,12 +31,12 @@ impl ByHand {
 
 fn measure(entries: u64, groups: u64) {
     let layout = Layout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
-    let mut dice = Dice::new(entries ^ groups);
+    let mut rng = SplitMix64::new(entries ^ groups);
     let each = entries / groups;
     let mut hand = ByHand::default();
     let mut ranges = Vec::new();
     for group in 0..groups {
-        let mut thresholds: Vec<u64> = std::iter::once(0).chain((1..each).map(|_| dice.below(LAST))).collect();
+        let mut thresholds: Vec<u64> = std::iter::once(0).chain((1..each).map(|_| rng.below(LAST))).collect();
         thresholds.sort_unstable();
         thresholds.dedup();
         let exact = u64::from(group as u32 ^ 0x0a00_0000);
@@ -50,7 +50,7 @@ fn measure(entries: u64, groups: u64) {
     }
     // They come in no order.
     for at in (1..ranges.len()).rev() {
-        ranges.swap(at, dice.below(at as u64 + 1) as usize);
+        ranges.swap(at, rng.below(at as u64 + 1) as usize);
     }
     let start = Instant::now();
     let mut table = Intervals::new(&layout);
@@ -70,8 +70,8 @@ fn measure(entries: u64, groups: u64) {
     });
     let keys: Vec<u64> = (0..LOOKUPS)
         .map(|_| {
-            let (exact, ..) = ranges[dice.below(ranges.len() as u64) as usize];
-            (if dice.percent(10) { exact ^ 1 << 31 } else { exact }) | dice.below(LAST) << 32
+            let (exact, ..) = ranges[rng.below(ranges.len() as u64) as usize];
+            (if rng.percent(10) { exact ^ 1 << 31 } else { exact }) | rng.below(LAST) << 32
         })
         .collect();
     let (mut a, mut b, mut c, mut d) = (vec![0; LOOKUPS], vec![0; LOOKUPS], vec![0; LOOKUPS], vec![0; LOOKUPS]);
@@ -124,8 +124,8 @@ fn measure(entries: u64, groups: u64) {
 /// What ranges cost that do not touch: `length` numbers each at random places, in one group.
 fn apart(entries: u64, length: u64) {
     let layout = Layout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
-    let mut dice = Dice::new(entries ^ length);
-    let lows: Vec<u64> = (0..entries).map(|_| dice.below(LAST - length)).collect();
+    let mut rng = SplitMix64::new(entries ^ length);
+    let lows: Vec<u64> = (0..entries).map(|_| rng.below(LAST - length)).collect();
     let mut table = Intervals::new(&layout);
     let each = |start: Instant| start.elapsed().as_nanos() / u128::from(entries);
     let start = Instant::now();
@@ -137,7 +137,7 @@ fn apart(entries: u64, length: u64) {
     // They go in another order than they came in.
     let mut order: Vec<u32> = (0..lows.len() as u32).collect();
     for at in (1..order.len()).rev() {
-        order.swap(at, dice.below(at as u64 + 1) as usize);
+        order.swap(at, rng.below(at as u64 + 1) as usize);
     }
     let start = Instant::now();
     for handle in order {

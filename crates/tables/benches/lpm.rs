@@ -6,7 +6,7 @@
 
 mod support;
 
-use rng::Dice;
+use rng::SplitMix64;
 use support::{compare, digest};
 use tables::{FieldKind, Layout, Lpm, MISS, PackedLookup};
 
@@ -87,20 +87,20 @@ impl Patricia {
     }
 }
 
-fn prefixes(width: u32, count: usize, dice: &mut Dice) -> Vec<(u128, u32)> {
+fn prefixes(width: u32, count: usize, rng: &mut SplitMix64) -> Vec<(u128, u32)> {
     let mut seen = std::collections::HashSet::new();
     while seen.len() < count {
-        let random = u128::from(dice.word()) << 64 | u128::from(dice.word());
+        let random = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
         let (value, length) = match width {
             32 => {
                 let length =
-                    dice.pick(&[(1, 8), (2, 12), (13, 16), (6, 18), (10, 20), (14, 22), (60, 24), (2, 28), (2, 32)]);
+                    rng.pick(&[(1, 8), (2, 12), (13, 16), (6, 18), (10, 20), (14, 22), (60, 24), (2, 28), (2, 32)]);
                 // Half of the addresses are in use.
                 (random & !(1 << 127), length)
             }
             _ => {
-                let length = dice.pick(&[(1, 20), (2, 29), (25, 32), (4, 36), (8, 40), (8, 44), (48, 48), (4, 64)]);
-                let site = u128::from(dice.below(1 << 14));
+                let length = rng.pick(&[(1, 20), (2, 29), (25, 32), (4, 36), (8, 40), (8, 44), (48, 48), (4, 64)]);
+                let site = u128::from(rng.below(1 << 14));
                 (0b001 << 125 | site << 104 & !(0b111 << 125) | random & mask(24) >> 24 & !mask(24), length)
             }
         };
@@ -112,8 +112,8 @@ fn prefixes(width: u32, count: usize, dice: &mut Dice) -> Vec<(u128, u32)> {
 }
 
 fn measure(width: u32, count: usize) {
-    let mut dice = Dice::new(1);
-    let prefixes = prefixes(width, count, &mut dice);
+    let mut rng = SplitMix64::new(1);
+    let prefixes = prefixes(width, count, &mut rng);
     let layout = Layout::new([(width, FieldKind::Prefix)]);
     let pack = |value: u128| -> [u64; 2] {
         let value = value >> (128 - width);
@@ -128,8 +128,8 @@ fn measure(width: u32, count: usize) {
     let lookups = 200_000;
     let values: Vec<u128> = (0..lookups)
         .map(|_| {
-            let random = u128::from(dice.word()) << 64 | u128::from(dice.word());
-            let (value, length) = if dice.percent(5) { (0, 0) } else { prefixes[dice.below(count as u64) as usize] };
+            let random = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+            let (value, length) = if rng.percent(5) { (0, 0) } else { prefixes[rng.below(count as u64) as usize] };
             (value | random & !mask(length)) & mask(width)
         })
         .collect();

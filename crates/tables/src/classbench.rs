@@ -14,7 +14,7 @@
 
 use crate::layout::{FieldKind, Layout};
 use crate::pattern::Pattern;
-use rng::Dice;
+use rng::SplitMix64;
 
 /// The kind of rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,40 +112,40 @@ struct Networks {
 
 impl Networks {
     /// More rules speak of more networks, but also more often of the same.
-    fn new(dice: &mut Dice, rules: usize) -> Self {
+    fn new(rng: &mut SplitMix64, rules: usize) -> Self {
         let root = (rules as f64).sqrt();
-        let sites = (0..(root / 4.0).max(4.0) as usize).map(|_| dice.word() as u32 & 0xffff_0000).collect();
+        let sites = (0..(root / 4.0).max(4.0) as usize).map(|_| rng.next_u64() as u32 & 0xffff_0000).collect();
         Networks {
             sites,
             subnets_per_site: ((root / 4.0) as u64).clamp(4, 200),
             hosts_per_subnet: 60,
-            salt: dice.word(),
+            salt: rng.next_u64(),
         }
     }
 
     /// One of `end`, the first far more often than the last.
-    fn skewed(dice: &mut Dice, end: u64) -> u64 {
-        let (a, b) = (dice.below(end), dice.below(end));
-        a.min(b) * dice.below(4).min(1)
+    fn skewed(rng: &mut SplitMix64, end: u64) -> u64 {
+        let (a, b) = (rng.below(end), rng.below(end));
+        a.min(b) * rng.below(4).min(1)
     }
 
-    fn address(&self, dice: &mut Dice) -> u32 {
-        let site = Self::skewed(dice, self.sites.len() as u64);
-        let subnet = Self::skewed(dice, self.subnets_per_site);
-        let host = dice.below(self.hosts_per_subnet);
+    fn address(&self, rng: &mut SplitMix64) -> u32 {
+        let site = Self::skewed(rng, self.sites.len() as u64);
+        let subnet = Self::skewed(rng, self.subnets_per_site);
+        let host = rng.below(self.hosts_per_subnet);
         // Which subnets a site has and which hosts a subnet has is fixed, but not in order.
         let scatter = |parts: &[u64]| {
-            let seed = parts.iter().fold(self.salt, |seed, part| Dice::new(seed ^ part).word());
+            let seed = parts.iter().fold(self.salt, |seed, part| SplitMix64::new(seed ^ part).next_u64());
             seed as u32 & 0xff
         };
         self.sites[site as usize] | scatter(&[site, subnet]) << 8 | scatter(&[site, subnet, host])
     }
 
-    fn prefix(&self, dice: &mut Dice, lengths: &[(u64, u8)]) -> (u32, u8) {
-        let length = dice.pick(lengths);
+    fn prefix(&self, rng: &mut SplitMix64, lengths: &[(u64, u8)]) -> (u32, u8) {
+        let length = rng.pick(lengths);
         // Lengths between the usual ones are there, but rare.
-        let length = if length % 8 == 4 { length - 3 + dice.below(7) as u8 } else { length };
-        (self.address(dice) & prefix_mask(length), length)
+        let length = if length % 8 == 4 { length - 3 + rng.below(7) as u8 } else { length };
+        (self.address(rng) & prefix_mask(length), length)
     }
 }
 
@@ -158,31 +158,31 @@ enum Ports {
     Exact,
 }
 
-fn ports(dice: &mut Dice, classes: &[(u64, Ports)]) -> (u16, u16) {
+fn ports(rng: &mut SplitMix64, classes: &[(u64, Ports)]) -> (u16, u16) {
     const KNOWN: [u16; 24] = [
         80, 443, 53, 22, 25, 23, 21, 110, 143, 123, 161, 389, 445, 1433, 1521, 3306, 3389, 5060, 8080, 111, 137, 139,
         179, 514,
     ];
-    match dice.pick(classes) {
+    match rng.pick(classes) {
         Ports::Any => (0, u16::MAX),
         Ports::Low => (0, 1023),
         Ports::High => (1024, u16::MAX),
         Ports::Range => {
-            let low = dice.pick(&[(3, 1024), (2, 2000), (2, 5000), (3, 0)]) + dice.below(30_000) as u16;
-            (low, low + dice.pick(&[(4, 1u16), (3, 9), (2, 100), (1, 3000)]) + dice.below(8) as u16)
+            let low = rng.pick(&[(3, 1024), (2, 2000), (2, 5000), (3, 0)]) + rng.below(30_000) as u16;
+            (low, low + rng.pick(&[(4, 1u16), (3, 9), (2, 100), (1, 3000)]) + rng.below(8) as u16)
         }
-        Ports::Exact if dice.percent(70) => {
-            let port = KNOWN[Networks::skewed(dice, KNOWN.len() as u64) as usize];
+        Ports::Exact if rng.percent(70) => {
+            let port = KNOWN[Networks::skewed(rng, KNOWN.len() as u64) as usize];
             (port, port)
         }
         Ports::Exact => {
-            let port = 1024 + dice.below(9000) as u16;
+            let port = 1024 + rng.below(9000) as u16;
             (port, port)
         }
     }
 }
 
-fn rule(family: Family, networks: &Networks, dice: &mut Dice) -> FiveTuple {
+fn rule(family: Family, networks: &Networks, rng: &mut SplitMix64) -> FiveTuple {
     use Ports::{Any, Exact, High, Low, Range};
     const TCP: Option<u8> = Some(6);
     const UDP: Option<u8> = Some(17);
@@ -191,16 +191,16 @@ fn rule(family: Family, networks: &Networks, dice: &mut Dice) -> FiveTuple {
     const SOURCE: &[(u64, u8)] = &[(12, 0), (2, 8), (2, 12), (12, 16), (8, 20), (26, 24), (8, 28), (30, 32)];
     const OPEN: &[(u64, u8)] = &[(55, 0), (1, 8), (1, 12), (5, 16), (3, 20), (12, 24), (3, 28), (20, 32)];
     let style = match family {
-        Family::Ipc if dice.percent(35) => Family::Fw,
+        Family::Ipc if rng.percent(35) => Family::Fw,
         Family::Ipc => Family::Acl,
         other => other,
     };
     let addresses = match style {
         Family::Fw => {
-            let destination = if dice.percent(60) { SPECIFIC } else { OPEN };
-            [networks.prefix(dice, OPEN), networks.prefix(dice, destination)]
+            let destination = if rng.percent(60) { SPECIFIC } else { OPEN };
+            [networks.prefix(rng, OPEN), networks.prefix(rng, destination)]
         }
-        _ => [networks.prefix(dice, SOURCE), networks.prefix(dice, SPECIFIC)],
+        _ => [networks.prefix(rng, SOURCE), networks.prefix(rng, SPECIFIC)],
     };
     let (source, destination): (&[_], &[_]) = match family {
         Family::Acl => (&[(98, Any), (2, Exact)], &[(10, Any), (2, Low), (8, High), (14, Range), (66, Exact)]),
@@ -214,13 +214,13 @@ fn rule(family: Family, networks: &Networks, dice: &mut Dice) -> FiveTuple {
         ),
     };
     let protocol = match family {
-        Family::Acl => dice.pick(&[(80, TCP), (14, UDP), (3, ICMP), (3, None)]),
-        Family::Fw => dice.pick(&[(64, TCP), (22, UDP), (4, ICMP), (10, None)]),
-        Family::Ipc => dice.pick(&[(56, TCP), (26, UDP), (6, ICMP), (12, None)]),
+        Family::Acl => rng.pick(&[(80, TCP), (14, UDP), (3, ICMP), (3, None)]),
+        Family::Fw => rng.pick(&[(64, TCP), (22, UDP), (4, ICMP), (10, None)]),
+        Family::Ipc => rng.pick(&[(56, TCP), (26, UDP), (6, ICMP), (12, None)]),
     };
     let ports = match protocol {
         // Only TCP and UDP have ports.
-        TCP | UDP => [ports(dice, source), ports(dice, destination)],
+        TCP | UDP => [ports(rng, source), ports(rng, destination)],
         _ => [(0, u16::MAX); 2],
     };
     FiveTuple { addresses, ports, protocol }
@@ -229,14 +229,14 @@ fn rule(family: Family, networks: &Networks, dice: &mut Dice) -> FiveTuple {
 /// `count` different rules, the more specific ones rather at the front, as whoever writes rules puts the exceptions
 /// before the rule. Fewer, if a small world of addresses does not have as many.
 pub fn rules(family: Family, count: usize, seed: u64) -> Vec<FiveTuple> {
-    let mut dice = Dice::new(seed ^ (family as u64) << 56);
-    let networks = Networks::new(&mut dice, count);
+    let mut rng = SplitMix64::new(seed ^ (family as u64) << 56);
+    let networks = Networks::new(&mut rng, count);
     let mut seen = std::collections::HashSet::new();
     let mut rules = Vec::with_capacity(count);
     for _ in 0..count * 20 {
-        let rule = rule(family, &networks, &mut dice);
+        let rule = rule(family, &networks, &mut rng);
         if seen.insert(rule) {
-            let place = rule.specificity() + dice.below(24) as u32;
+            let place = rule.specificity() + rng.below(24) as u32;
             rules.push((std::cmp::Reverse(place), rule));
         }
         if rules.len() == count {
@@ -250,15 +250,15 @@ pub fn rules(family: Family, count: usize, seed: u64) -> Vec<FiveTuple> {
 /// Headers that each match a rule picked at random, anywhere in it; one of 20 is random altogether. There is no
 /// locality: a cache of flows would not help.
 pub fn headers(rules: &[FiveTuple], count: usize, seed: u64) -> Vec<Header> {
-    let mut dice = Dice::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let header = |_| {
-        let rule = match rules.is_empty() || dice.percent(5) {
+        let rule = match rules.is_empty() || rng.percent(5) {
             true => FiveTuple { addresses: [(0, 0); 2], ports: [(0, u16::MAX); 2], protocol: None },
-            false => rules[dice.below(rules.len() as u64) as usize],
+            false => rules[rng.below(rules.len() as u64) as usize],
         };
-        let addresses = rule.addresses.map(|(value, length)| value | dice.word() as u32 & !prefix_mask(length));
-        let ports = rule.ports.map(|(low, high)| low + dice.below(u64::from(high - low) + 1) as u16);
-        let protocol = rule.protocol.unwrap_or_else(|| dice.pick(&[(6, 6), (3, 17), (1, 1)]));
+        let addresses = rule.addresses.map(|(value, length)| value | rng.next_u64() as u32 & !prefix_mask(length));
+        let ports = rule.ports.map(|(low, high)| low + rng.below(u64::from(high - low) + 1) as u16);
+        let protocol = rule.protocol.unwrap_or_else(|| rng.pick(&[(6, 6), (3, 17), (1, 1)]));
         Header { addresses, ports, protocol }
     };
     (0..count).map(header).collect()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::zipf::Zipf;
 use crate::{Size, Spec, frame};
-use rng::Dice;
+use rng::SplitMix64;
 
 /// Bytes of a tag at the end of a frame.
 pub const TAG_LEN: usize = 16;
@@ -21,7 +21,7 @@ pub struct Generator {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Made { spec: Box<Spec>, zipf: Option<Zipf>, dice: Dice },
+    Made { spec: Box<Spec>, zipf: Option<Zipf>, rng: SplitMix64 },
     Replayed { frames: Arc<[Vec<u8>]>, ports: Vec<u32>, next: usize },
 }
 
@@ -38,7 +38,7 @@ impl Generator {
         };
         assert!(least >= spec.headers_len(), "frames of {least} bytes have no room for their headers");
         let zipf = spec.zipf.map(|exponent| Zipf::new(spec.flows, exponent));
-        Generator { source: Source::Made { zipf, dice: Dice::new(spec.seed), spec: Box::new(spec.clone()) } }
+        Generator { source: Source::Made { zipf, rng: SplitMix64::new(spec.seed), spec: Box::new(spec.clone()) } }
     }
 
     /// These frames in turn, over and over; each always comes in on the same port.
@@ -67,14 +67,14 @@ impl Generator {
 
     fn make(&mut self, tag: &[u8], frame: &mut Vec<u8>) -> u32 {
         match &mut self.source {
-            Source::Made { spec, zipf, dice } => {
+            Source::Made { spec, zipf, rng } => {
                 let flow = match zipf {
-                    Some(zipf) => zipf.next(dice),
-                    None => dice.below(spec.flows),
+                    Some(zipf) => zipf.next(rng),
+                    None => rng.below(spec.flows),
                 };
                 let size = match spec.size {
-                    Size::Between(low, high) => low + dice.below((high - low) as u64 + 1) as usize,
-                    Size::Imix => IMIX[dice.below(12) as usize].max(spec.headers_len()),
+                    Size::Between(low, high) => low + rng.below((high - low) as u64 + 1) as usize,
+                    Size::Imix => IMIX[rng.below(12) as usize].max(spec.headers_len()),
                 };
                 frame::write(spec, flow, size, tag, frame);
                 spec.ports[(flow % spec.ports.len() as u64) as usize]

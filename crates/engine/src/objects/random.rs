@@ -1,30 +1,23 @@
-//! Random numbers from a seed: the same seed gives the same numbers on every machine.
+//! The random numbers of P4 programs, from a seed. Equal seeds give equal numbers on every machine.
 
 use bits::Bits;
+use rng::SplitMix64;
 
-/// A SplitMix64 generator (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+/// The generator behind `random()`.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(SplitMix64);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Random(seed)
+        Random(SplitMix64::new(seed))
     }
 
     /// Another generator, whose numbers do not repeat these: that of worker `number` of those with this seed.
     pub(crate) fn stream(seed: u64, number: u64) -> Self {
-        let mut random = Random(seed);
-        (0..number).for_each(|_| _ = random.next());
+        let mut random = SplitMix64::new(seed);
+        (0..number).for_each(|_| _ = random.next_u64());
         // Where a generator begins is what another one gave, as Steele, Lea and Flood split them.
-        Random(random.next().rotate_left(32) ^ number)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Random(SplitMix64::new(random.next_u64().rotate_left(32) ^ number))
     }
 
     /// A number from `low` to `high`, both included, which have one width; `low` if they are the wrong way round.
@@ -35,7 +28,7 @@ impl Random {
             return low.clone();
         }
         let words = (width / 64 + 2) as usize;
-        let bytes: Vec<u8> = (0..words).flat_map(|_| self.next().to_be_bytes()).collect();
+        let bytes: Vec<u8> = (0..words).flat_map(|_| self.0.next_u64().to_be_bytes()).collect();
         let wide = (words * 64) as u32;
         let number = Bits::from_be_bytes(&bytes, wide);
         let span = high.sub(low).resize(wide).add(&Bits::new(1, wide));

@@ -12,9 +12,9 @@ fn shape(kinds: &[MatchKind], width: u32, signed: bool) -> Vec<KeyShape> {
     kinds.iter().map(|kind| KeyShape { width, kind: *kind, signed: signed && *kind == Range }).collect()
 }
 
-struct Dice(Random);
+struct RandomEntries(Random);
 
-impl Dice {
+impl RandomEntries {
     fn bits(&mut self, width: u32) -> Bits {
         self.0.between(&Bits::zero(width), &Bits::ones(width))
     }
@@ -121,20 +121,20 @@ fn backends_agree_with_a_linear_scan() {
     for (seed, kinds) in kinds.iter().enumerate() {
         for (width, signed) in [(3, false), (4, true), (9, false)] {
             let shape = shape(kinds, width, signed);
-            let mut dice = Dice(Random::new(seed as u64));
+            let mut rng = RandomEntries(Random::new(seed as u64));
             let mut backend = backend_for(&shape);
             let mut rules: Vec<Rule> = Vec::new();
             for step in 0..400 {
                 let what = format!("{kinds:?} width {width} step {step}");
-                if dice.below(4) == 0 && !rules.is_empty() {
-                    let (values, priority, handle) = rules.remove(dice.below(rules.len() as u32) as usize);
+                if rng.below(4) == 0 && !rules.is_empty() {
+                    let (values, priority, handle) = rules.remove(rng.below(rules.len() as u32) as usize);
                     assert_eq!(backend.remove(&values, priority), Some(handle), "{what}");
                     assert_eq!(backend.find(&values, priority), None, "{what}");
                     assert_eq!(backend.remove(&values, priority), None, "{what}");
                 } else {
-                    let values: Vec<_> = shape.iter().map(|shape| dice.value(shape)).collect();
+                    let values: Vec<_> = shape.iter().map(|shape| rng.value(shape)).collect();
                     assert_eq!(canonical(&shape, values.clone()).as_ref(), Ok(&values), "{what}");
-                    let priority = if needs_priority(&shape) { dice.below(5) as i32 + 1 } else { 0 };
+                    let priority = if needs_priority(&shape) { rng.below(5) as i32 + 1 } else { 0 };
                     let there = rules.iter().find(|rule| rule.0 == values && rule.1 == priority).map(|rule| rule.2);
                     assert_eq!(backend.find(&values, priority), there, "{what}");
                     if there.is_none() {
@@ -143,7 +143,7 @@ fn backends_agree_with_a_linear_scan() {
                     }
                 }
                 for _ in 0..4 {
-                    let key: Vec<_> = shape.iter().map(|shape| dice.bits(shape.width)).collect();
+                    let key: Vec<_> = shape.iter().map(|shape| rng.bits(shape.width)).collect();
                     let want = winner(&shape, &rules, &key);
                     assert_eq!(backend.lookup(&key), want, "{what} key {key:?}");
                     hits += u32::from(want != Lookup::Miss);

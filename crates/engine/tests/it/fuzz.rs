@@ -4,16 +4,14 @@ use crate::world::World;
 use bits::Bits;
 use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, TableEntry};
 use ir::KeyValue;
+use rng::SplitMix64;
 
 /// A small generator, so that a failing seed is enough to see the failure again.
-struct Dice(u64);
+struct RandomPackets(SplitMix64);
 
-impl Dice {
+impl RandomPackets {
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        self.0.next_u64()
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -78,10 +76,10 @@ fn fill(world: &mut World) {
 fn random_packets_never_panic_and_come_out_whole() {
     let mut world = router();
     fill(&mut world);
-    let mut dice = Dice(0x7715_2026);
+    let mut rng = RandomPackets(SplitMix64::new(0x7715_2026));
     let mut endings = std::collections::BTreeMap::new();
     for step in 0..20_000 {
-        let packet = dice.packet();
+        let packet = rng.packet();
         world.now_ns = step * 1_000_000;
         let parsed = world.run("RouterParser", &packet);
         let error = if parsed == Ending::Reject { world.error() } else { "accept" };
@@ -133,9 +131,9 @@ fn watching_changes_nothing_and_runs_repeat() {
     let program = world.program.clone();
     let mut objects: Objects = unwatched.objects;
     let mut state = PacketState::new(&program, Vec::new());
-    let mut dice = Dice(42);
+    let mut rng = RandomPackets(SplitMix64::new(42));
     for step in 0..2_000 {
-        let packet = dice.packet();
+        let packet = rng.packet();
         state.restart(&program, packet.clone());
         world.state.restart(&program, packet);
         world.now_ns = step * 1000;

@@ -112,7 +112,7 @@ fn mutated_programs_do_not_panic() {
             include_str!("../../testdata/everything.ir").to_owned(),
         ])
         .collect();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut read = 0;
     for _ in 0..4000 {
         let (text, other) = (random.pick(&corpus).clone(), random.pick(&corpus).clone());
@@ -124,7 +124,7 @@ fn mutated_programs_do_not_panic() {
 #[test]
 fn mutated_lines_do_not_panic() {
     let corpus = [include_str!("../../testdata/basic.ir"), include_str!("../../testdata/everything.ir")];
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..3000 {
         let mut lines: Vec<&str> = random.pick(&corpus).lines().collect();
         for _ in 0..1 + random.below(3) {
@@ -141,7 +141,7 @@ fn mutated_lines_do_not_panic() {
 
 #[test]
 fn random_bytes_and_tokens_do_not_panic() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for _ in 0..3000 {
         let bytes: Vec<u8> = (0..random.below(300)).map(|_| random.next() as u8).collect();
         try_out(&String::from_utf8_lossy(&bytes));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use engine::Objects;
 use jit::{Compiled, Speed};
-use rng::Dice;
+use rng::SplitMix64;
 
 use crate::lab::{self, Case};
 use crate::{l2, l3};
@@ -136,19 +136,19 @@ pub fn rules() {
 fn thirty_tables() -> String {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs/acl.p4"));
     let text = text.expect("the program is there");
-    let mut dice = Dice::new(30);
+    let mut rng = SplitMix64::new(30);
     let (mut tables, mut applied) = (String::new(), String::new());
     let fields = [("ipv4.src", 32), ("ipv4.dst", 32), ("ports.src", 16), ("ports.dst", 16), ("ethernet.dst", 48)];
     for at in 0..28 {
         let mut keys = String::new();
-        for _ in 0..1 + dice.below(3) {
-            let (field, _) = fields[dice.below(5) as usize];
+        for _ in 0..1 + rng.below(3) {
+            let (field, _) = fields[rng.below(5) as usize];
             let kind = if at % 3 == 0 { "ternary" } else { "exact" };
             if !keys.contains(field) {
                 writeln!(keys, "            hdr.{field}: {kind};").expect("a string takes everything");
             }
         }
-        let (field, width) = fields[dice.below(5) as usize];
+        let (field, width) = fields[rng.below(5) as usize];
         write!(
             tables,
             "    action set{at}(bit<{width}> value) {{\n        hdr.{field} = value;\n    }}\n\n    action mark{at}(bit<8> tos) {{\n        \

@@ -3,7 +3,7 @@
 use bits::Bits;
 use engine::Objects;
 use ir::KeyValue;
-use rng::Dice;
+use rng::SplitMix64;
 use tables::{Exact, FieldKind, Layout, Lpm, MISS, PackedLookup};
 
 use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
@@ -19,12 +19,12 @@ pub fn telemetry() -> (Case, impl ByHand) {
     let program = lab::p4_program("int.p4");
     let table = lab::table(&program, "watched");
     let mut objects = Objects::new(&program);
-    let mut dice = Dice::new(7);
+    let mut rng = SplitMix64::new(7);
     let mut watched = Lpm::new(&Layout::new([(32, FieldKind::Prefix)]));
     let (mut nodes, mut prefixes) = (Vec::new(), Vec::new());
     while nodes.len() < ENTRIES {
-        let prefix = dice.word() as u32 & !0xff;
-        let (node, port) = (dice.word() as u32, dice.below(500) as u16);
+        let prefix = rng.next_u64() as u32 & !0xff;
+        let (node, port) = (rng.next_u64() as u32, rng.below(500) as u16);
         let keys = vec![KeyValue::Lpm(Bits::new(u128::from(prefix), 32), 24)];
         let args = [(u128::from(node), 32), (u128::from(port), 9)];
         if objects.insert(table, lab::entry(&program, table, keys, &args)).is_ok() {
@@ -35,9 +35,9 @@ pub fn telemetry() -> (Case, impl ByHand) {
     }
     let mut bytes = Vec::new();
     for _ in 0..(1 << 16) {
-        let destination = prefixes[dice.below(ENTRIES as u64) as usize] | 7;
-        let ports = [dice.word() as u16, dice.word() as u16];
-        bytes.extend(packets::ipv4(&mut dice, 64, [1, destination], 17, ports));
+        let destination = prefixes[rng.below(ENTRIES as u64) as usize] | 7;
+        let ports = [rng.next_u64() as u16, rng.next_u64() as u16];
+        bytes.extend(packets::ipv4(&mut rng, 64, [1, destination], 17, ports));
     }
     let load = lab::Load::new(bytes, ROOM);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
@@ -108,14 +108,14 @@ pub fn encapsulation() -> (Case, impl ByHand) {
     let program = lab::p4_program("tunnel.p4");
     let table = lab::table(&program, "remote");
     let mut objects = Objects::new(&program);
-    let mut dice = Dice::new(8);
+    let mut rng = SplitMix64::new(8);
     let mut remote = Exact::new(1);
     let (mut sites, mut addresses) = (Vec::new(), Vec::new());
     while sites.len() < ENTRIES {
-        let address = dice.word() as u32;
-        let (vni, from, to) = (dice.word() as u32 >> 8, dice.word() as u32, dice.word() as u32);
-        let (destination, source) = (dice.word() >> 16, dice.word() >> 16);
-        let port = dice.below(500) as u16;
+        let address = rng.next_u64() as u32;
+        let (vni, from, to) = (rng.next_u64() as u32 >> 8, rng.next_u64() as u32, rng.next_u64() as u32);
+        let (destination, source) = (rng.next_u64() >> 16, rng.next_u64() >> 16);
+        let port = rng.below(500) as u16;
         let keys = vec![KeyValue::Exact(Bits::new(u128::from(address), 32))];
         let args = [
             (u128::from(vni), 24),
@@ -134,9 +134,9 @@ pub fn encapsulation() -> (Case, impl ByHand) {
     }
     let mut bytes = Vec::new();
     for _ in 0..(1 << 16) {
-        let destination = addresses[dice.below(ENTRIES as u64) as usize];
-        let source = dice.word() as u32;
-        bytes.extend(packets::ipv4(&mut dice, 64, [source, destination], 17, [1000, 2000]));
+        let destination = addresses[rng.below(ENTRIES as u64) as usize];
+        let source = rng.next_u64() as u32;
+        bytes.extend(packets::ipv4(&mut rng, 64, [source, destination], 17, [1000, 2000]));
     }
     let load = lab::Load::new(bytes, ROOM);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
@@ -196,11 +196,11 @@ pub fn decapsulation() -> (Case, impl ByHand) {
     let program = lab::p4_program("tunnel.p4");
     let table = lab::table(&program, "networks");
     let mut objects = Objects::new(&program);
-    let mut dice = Dice::new(9);
+    let mut rng = SplitMix64::new(9);
     let mut networks = Exact::new(2);
     let (mut ports, mut inside) = (Vec::new(), Vec::new());
     while ports.len() < ENTRIES {
-        let (vni, mac, port) = (dice.word() >> 40, dice.word() >> 16, dice.below(500) as u16);
+        let (vni, mac, port) = (rng.next_u64() >> 40, rng.next_u64() >> 16, rng.below(500) as u16);
         let keys =
             vec![KeyValue::Exact(Bits::new(u128::from(vni), 24)), KeyValue::Exact(Bits::new(u128::from(mac), 48))];
         if objects.insert(table, lab::entry(&program, table, keys, &[(u128::from(port), 9)])).is_ok() {
@@ -211,8 +211,8 @@ pub fn decapsulation() -> (Case, impl ByHand) {
     }
     let mut bytes = Vec::new();
     for _ in 0..(1 << 16) {
-        let (vni, mac) = inside[dice.below(ENTRIES as u64) as usize];
-        let mut packet = packets::ipv4(&mut dice, 64, [1, 2], 17, [1000, 4789]);
+        let (vni, mac) = inside[rng.below(ENTRIES as u64) as usize];
+        let mut packet = packets::ipv4(&mut rng, 64, [1, 2], 17, [1000, 4789]);
         packet[42..46].copy_from_slice(&[8, 0, 0, 0]);
         packet[46..50].copy_from_slice(&((vni as u32) << 8).to_be_bytes());
         packet[50..56].copy_from_slice(&packets::mac_bytes(mac));

@@ -3,7 +3,7 @@
 use bits::Bits;
 use engine::Objects;
 use ir::KeyValue;
-use rng::Dice;
+use rng::SplitMix64;
 use tables::{Exact, MISS, PackedLookup};
 
 use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
@@ -15,9 +15,9 @@ pub fn switch(stations: usize) -> (Case, impl ByHand) {
     let table = lab::table(&program, "stations");
     let mut objects = Objects::new(&program);
     let (mut known, mut macs, mut ports) = (Exact::new(1), Vec::new(), Vec::new());
-    let mut dice = Dice::new(1);
+    let mut rng = SplitMix64::new(1);
     while macs.len() < stations {
-        let mac = dice.word() >> 16;
+        let mac = rng.next_u64() >> 16;
         let port = (mac % 500) as u16;
         let keys = vec![KeyValue::Exact(Bits::new(u128::from(mac), 48))];
         if objects.insert(table, lab::entry(&program, table, keys, &[(u128::from(port), 9)])).is_ok() {
@@ -29,8 +29,8 @@ pub fn switch(stations: usize) -> (Case, impl ByHand) {
     let mut bytes = Vec::new();
     for _ in 0..(1 << 15) {
         let mut packet = [0; 64];
-        packet[..6].copy_from_slice(&packets::mac_bytes(macs[dice.below(macs.len() as u64) as usize]));
-        packet[6..14].copy_from_slice(&dice.word().to_be_bytes());
+        packet[..6].copy_from_slice(&packets::mac_bytes(macs[rng.below(macs.len() as u64) as usize]));
+        packet[6..14].copy_from_slice(&rng.next_u64().to_be_bytes());
         bytes.extend_from_slice(&packet);
     }
     let load = lab::Load::new(bytes, 0);

@@ -3,7 +3,7 @@
 use bits::Bits;
 use engine::Objects;
 use ir::{KeyValue, Program, TableId};
-use rng::Dice;
+use rng::SplitMix64;
 use tables::classbench::{self, Family};
 use tables::{Classifier, FieldKind, Layout, Lpm, MISS, PackedLookup, Ternary};
 
@@ -25,21 +25,21 @@ struct Routes {
 }
 
 /// Lengths of prefixes as in the tables of the Internet, nearly: half of them are 24 bits long.
-fn routes(dice: &mut Dice, program: &Program, table: TableId, objects: &mut Objects, count: usize) -> Routes {
+fn routes(rng: &mut SplitMix64, program: &Program, table: TableId, objects: &mut Objects, count: usize) -> Routes {
     let mut lpm = Lpm::new(&Layout::new([(32, FieldKind::Prefix)]));
     let (mut hops, mut addresses) = (Vec::new(), Vec::new());
     while hops.len() < count {
-        let length = [16, 18, 20, 22, 24, 24, 24, 28][dice.below(8) as usize];
-        let prefix = (dice.word() as u32) >> (32 - length) << (32 - length);
-        let (destination, source) = (dice.word() >> 16, dice.word() >> 16);
-        let port = dice.below(500) as u16;
+        let length = [16, 18, 20, 22, 24, 24, 24, 28][rng.below(8) as usize];
+        let prefix = (rng.next_u64() as u32) >> (32 - length) << (32 - length);
+        let (destination, source) = (rng.next_u64() >> 16, rng.next_u64() >> 16);
+        let port = rng.below(500) as u16;
         let keys = vec![KeyValue::Lpm(Bits::new(u128::from(prefix), 32), length)];
         let args = [(u128::from(destination), 48), (u128::from(source), 48), (u128::from(port), 9)];
         if objects.insert(table, lab::entry(program, table, keys, &args)).is_ok() {
             lpm.insert(&[u64::from(prefix)], length, hops.len() as u32);
             let [destination, source] = [destination, source].map(packets::mac_bytes);
             hops.push(NextHop { destination, source, port });
-            addresses.push(prefix | dice.word() as u32 >> length);
+            addresses.push(prefix | rng.next_u64() as u32 >> length);
         }
     }
     Routes { lpm, hops, addresses }
@@ -61,13 +61,13 @@ pub fn router(prefixes: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("l3.p4");
     let table = lab::table(&program, "routes");
     let mut objects = Objects::new(&program);
-    let mut dice = Dice::new(2);
-    let routes = routes(&mut dice, &program, table, &mut objects, prefixes);
+    let mut rng = SplitMix64::new(2);
+    let routes = routes(&mut rng, &program, table, &mut objects, prefixes);
     let mut bytes = Vec::new();
     for _ in 0..(1 << 17) {
-        let destination = routes.addresses[dice.below(routes.addresses.len() as u64) as usize];
-        let source = dice.word() as u32;
-        bytes.extend(packets::ipv4(&mut dice, 64, [source, destination], 17, [1000, 2000]));
+        let destination = routes.addresses[rng.below(routes.addresses.len() as u64) as usize];
+        let source = rng.next_u64() as u32;
+        bytes.extend(packets::ipv4(&mut rng, 64, [source, destination], 17, [1000, 2000]));
     }
     let load = lab::Load::new(bytes, 0);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
@@ -101,7 +101,7 @@ pub fn guarded_router(rules: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("acl.p4");
     let (list, table) = (lab::table(&program, "rules"), lab::table(&program, "routes"));
     let mut objects = Objects::new(&program);
-    let mut dice = Dice::new(3);
+    let mut rng = SplitMix64::new(3);
     let rules = classbench::rules(Family::Acl, rules, 1);
     let layout = classbench::layout();
     let mut classifier = Ternary::new(&layout);
@@ -132,7 +132,7 @@ pub fn guarded_router(rules: usize) -> (Case, impl ByHand) {
             denied.push(denies);
         }
     }
-    let routes = routes(&mut dice, &program, table, &mut objects, 100_000);
+    let routes = routes(&mut rng, &program, table, &mut objects, 100_000);
     // All have a route, through the one that stands for everywhere else.
     let keys = vec![KeyValue::Lpm(Bits::zero(32), 0)];
     let entry = lab::entry(&program, table, keys, &[(1, 48), (2, 48), (3, 9)]);
@@ -144,7 +144,7 @@ pub fn guarded_router(rules: usize) -> (Case, impl ByHand) {
     for header in classbench::headers(&rules, 1 << 17, 4) {
         let has_ports = [6, 17].contains(&header.protocol);
         let ports = if has_ports { header.ports } else { [0, 0] };
-        bytes.extend(packets::ipv4(&mut dice, 64, header.addresses, header.protocol, ports));
+        bytes.extend(packets::ipv4(&mut rng, 64, header.addresses, header.protocol, ports));
     }
     let load = lab::Load::new(bytes, 0);
     let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {

@@ -3,7 +3,7 @@
 use bits::Bits;
 use engine::Objects;
 use ir::KeyValue;
-use rng::Dice;
+use rng::SplitMix64;
 use tables::{Exact, MISS, PackedLookup};
 
 use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
@@ -26,8 +26,8 @@ struct Translation {
 }
 
 /// The place of the first of some sums that a number is below.
-fn draw(dice: &mut Dice, sums: &[f64]) -> usize {
-    let number = dice.word() as f64 / 2f64.powi(64) * sums[sums.len() - 1];
+fn draw(rng: &mut SplitMix64, sums: &[f64]) -> usize {
+    let number = rng.next_u64() as f64 / 2f64.powi(64) * sums[sums.len() - 1];
     sums.partition_point(|sum| *sum <= number).min(sums.len() - 1)
 }
 
@@ -36,15 +36,15 @@ pub fn nat(flows: usize, popularity: Popularity) -> (Case, impl ByHand) {
     let program = lab::p4_program("nat.p4");
     let table = lab::table(&program, "flows");
     let mut objects = Objects::new(&program);
-    let mut dice = Dice::new(5);
+    let mut rng = SplitMix64::new(5);
     // 32 + 32 bits, then 8 + 16 + 16, in the words that tables pack keys to.
     let mut known = Exact::with_capacity(2, flows);
     let (mut tuples, mut translations) = (Vec::new(), Vec::new());
     while tuples.len() < flows {
-        let (source, destination) = (0x0a00_0000 | dice.word() as u32 & 0xff_ffff, dice.word() as u32);
-        let (from, to) = (dice.word() as u16, dice.word() as u16);
-        let (address, port) = (0xc633_6400 | dice.below(256) as u32, dice.below(500) as u16);
-        let (outside, next_hop) = (dice.word() as u16, dice.word() >> 16);
+        let (source, destination) = (0x0a00_0000 | rng.next_u64() as u32 & 0xff_ffff, rng.next_u64() as u32);
+        let (from, to) = (rng.next_u64() as u16, rng.next_u64() as u16);
+        let (address, port) = (0xc633_6400 | rng.below(256) as u32, rng.below(500) as u16);
+        let (outside, next_hop) = (rng.next_u64() as u16, rng.next_u64() >> 16);
         let exact = |value: u128, width| KeyValue::Exact(Bits::new(value, width));
         let keys = vec![
             exact(u128::from(source), 32),
@@ -74,8 +74,8 @@ pub fn nat(flows: usize, popularity: Popularity) -> (Case, impl ByHand) {
         .collect();
     let mut bytes = Vec::new();
     for _ in 0..(1 << 20) {
-        let (addresses, ports) = tuples[draw(&mut dice, &sums)];
-        bytes.extend(packets::ipv4(&mut dice, 64, addresses, 17, ports));
+        let (addresses, ports) = tuples[draw(&mut rng, &sums)];
+        bytes.extend(packets::ipv4(&mut rng, 64, addresses, 17, ports));
     }
     drop(tuples);
     let load = lab::Load::new(bytes, 0);

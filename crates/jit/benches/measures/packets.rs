@@ -1,6 +1,6 @@
 //! Packets, and what is done to them by hand.
 
-use rng::Dice;
+use rng::SplitMix64;
 
 pub const ETHERNET: usize = 14;
 pub const IPV4: usize = 20;
@@ -71,10 +71,10 @@ pub fn mac_bytes(mac: u64) -> [u8; 6] {
 }
 
 /// An IPv4 packet with random MAC addresses.
-pub fn ipv4(dice: &mut Dice, length: usize, addresses: [u32; 2], protocol: u8, ports: [u16; 2]) -> Vec<u8> {
+pub fn ipv4(rng: &mut SplitMix64, length: usize, addresses: [u32; 2], protocol: u8, ports: [u16; 2]) -> Vec<u8> {
     let mut packet = vec![0u8; length];
-    packet[..8].copy_from_slice(&dice.word().to_be_bytes());
-    packet[8..12].copy_from_slice(&(dice.word() as u32).to_be_bytes());
+    packet[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
+    packet[8..12].copy_from_slice(&(rng.next_u64() as u32).to_be_bytes());
     packet[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
     packet[16..18].copy_from_slice(&((length - ETHERNET) as u16).to_be_bytes());
     packet[22..24].copy_from_slice(&[64, protocol]);
@@ -85,6 +85,6 @@ pub fn ipv4(dice: &mut Dice, length: usize, addresses: [u32; 2], protocol: u8, p
     packet[34..36].copy_from_slice(&ports[0].to_be_bytes());
     packet[36..38].copy_from_slice(&ports[1].to_be_bytes());
     packet[38..40].copy_from_slice(&((length - ETHERNET - IPV4) as u16).to_be_bytes());
-    packet[40..42].copy_from_slice(&(dice.word() as u16 | 1).to_be_bytes());
+    packet[40..42].copy_from_slice(&(rng.next_u64() as u16 | 1).to_be_bytes());
     packet
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::both::{self, Dice};
+use crate::both::{self, RandomValues};
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
 
@@ -46,8 +46,8 @@ control D {
 ";
 
 /// The keys of a table: close to each other or not, few enough for a list of all, or neither.
-fn keys(dice: &mut Dice) -> &'static [&'static str] {
-    match dice.below(7) {
+fn keys(rng: &mut RandomValues) -> &'static [&'static str] {
+    match rng.below(7) {
         0 => &["exact 3 = meta.state", "exact 4 = h.a"],
         1 => &["exact 3 = meta.state", "range 4 = h.b"],
         2 => &["ternary 3 = meta.state"],
@@ -58,35 +58,35 @@ fn keys(dice: &mut Dice) -> &'static [&'static str] {
     }
 }
 
-fn text(dice: &mut Dice) -> String {
-    let tables = 2 + dice.below(6);
-    let counted = dice.below(2 * tables);
+fn text(rng: &mut RandomValues) -> String {
+    let tables = 2 + rng.below(6);
+    let counted = rng.below(2 * tables);
     let counter = if counted < tables { "counter seen: packets direct\n" } else { "" };
     let mut out = HEAD.replace("COUNTER", counter);
     for table in 0..tables {
         writeln!(out, "table t{table} {{").unwrap();
-        for (at, key) in keys(dice).iter().enumerate() {
+        for (at, key) in keys(rng).iter().enumerate() {
             writeln!(out, "  key k{at}: {key}").unwrap();
         }
         writeln!(out, "  action to\n  action far").unwrap();
         if table == counted {
             out.push_str("  counter seen\n");
         }
-        let default = if dice.below(2) == 0 { "to(0x1:3)" } else { "far(0x2:3, 0x7:200)" };
+        let default = if rng.below(2) == 0 { "to(0x1:3)" } else { "far(0x2:3, 0x7:200)" };
         writeln!(out, "  default {default}\n}}").unwrap();
     }
     out.push_str("role parser: P\nrole ingress: I\nrole deparser: D\n");
     out.push_str(BODIES);
     out.push_str("control I {\n  block start:\n    goto b0\n");
     for table in 0..tables {
-        let (next, asked) = (table + 1, dice.below(8));
-        let (condition, skip) = match dice.below(3) {
+        let (next, asked) = (table + 1, rng.below(8));
+        let (condition, skip) = match rng.below(3) {
             0 => (format!("meta.state != 0x{asked:x}:3"), next),
-            1 => ("meta.hit == 0x0:1".to_owned(), next + dice.below(tables - table)),
+            1 => ("meta.hit == 0x0:1".to_owned(), next + rng.below(tables - table)),
             _ => ("valid(h)".to_owned(), next),
         };
         // Some tables are applied in two places.
-        let again = if dice.below(12) == 0 { format!("    apply t{}\n", dice.below(tables)) } else { String::new() };
+        let again = if rng.below(12) == 0 { format!("    apply t{}\n", rng.below(tables)) } else { String::new() };
         writeln!(
             out,
             "  block b{table}:\n    branch {condition} -> a{table} else b{skip}\n  block a{table}:\n    apply t{table} hit meta.hit\n{again}    goto b{next}"
@@ -108,15 +108,15 @@ fn program(text: &str) -> Program {
     program
 }
 
-fn packet(dice: &mut Dice) -> Vec<u8> {
-    let length = if dice.below(8) == 0 { 2 } else { 3 };
-    (0..length).map(|_| dice.next() as u8).collect()
+fn packet(rng: &mut RandomValues) -> Vec<u8> {
+    let length = if rng.below(8) == 0 { 2 } else { 3 };
+    (0..length).map(|_| rng.next() as u8).collect()
 }
 
 #[test]
 fn chains_agree() {
     for seed in 0..300 {
-        let text = text(&mut Dice(seed));
+        let text = text(&mut RandomValues::new(seed));
         let program = Arc::new(program(&text));
         if let Some(difference) = both::run_batches(&program, seed, 150, &mut packet) {
             panic!("seed {seed}: {difference}\n{text}");

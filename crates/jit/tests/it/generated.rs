@@ -8,14 +8,14 @@ mod generate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::both::{self, Dice};
+use crate::both::{self, RandomValues};
 use ir::{BlockId, BodyId, Program, Terminator};
 
-fn packet(dice: &mut Dice) -> Vec<u8> {
-    let most = [0, 20, 100, 300][dice.below(4) as usize];
-    let length = dice.below(1 + most);
-    let kind = dice.below(4);
-    (0..length).map(|_| if kind == 0 { [0, 0xff, 1][dice.below(3) as usize] } else { dice.next() as u8 }).collect()
+fn packet(rng: &mut RandomValues) -> Vec<u8> {
+    let most = [0, 20, 100, 300][rng.below(4) as usize];
+    let length = rng.below(1 + most);
+    let kind = rng.below(4);
+    (0..length).map(|_| if kind == 0 { [0, 0xff, 1][rng.below(3) as usize] } else { rng.next() as u8 }).collect()
 }
 
 fn differs(program: &Program, seed: u64) -> Option<String> {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::both::{self, Dice};
+use crate::both::{self, RandomValues};
 use compiler::Source;
 use ir::Program;
 
@@ -21,22 +21,22 @@ fn program(name: &str) -> Arc<Program> {
 }
 
 /// A VXLAN packet, or what is left of it.
-fn packet(dice: &mut Dice) -> Vec<u8> {
-    let mut packet: Vec<u8> = (0..100).map(|_| dice.next() as u8).collect();
+fn packet(rng: &mut RandomValues) -> Vec<u8> {
+    let mut packet: Vec<u8> = (0..100).map(|_| rng.next() as u8).collect();
     packet[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
-    packet[23] = [17, 17, 6, 1][dice.below(4) as usize];
+    packet[23] = [17, 17, 6, 1][rng.below(4) as usize];
     packet[36..38].copy_from_slice(&4789u16.to_be_bytes());
     packet[24..26].fill(0);
     let sum: u32 = packet[14..34].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let sum = (sum >> 16) + (sum & 0xffff);
     packet[24..26].copy_from_slice(&(!((sum >> 16) + sum) as u16).to_be_bytes());
     packet[62..64].copy_from_slice(&[8, 0]);
-    for _ in 0..dice.below(3) {
-        let at = dice.below(100) as usize;
-        packet[at] ^= 1 << dice.below(8);
+    for _ in 0..rng.below(3) {
+        let at = rng.below(100) as usize;
+        packet[at] ^= 1 << rng.below(8);
     }
-    if dice.below(4) > 0 {
-        packet.truncate(dice.below(101) as usize);
+    if rng.below(4) > 0 {
+        packet.truncate(rng.below(101) as usize);
     }
     packet
 }

@@ -5,24 +5,24 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::both::{self, Dice};
+use crate::both::{self, RandomValues};
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
 
 const ERRORS: &str = "errors { NoError PacketTooShort NoMatch StackOutOfBounds HeaderTooShort ParserTimeout ParserInvalidArgument Mine }";
 
 /// Widths that add up to whole bytes.
-fn fields(dice: &mut Dice) -> Vec<u32> {
+fn fields(rng: &mut RandomValues) -> Vec<u32> {
     let mut fields = Vec::new();
-    for _ in 0..1 + dice.below(4) {
-        match dice.below(7) {
+    for _ in 0..1 + rng.below(4) {
+        match rng.below(7) {
             0 => fields.extend([4, 4]),
             1 => fields.extend([3, 13]),
             2 => fields.push(48),
             3 => fields.push(16),
             4 => fields.push(32),
             5 => fields.extend([1, 7, 20, 12]),
-            _ => fields.push([8, 24, 64, 128, 40, 72][dice.below(6) as usize]),
+            _ => fields.push([8, 24, 64, 128, 40, 72][rng.below(6) as usize]),
         }
     }
     fields
@@ -39,33 +39,33 @@ struct Text {
 }
 
 impl Text {
-    fn field(&self, dice: &mut Dice) -> (String, u32) {
-        let header = dice.below(self.headers.len() as u64) as usize;
-        let field = dice.below(self.headers[header].len() as u64) as usize;
+    fn field(&self, rng: &mut RandomValues) -> (String, u32) {
+        let header = rng.below(self.headers.len() as u64) as usize;
+        let field = rng.below(self.headers[header].len() as u64) as usize;
         (format!("h{header}.f{field}"), self.headers[header][field])
     }
 
     /// A field that packets have few values of, so that entries can be hit.
-    fn short_field(&self, dice: &mut Dice) -> (String, u32) {
+    fn short_field(&self, rng: &mut RandomValues) -> (String, u32) {
         for _ in 0..8 {
-            let (field, width) = self.field(dice);
+            let (field, width) = self.field(rng);
             if width <= 16 {
                 return (field, width);
             }
         }
-        self.field(dice)
+        self.field(rng)
     }
 
     /// An expression of a width.
-    fn expr(&self, dice: &mut Dice, width: u32, depth: u32) -> String {
-        let constant = |dice: &mut Dice| format!("0x{:x}:{width}", dice.bits(width).to_big());
+    fn expr(&self, rng: &mut RandomValues, width: u32, depth: u32) -> String {
+        let constant = |rng: &mut RandomValues| format!("0x{:x}:{width}", rng.bits(width).to_big());
         if depth == 0 {
-            return constant(dice);
+            return constant(rng);
         }
-        match dice.below(8) {
-            0 => constant(dice),
+        match rng.below(8) {
+            0 => constant(rng),
             1..4 => {
-                let (field, of) = self.field(dice);
+                let (field, of) = self.field(rng);
                 match of.cmp(&width) {
                     std::cmp::Ordering::Equal => field,
                     std::cmp::Ordering::Less => format!("zext({field}, {width})"),
@@ -74,59 +74,59 @@ impl Text {
             }
             4 => format!(
                 "choose({}, {}, {})",
-                self.condition(dice, depth - 1),
-                self.expr(dice, width, depth - 1),
-                self.expr(dice, width, depth - 1)
+                self.condition(rng, depth - 1),
+                self.expr(rng, width, depth - 1),
+                self.expr(rng, width, depth - 1)
             ),
             _ => {
-                let op = ["+", "-", "&", "|", "^", "*", "|+|", "<<", ">>"][dice.below(7) as usize];
-                format!("({} {op} {})", self.expr(dice, width, depth - 1), self.expr(dice, width, depth - 1))
+                let op = ["+", "-", "&", "|", "^", "*", "|+|", "<<", ">>"][rng.below(7) as usize];
+                format!("({} {op} {})", self.expr(rng, width, depth - 1), self.expr(rng, width, depth - 1))
             }
         }
     }
 
-    fn condition(&self, dice: &mut Dice, depth: u32) -> String {
-        match dice.below(4) {
-            0 => format!("valid(h{})", dice.below(self.headers.len() as u64)),
+    fn condition(&self, rng: &mut RandomValues, depth: u32) -> String {
+        match rng.below(4) {
+            0 => format!("valid(h{})", rng.below(self.headers.len() as u64)),
             1 if self.stack > 0 => "valid(s[meta.i])".to_owned(),
             _ => {
-                let (field, width) = self.field(dice);
-                let op = ["==", "!=", "<", "<="][dice.below(4) as usize];
-                format!("({field} {op} {})", self.expr(dice, width, depth.min(1)))
+                let (field, width) = self.field(rng);
+                let op = ["==", "!=", "<", "<="][rng.below(4) as usize];
+                format!("({field} {op} {})", self.expr(rng, width, depth.min(1)))
             }
         }
     }
 
-    fn instr(&mut self, dice: &mut Dice) {
-        let header = dice.below(self.headers.len() as u64);
-        let line = match dice.below(14) {
+    fn instr(&mut self, rng: &mut RandomValues) {
+        let header = rng.below(self.headers.len() as u64);
+        let line = match rng.below(14) {
             0 => format!("set_valid h{header}"),
             1 => format!("set_invalid h{header}"),
-            2 if self.stack > 0 => format!("s[meta.i].f0 = {}", self.expr(dice, self.headers[0][0], 2)),
+            2 if self.stack > 0 => format!("s[meta.i].f0 = {}", self.expr(rng, self.headers[0][0], 2)),
             3 if self.stack > 0 => {
-                let (a, b) = (dice.below(u64::from(self.stack) + 1), dice.below(u64::from(self.stack) + 1));
+                let (a, b) = (rng.below(u64::from(self.stack) + 1), rng.below(u64::from(self.stack) + 1));
                 format!("copy s[0x{a:x}:32] = s[0x{b:x}:32]")
             }
             4 => {
-                let list = self.checksum_list(dice, header as usize);
+                let list = self.checksum_list(rng, header as usize);
                 format!("compute csum16({list}) -> meta.sum")
             }
-            5 => match dice.below(2) {
-                0 => format!("read r[{}] -> meta.r", self.expr(dice, 8, 1)),
-                _ => format!("write r[{}] = {}", self.expr(dice, 3, 1), self.expr(dice, 20, 2)),
+            5 => match rng.below(2) {
+                0 => format!("read r[{}] -> meta.r", self.expr(rng, 8, 1)),
+                _ => format!("write r[{}] = {}", self.expr(rng, 3, 1), self.expr(rng, 20, 2)),
             },
-            6 => format!("meta.i = {}", self.expr(dice, 32, 2)),
-            7 => format!("meta.port = {}", self.expr(dice, 9, 2)),
+            6 => format!("meta.i = {}", self.expr(rng, 32, 2)),
+            7 => format!("meta.port = {}", self.expr(rng, 9, 2)),
             _ => {
-                let (field, width) = self.field(dice);
-                format!("{field} = {}", self.expr(dice, width, 3))
+                let (field, width) = self.field(rng);
+                format!("{field} = {}", self.expr(rng, width, 3))
             }
         };
         writeln!(self.out, "    {line}").unwrap();
     }
 
-    fn checksum_list(&self, dice: &mut Dice, header: usize) -> String {
-        let skip = dice.below(self.headers[header].len() as u64 + 2) as usize;
+    fn checksum_list(&self, rng: &mut RandomValues, header: usize) -> String {
+        let skip = rng.below(self.headers[header].len() as u64 + 2) as usize;
         let list: Vec<String> = (0..self.headers[header].len())
             .filter(|field| *field != skip)
             .map(|field| format!("h{header}.f{field}"))
@@ -136,23 +136,23 @@ impl Text {
 }
 
 /// A pipeline's text.
-fn text(dice: &mut Dice) -> String {
-    let count = 2 + dice.below(4) as usize;
+fn text(rng: &mut RandomValues) -> String {
+    let count = 2 + rng.below(4) as usize;
     let headers: Vec<Vec<u32>> = (0..count)
         .map(|_| {
-            let mut widths = fields(dice);
+            let mut widths = fields(rng);
             widths.push(8);
             widths
         })
         .collect();
-    let stack = if dice.below(3) == 0 { 1 + dice.below(3) as u32 } else { 0 };
+    let stack = if rng.below(3) == 0 { 1 + rng.below(3) as u32 } else { 0 };
     let mut text = Text {
         out: format!("program v1model\n{ERRORS}\n"),
-        varbit: (dice.below(4) == 0).then(|| dice.below(count as u64) as usize),
+        varbit: (rng.below(4) == 0).then(|| rng.below(count as u64) as usize),
         headers,
         stack,
-        actions: 1 + dice.below(3) as usize,
-        tables: dice.below(3) as usize,
+        actions: 1 + rng.below(3) as usize,
+        tables: rng.below(3) as usize,
     };
     for (number, widths) in text.headers.clone().iter().enumerate() {
         let fields: Vec<String> = widths.iter().enumerate().map(|(at, width)| format!("f{at}: {width}")).collect();
@@ -182,58 +182,58 @@ fn text(dice: &mut Dice) -> String {
     }
     for table in 0..text.tables {
         writeln!(text.out, "table t{table} {{").unwrap();
-        let is_fixed = dice.below(2) == 0;
+        let is_fixed = rng.below(2) == 0;
         let mut keys = Vec::new();
-        for key in 0..dice.below(3) {
-            let (field, width) = if is_fixed { text.short_field(dice) } else { text.field(dice) };
+        for key in 0..rng.below(3) {
+            let (field, width) = if is_fixed { text.short_field(rng) } else { text.field(rng) };
             let kind = match is_fixed {
-                true if key == 0 => ["exact", "ternary", "lpm", "range", "optional"][dice.below(5) as usize],
-                true => ["exact", "ternary", "range", "optional"][dice.below(4) as usize],
-                false => ["exact", "ternary", "exact"][dice.below(3) as usize],
+                true if key == 0 => ["exact", "ternary", "lpm", "range", "optional"][rng.below(5) as usize],
+                true => ["exact", "ternary", "range", "optional"][rng.below(4) as usize],
+                false => ["exact", "ternary", "exact"][rng.below(3) as usize],
             };
-            let signed = if dice.below(3) == 0 { " signed" } else { "" };
+            let signed = if rng.below(3) == 0 { " signed" } else { "" };
             writeln!(text.out, "  key k{key}: {kind} {width}{signed} = {field}").unwrap();
             keys.push((kind, width, !signed.is_empty()));
         }
         (0..text.actions).for_each(|action| writeln!(text.out, "  action a{action}").unwrap());
-        let constant = if dice.below(2) == 0 { " const" } else { "" };
+        let constant = if rng.below(2) == 0 { " const" } else { "" };
         writeln!(text.out, "  default a0(0x5:48, 0x7:9){constant}").unwrap();
         if is_fixed {
-            fixed_entries(&mut text, dice, &keys);
+            fixed_entries(&mut text, rng, &keys);
         }
         text.out.push_str("}\n");
     }
     text.out.push_str("role parser: P\nrole ingress: I\nrole egress: E\nrole deparser: D\n");
-    parser(&mut text, dice);
+    parser(&mut text, rng);
     for action in 0..text.actions {
         writeln!(text.out, "action_body a{action} {{\n  block start:").unwrap();
-        (0..dice.below(4)).for_each(|_| text.instr(dice));
-        let (field, width) = text.field(dice);
+        (0..rng.below(4)).for_each(|_| text.instr(rng));
+        let (field, width) = text.field(rng);
         let value =
             if width <= 48 { format!("a{action}.p[{}:0]", width - 1) } else { format!("zext(a{action}.p, {width})") };
         writeln!(text.out, "    {field} = {value}\n    meta.port = a{action}.q").unwrap();
-        writeln!(text.out, "    {}\n}}", if dice.below(6) == 0 { "exit" } else { "return" }).unwrap();
+        writeln!(text.out, "    {}\n}}", if rng.below(6) == 0 { "exit" } else { "return" }).unwrap();
     }
     for control in ["I", "E"] {
         writeln!(text.out, "control {control} {{\n  block start:").unwrap();
-        (0..dice.below(4)).for_each(|_| text.instr(dice));
-        let condition = text.condition(dice, 2);
+        (0..rng.below(4)).for_each(|_| text.instr(rng));
+        let condition = text.condition(rng, 2);
         writeln!(text.out, "    branch {condition} -> then else otherwise\n  block then:").unwrap();
-        (0..dice.below(4)).for_each(|_| text.instr(dice));
+        (0..rng.below(4)).for_each(|_| text.instr(rng));
         if control == "I" {
             (0..text.tables).for_each(|table| writeln!(text.out, "    apply t{table} hit meta.hit").unwrap());
         }
         writeln!(text.out, "    goto end\n  block otherwise:").unwrap();
-        (0..dice.below(4)).for_each(|_| text.instr(dice));
+        (0..rng.below(4)).for_each(|_| text.instr(rng));
         writeln!(text.out, "    goto end\n  block end:").unwrap();
-        (0..dice.below(3)).for_each(|_| text.instr(dice));
+        (0..rng.below(3)).for_each(|_| text.instr(rng));
         writeln!(text.out, "    return\n}}").unwrap();
     }
     writeln!(text.out, "control D {{\n  block start:").unwrap();
     let mut order: Vec<String> = (0..count).map(|header| format!("h{header}")).collect();
     (0..stack).for_each(|element| order.insert(1, format!("s[{}]", stack - 1 - element)));
-    if dice.below(3) == 0 {
-        let (a, b) = (dice.below(order.len() as u64) as usize, dice.below(order.len() as u64) as usize);
+    if rng.below(3) == 0 {
+        let (a, b) = (rng.below(order.len() as u64) as usize, rng.below(order.len() as u64) as usize);
         order.swap(a, b);
     }
     order.iter().for_each(|header| writeln!(text.out, "    emit {header}").unwrap());
@@ -242,47 +242,47 @@ fn text(dice: &mut Dice) -> String {
 }
 
 /// Entries that stay, which lie over each other as often as not.
-fn fixed_entries(text: &mut Text, dice: &mut Dice, keys: &[(&str, u32, bool)]) {
+fn fixed_entries(text: &mut Text, rng: &mut RandomValues, keys: &[(&str, u32, bool)]) {
     text.out.push_str("  const_entries\n");
     let ranked = keys.iter().any(|(kind, ..)| ["ternary", "range", "optional"].contains(kind));
-    let count = if keys.is_empty() { 0 } else { dice.below(11) };
+    let count = if keys.is_empty() { 0 } else { rng.below(11) };
     for _ in 0..count {
-        let each = |(kind, width, signed): &(&str, u32, bool), dice: &mut Dice| {
+        let each = |(kind, width, signed): &(&str, u32, bool), rng: &mut RandomValues| {
             let width = *width;
             let literal = |value: &bits::Bits| format!("0x{:x}:{width}", value.to_big());
-            let small = [0, 3, 6, 9, 0x80, 0xc1, 12][dice.below(7) as usize];
+            let small = [0, 3, 6, 9, 0x80, 0xc1, 12][rng.below(7) as usize];
             let value = bits::Bits::new(small, width);
             match *kind {
                 "exact" => literal(&value),
-                "optional" if dice.below(2) == 0 => "_".to_owned(),
+                "optional" if rng.below(2) == 0 => "_".to_owned(),
                 "optional" => literal(&value),
                 "lpm" => {
-                    let length = dice.below(u64::from(width) + 1) as u32;
+                    let length = rng.below(u64::from(width) + 1) as u32;
                     let value = value.shr(width - length).shl(width - length);
                     format!("{}/{length}", literal(&value))
                 }
                 "ternary" => {
-                    let mask = dice.bits(width).and(&dice.bits(width));
+                    let mask = rng.bits(width).and(&rng.bits(width));
                     format!("{} &&& {}", literal(&value.and(&mask)), literal(&mask))
                 }
                 _ => {
-                    let other = dice.bits(width);
+                    let other = rng.bits(width);
                     let order = if *signed { value.signed_cmp(&other) } else { value.unsigned_cmp(&other) };
                     let (low, high) = if order.is_gt() { (&other, &value) } else { (&value, &other) };
                     format!("{}..{}", literal(low), literal(high))
                 }
             }
         };
-        let values: Vec<String> = keys.iter().map(|key| each(key, dice)).collect();
-        let priority = if ranked { format!(" priority {}", 1 + dice.below(3)) } else { String::new() };
-        let action = dice.below(text.actions as u64);
-        let (p, q) = (dice.bits(48).to_big(), dice.bits(9).to_big());
+        let values: Vec<String> = keys.iter().map(|key| each(key, rng)).collect();
+        let priority = if ranked { format!(" priority {}", 1 + rng.below(3)) } else { String::new() };
+        let action = rng.below(text.actions as u64);
+        let (p, q) = (rng.bits(48).to_big(), rng.bits(9).to_big());
         writeln!(text.out, "  entry {}{priority} -> a{action}(0x{p:x}:48, 0x{q:x}:9)", values.join(", ")).unwrap();
     }
 }
 
 /// A state for each header: it is extracted, and its last field says which comes next.
-fn parser(text: &mut Text, dice: &mut Dice) {
+fn parser(text: &mut Text, rng: &mut RandomValues) {
     text.out.push_str("parser P {\n");
     let count = text.headers.len();
     for header in 0..count {
@@ -297,13 +297,13 @@ fn parser(text: &mut Text, dice: &mut Dice) {
             .unwrap(),
             false => writeln!(text.out, "    extract h{header}").unwrap(),
         }
-        if dice.below(6) == 0 {
-            let (field, width) = text.field(dice);
-            writeln!(text.out, "    {field} = {}", text.expr(dice, width, 1)).unwrap();
+        if rng.below(6) == 0 {
+            let (field, width) = text.field(rng);
+            writeln!(text.out, "    {field} = {}", text.expr(rng, width, 1)).unwrap();
         }
         writeln!(text.out, "    select h{header}.f{last} {{").unwrap();
         for next in 0..count {
-            if next > header || dice.below(8) == 0 {
+            if next > header || rng.below(8) == 0 {
                 writeln!(text.out, "      0x{:x}:8 -> p{next}", next * 3).unwrap();
             }
         }
@@ -325,8 +325,8 @@ fn parser(text: &mut Text, dice: &mut Dice) {
     text.out.push_str("  block done:\n    return\n}\n");
 }
 
-fn program(dice: &mut Dice) -> (String, Option<Program>) {
-    let text = text(dice);
+fn program(rng: &mut RandomValues) -> (String, Option<Program>) {
+    let text = text(rng);
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let file = map.add("pipeline.ir", text.as_str());
     match ir::parse(&map, file, &mut diagnostics) {
@@ -338,18 +338,10 @@ fn program(dice: &mut Dice) -> (String, Option<Program>) {
     }
 }
 
-fn packet(dice: &mut Dice) -> Vec<u8> {
-    let length = dice.below(160);
+fn packet(rng: &mut RandomValues) -> Vec<u8> {
+    let length = rng.below(160);
     (0..length)
-        .map(
-            |_| {
-                if dice.below(2) == 0 {
-                    [0, 3, 6, 9, 0x80, 0xc1, 12][dice.below(7) as usize]
-                } else {
-                    dice.next() as u8
-                }
-            },
-        )
+        .map(|_| if rng.below(2) == 0 { [0, 3, 6, 9, 0x80, 0xc1, 12][rng.below(7) as usize] } else { rng.next() as u8 })
         .collect()
 }
 
@@ -358,8 +350,8 @@ fn pipelines_agree() {
     let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
     let (from, count) = (number("JIT_FUZZ_FROM", 0u64), number("JIT_FUZZ_COUNT", 150u64));
     for seed in from..from + count {
-        let mut dice = Dice(seed);
-        let (text, program) = program(&mut dice);
+        let mut rng = RandomValues::new(seed);
+        let (text, program) = program(&mut rng);
         let Some(program) = program else { continue };
         let program = Arc::new(program);
         for fused in [false, true] {

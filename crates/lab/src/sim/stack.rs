@@ -142,7 +142,7 @@ impl Program for Stack {
     fn on_start(&mut self, host: &mut Host) {
         let mut wire = Wire { received: VecDeque::new(), sent: VecDeque::new(), mtu: self.mtu };
         let mut config = Config::new(HardwareAddress::Ip);
-        config.random_seed = host.random.word();
+        config.random_seed = host.random.next_u64();
         let instant = Instant::from_micros(host.now().as_us() as i64);
         let mut interface = Interface::new(config, &mut wire, instant);
         if let Some((address, bits)) = host.address {

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::support;
 use diagnostics::{Diagnostics, SourceMap};
+use rng::SplitMix64;
 
 /// Numbers that look random and are the same every time.
-struct Numbers(u64);
+struct Numbers(SplitMix64);
 
 impl Numbers {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end.max(1)
+        self.0.below(end.max(1) as u64) as usize
     }
 }
 
@@ -84,7 +84,7 @@ fn no_script_panics() {
         paths.sort();
         paths
     };
-    let mut numbers = Numbers(1);
+    let mut numbers = Numbers(SplitMix64::new(1));
     let mut run = 0;
     for path in scripts(&folder).into_iter().chain(scripts(&root.join("testdata/stf"))) {
         let text = std::fs::read_to_string(&path).expect("a script");

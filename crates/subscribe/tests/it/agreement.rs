@@ -2,16 +2,16 @@
 //! once.
 
 use crate::support;
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Change, Condition, Layout, Limits, Refusal, RuleId, Subscriptions, Tables, difference};
 
 #[test]
 fn tables_and_diagram_say_what_the_rules_say() {
     let (mut delivered, mut coded) = (0, 0);
     for seed in 0..60 {
-        let mut dice = Dice::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let format = if seed % 4 == 3 { support::compressed() } else { support::format() };
-        let text: Vec<String> = (0..1 + dice.below(12)).map(|_| support::rule(&mut dice)).collect();
+        let text: Vec<String> = (0..1 + rng.below(12)).map(|_| support::rule(&mut rng)).collect();
         let rules = support::rules(&text.join("\n"), &format);
         for options in support::targets() {
             let layout = match seed % 3 {
@@ -32,7 +32,7 @@ fn tables_and_diagram_say_what_the_rules_say() {
             let counted: usize = all.stats().stages.iter().map(|stage| stage.all() - stage.codes).sum();
             assert_eq!(counted, tables.entries.len(), "all entries are counted");
             for _ in 0..200 {
-                let message = support::message(&mut dice, &format);
+                let message = support::message(&mut rng, &format);
                 let expected = all.evaluate(&message);
                 let alone = rules.iter().filter(|rule| rule.aggregates.is_empty() && rule.matches(&format, &message));
                 for action in alone.flat_map(|rule| &rule.actions) {
@@ -59,7 +59,7 @@ fn tables_and_diagram_say_what_the_rules_say() {
 fn changes_step_by_step_are_what_is_made_at_once() {
     let mut spread = 0;
     for seed in 0..24 {
-        let mut dice = Dice::new(1000 + seed);
+        let mut rng = SplitMix64::new(1000 + seed);
         let format = if seed % 3 == 2 { support::compressed() } else { support::format() };
         let options = support::targets()[seed as usize % 5];
         let mut all = support::empty(&format, options);
@@ -67,11 +67,11 @@ fn changes_step_by_step_are_what_is_made_at_once() {
         let mut ids: Vec<RuleId> = Vec::new();
         for step in 0..40 {
             let mut remove = Vec::new();
-            for _ in 0..dice.pick(&[(4, 0), (3, 1), (1, 5)]).min(ids.len() as u64) {
-                remove.push(ids.swap_remove(dice.below(ids.len() as u64) as usize));
+            for _ in 0..rng.pick(&[(4, 0), (3, 1), (1, 5)]).min(ids.len() as u64) {
+                remove.push(ids.swap_remove(rng.below(ids.len() as u64) as usize));
             }
             let make = if seed % 2 == 0 { support::plain_rule } else { support::rule };
-            let text: Vec<String> = (0..dice.pick(&[(2, 0), (4, 1), (1, 8)])).map(|_| make(&mut dice)).collect();
+            let text: Vec<String> = (0..rng.pick(&[(2, 0), (4, 1), (1, 8)])).map(|_| make(&mut rng)).collect();
             let applied = match all.change(&remove, support::rules(&text.join("\n"), &format)) {
                 Ok(applied) => applied,
                 Err(Refusal::Codes(..)) if seed % 3 == 2 => {
@@ -101,9 +101,9 @@ fn changes_step_by_step_are_what_is_made_at_once() {
                 assert_eq!(found, Ok(None), "seed {seed} step {step}");
             }
             for _ in 0..40 {
-                let mut message = support::message(&mut dice, &format);
+                let mut message = support::message(&mut rng, &format);
                 // Aggregates of the two are in different slots.
-                message.slots.fill(u128::from(dice.below(16)));
+                message.slots.fill(u128::from(rng.below(16)));
                 let strip = |mut delivery: subscribe::Delivery| {
                     let slots = delivery.slots.len();
                     (delivery.group, delivery.slots) = (None, Vec::new());

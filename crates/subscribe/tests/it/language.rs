@@ -2,7 +2,7 @@
 
 use crate::support;
 use diagnostics::{Diagnostics, SourceMap, Span};
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{
     Action, ActionDeclaration, Condition, Counter, Field, Format, Kind, Loader, Match, NoIncludes, Parameter, Rule,
     parse,
@@ -27,10 +27,10 @@ fn without_places(condition: &mut Condition) {
 
 #[test]
 fn what_is_shown_is_read_back_the_same() {
-    let mut dice = Dice::new(21);
+    let mut rng = SplitMix64::new(21);
     let format = support::format();
     for _ in 0..500 {
-        let text = support::rule(&mut dice);
+        let text = support::rule(&mut rng);
         let mut rule = support::rules(&text, &format).remove(0);
         let shown = rule.shown(&format).to_string();
         let mut again = support::rules(&shown, &format).remove(0);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::support;
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::workload::{self, Siena, Workload};
 use subscribe::{Field, Format, Key, Kind, Layout, Match, Options, Rule, Subscriptions};
 
@@ -32,11 +32,11 @@ fn venues(seed: u64, rules: usize) -> Workload {
         let (name, kind) = (name.to_owned(), Kind::Unsigned);
         format.field(Field { name, width, kind, matching: Match::Any, header: None }).expect("a new field");
     }
-    let mut dice = Dice::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let mut text = String::new();
     for _ in 0..rules {
-        let (venue, price, shares) = (dice.below(100), dice.below(1000), dice.below(21) * 100);
-        let host = 1 + dice.below(16);
+        let (venue, price, shares) = (rng.below(100), rng.below(1000), rng.below(21) * 100);
+        let host = 1 + rng.below(16);
         writeln!(text, "venue == {venue} and price > {price} and shares > {shares} : fwd({host})").expect("a string");
     }
     Workload { format, text }
@@ -110,10 +110,10 @@ fn an_order_is_the_same_again_and_its_names_say_it() {
         assert!(names.iter().all(|name| !name.contains('.')), "{names:?}");
         assert_eq!(Layout::forced(&of.format, &names).expect("they are fields"), layout);
     }
-    let mut dice = Dice::new(9);
+    let mut rng = SplitMix64::new(9);
     let format = support::format();
     for _ in 0..20 {
-        let text: String = (0..40).map(|_| support::rule(&mut dice) + "\n").collect();
+        let text: String = (0..40).map(|_| support::rule(&mut rng) + "\n").collect();
         let layout = Layout::sensible(&format, &support::rules(&text, &format));
         let mut sorted = layout.keys().to_vec();
         sorted.sort();

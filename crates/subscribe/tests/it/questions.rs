@@ -2,7 +2,7 @@
 
 use crate::support;
 use diagnostics::SourceMap;
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{
     Condition, Layout, Limits, Message, Options, Refusal, Subscriptions, Tables, Useless, difference, state, workload,
 };
@@ -186,10 +186,10 @@ fn headers_that_exclude_each_other_make_rules_that_never_match() {
 
 #[test]
 fn all_rules_that_are_found_can_go_at_once_and_no_other() {
-    let mut dice = Dice::new(47);
+    let mut rng = SplitMix64::new(47);
     let mut found = 0;
     for _ in 0..400 {
-        let text: Vec<String> = (0..1 + dice.below(9)).map(|_| support::plain_rule(&mut dice)).collect();
+        let text: Vec<String> = (0..1 + rng.below(9)).map(|_| support::plain_rule(&mut rng)).collect();
         // Different arguments or updates of one message are refused.
         let format = support::format();
         let rules = support::rules(&text.join("\n"), &format);
@@ -220,11 +220,11 @@ fn all_rules_that_are_found_can_go_at_once_and_no_other() {
 
 #[test]
 fn tables_are_compared_as_functions() {
-    let mut dice = Dice::new(31);
+    let mut rng = SplitMix64::new(31);
     let format = support::format();
     let mut different = 0;
     for _ in 0..60 {
-        let text: Vec<String> = (0..5).map(|_| support::plain_rule(&mut dice)).collect();
+        let text: Vec<String> = (0..5).map(|_| support::plain_rule(&mut rng)).collect();
         let rules = support::rules(&text.join("\n"), &format);
         let layout = Layout::sensible(&format, &[]);
         let tables: Vec<Tables> = support::targets()
@@ -233,7 +233,7 @@ fn tables_are_compared_as_functions() {
                 let mut all = Subscriptions::new(format.clone(), layout.clone(), options);
                 // In another order, states get other numbers.
                 let mut rules = rules.clone();
-                rules.rotate_left(dice.below(5) as usize);
+                rules.rotate_left(rng.below(5) as usize);
                 rules.into_iter().for_each(|rule| drop(all.change(&[], vec![rule]).expect("it fits")));
                 all.tables()
             })
@@ -248,8 +248,8 @@ fn tables_are_compared_as_functions() {
         if broken.entries.is_empty() {
             continue;
         }
-        let at = dice.below(broken.entries.len() as u64) as usize;
-        if dice.percent(50) {
+        let at = rng.below(broken.entries.len() as u64) as usize;
+        if rng.percent(50) {
             broken.entries.remove(at);
         } else {
             broken.entries[at].next = broken.entries[0].next;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::shapes;
 use diagnostics::{Diagnostics, SourceMap, Span};
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Condition, Field, Format, Kind, Match, NoIncludes, Rule, Subject, parse};
 use subscribe_network::{Far, HostId, Network, NetworkError, Shape, SwitchId, Unfit, Upward, Ways};
 
@@ -27,18 +27,18 @@ fn rules(text: &str) -> Vec<Rule> {
     rules
 }
 
-fn random_rules(dice: &mut Dice, hosts: usize, with_state: bool) -> Vec<Rule> {
+fn random_rules(rng: &mut SplitMix64, hosts: usize, with_state: bool) -> Vec<Rule> {
     let mut text = String::new();
-    for _ in 0..dice.below(2 * hosts as u64) {
-        let mut test = || match dice.below(if with_state { 4 } else { 3 }) {
-            0 => format!("a == {}", dice.below(8)),
-            1 => format!("b > {}", dice.below(8)),
-            2 => format!("not a in 2..{}", 2 + dice.below(6)),
-            _ => format!("{}count() > {}", ["", "not "][dice.below(2) as usize], dice.below(8)),
+    for _ in 0..rng.below(2 * hosts as u64) {
+        let mut test = || match rng.below(if with_state { 4 } else { 3 }) {
+            0 => format!("a == {}", rng.below(8)),
+            1 => format!("b > {}", rng.below(8)),
+            2 => format!("not a in 2..{}", 2 + rng.below(6)),
+            _ => format!("{}count() > {}", ["", "not "][rng.below(2) as usize], rng.below(8)),
         };
         let (one, other) = (test(), test());
-        let word = ["and", "or"][dice.below(2) as usize];
-        let to: BTreeSet<u64> = (0..1 + dice.below(3)).map(|_| dice.below(hosts as u64)).collect();
+        let word = ["and", "or"][rng.below(2) as usize];
+        let to: BTreeSet<u64> = (0..1 + rng.below(3)).map(|_| rng.below(hosts as u64)).collect();
         let to: Vec<String> = to.iter().map(u64::to_string).collect();
         text += &format!("{one} {word} {other}: fwd({})\n", to.join(", "));
     }
@@ -92,17 +92,17 @@ fn delivered(network: &Network, ways: &Ways, all: &[Vec<Rule>], message: &Messag
 fn each_host_gets_what_it_asked_for(network: &Network, with_state: bool) {
     let hosts = network.hosts().expect("one connection each");
     let ways = Ways::new(network).expect("the network is connected");
-    let mut dice = Dice::new(hosts.len() as u64);
+    let mut rng = SplitMix64::new(hosts.len() as u64);
     let mut deliveries = 0;
     for round in 0..40 {
         let upward = [Upward::Exact, Upward::Everything][round % 2];
-        let rules = random_rules(&mut dice, hosts.len(), with_state);
+        let rules = random_rules(&mut rng, hosts.len(), with_state);
         let at = |switch| ways.rules(SwitchId(switch), &rules, upward).expect("rules for hosts");
         let all: Vec<Vec<Rule>> = (0..network.switches.len()).map(at).collect();
         for _ in 0..30 {
-            let mut number = || u128::from(dice.below(8));
+            let mut number = || u128::from(rng.below(8));
             let message = Message { fields: [number(), number()], aggregate: number() };
-            let from = HostId(dice.below(hosts.len() as u64) as u32);
+            let from = HostId(rng.below(hosts.len() as u64) as u32);
             let wanted: Vec<u32> = message.targets(&rules).into_iter().filter(|host| *host != from.0).collect();
             let (reached, links) = delivered(network, &ways, &all, &message, from);
             assert_eq!(reached, wanted, "round {round}");
@@ -126,8 +126,8 @@ fn in_fat_trees_and_leaf_spines() {
 
 #[test]
 fn in_networks_of_no_such_shape() {
-    let mut dice = Dice::new(1);
-    let random: Vec<Network> = (0..6).map(|_| shapes::random(&mut dice, 9)).collect();
+    let mut rng = SplitMix64::new(1);
+    let random: Vec<Network> = (0..6).map(|_| shapes::random(&mut rng, 9)).collect();
     for network in [shapes::line(5), shapes::ring(6)].iter().chain(&random) {
         assert!(matches!(Ways::new(network).expect("connected").shape(), Shape::Tree(_)));
         each_host_gets_what_it_asked_for(network, false);

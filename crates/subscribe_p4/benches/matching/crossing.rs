@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Condition, FieldId, Message, Rule, Subscriptions, workload};
 
 use crate::general::General;
@@ -11,15 +11,15 @@ use crate::switch::{BATCH, Case};
 use crate::{MESSAGES, TURN, median, rate_of, rounds, timed};
 
 /// A point in a rule's ranges, or anywhere.
-fn point(rules: &[&Rule], dice: &mut Dice) -> [u16; 3] {
-    let mut point = [dice.word() as u16, dice.word() as u16, dice.word() as u16];
-    if dice.percent(50) {
-        let rule = rules[dice.below(rules.len() as u64) as usize];
+fn point(rules: &[&Rule], rng: &mut SplitMix64) -> [u16; 3] {
+    let mut point = [rng.next_u64() as u16, rng.next_u64() as u16, rng.next_u64() as u16];
+    if rng.percent(50) {
+        let rule = rules[rng.below(rules.len() as u64) as usize];
         let Condition::All(tests) = &rule.condition else { panic!("a rule of another form") };
         for (coordinate, test) in point.iter_mut().zip(tests) {
             let Condition::Test(test) = test else { panic!("a rule of another form") };
             let (first, last) = test.values.list()[0];
-            *coordinate = (first as u64 + dice.below((last - first + 1) as u64)) as u16;
+            *coordinate = (first as u64 + rng.below((last - first + 1) as u64)) as u16;
         }
     }
     point
@@ -52,8 +52,8 @@ pub fn row(count: usize, part: u64) {
     let stats = rules.stats();
     let mut switch = case.switch(&rules);
     let all: Vec<&Rule> = rules.rules().map(|(_, rule)| rule).collect();
-    let mut dice = Dice::new(3);
-    let points: Vec<[u16; 3]> = (0..MESSAGES).map(|_| point(&all, &mut dice)).collect();
+    let mut rng = SplitMix64::new(3);
+    let points: Vec<[u16; 3]> = (0..MESSAGES).map(|_| point(&all, &mut rng)).collect();
     let mut messages: Vec<Vec<u8>> =
         points.iter().map(|point| point.iter().flat_map(|number| number.to_be_bytes()).collect()).collect();
     check(&case, &rules, &mut switch, &messages);

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use general::General;
 use index::Index;
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::workload;
 use switch::{BATCH, Case, Switch};
 
@@ -149,14 +149,14 @@ fn rate(mut work: impl FnMut(usize)) -> f64 {
 
 /// Messages as bytes: of the hundred symbols of the rules, and one in ten of another.
 fn messages() -> Vec<Vec<u8>> {
-    let mut dice = Dice::new(2);
+    let mut rng = SplitMix64::new(2);
     let one = |_| {
-        let stock = dice.below(workload::SYMBOLS) + if dice.percent(10) { workload::SYMBOLS } else { 0 };
-        let price = dice.below(workload::THRESHOLDS + workload::THRESHOLDS / 10) as u32;
+        let stock = rng.below(workload::SYMBOLS) + if rng.percent(10) { workload::SYMBOLS } else { 0 };
+        let price = rng.below(workload::THRESHOLDS + workload::THRESHOLDS / 10) as u32;
         let mut message = vec![0, 36, b'A'];
-        message.extend((0..18).map(|_| dice.word() as u8));
+        message.extend((0..18).map(|_| rng.next_u64() as u8));
         message.push(b'B');
-        message.extend(((1 + dice.below(1000)) as u32).to_be_bytes());
+        message.extend(((1 + rng.below(1000)) as u32).to_be_bytes());
         message.extend(format!("{:<8}", format!("SYM{stock:03}")).bytes());
         message.extend(price.to_be_bytes());
         assert_eq!(message.len(), 38);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use diagnostics::{Diagnostics, FileId, SourceMap};
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Condition, Layout, Message, NoIncludes, Subject, Subscriptions, Useless};
 use subscribe_p4::{Format, Rules};
 
@@ -239,22 +239,22 @@ fn numbers(text: &str) -> Vec<Vec<u8>> {
 
 /// Packets that the parser finds ever more in; how many sets of headers and of values were seen.
 fn search(read: &Read, start: &[u8], rounds: u64, seed: u64) -> Result<(usize, usize), String> {
-    let mut dice = Dice::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let mut seen = Seen::new(read);
     let possible = read.rules.possible(&read.format);
     let words = numbers(&read.text);
     let mut kept: Vec<Vec<u8>> = vec![vec![0; 80], start.to_vec()];
     let (mut sets, mut ways, mut messages) = (BTreeSet::new(), BTreeSet::new(), 0);
     for _ in 0..rounds {
-        let mut packet: Vec<u8> = kept[dice.below(kept.len() as u64) as usize].clone();
-        for _ in 0..1 + dice.below(3) {
-            let at = dice.below(packet.len() as u64 + 1) as usize;
-            match dice.below(8) {
+        let mut packet: Vec<u8> = kept[rng.below(kept.len() as u64) as usize].clone();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(packet.len() as u64 + 1) as usize;
+            match rng.below(8) {
                 0 => packet.truncate(at),
-                1 => packet.extend((0..dice.below(40)).map(|_| dice.below(256) as u8)),
-                2 | 3 if at < packet.len() => packet[at] = dice.below(256) as u8,
+                1 => packet.extend((0..rng.below(40)).map(|_| rng.below(256) as u8)),
+                2 | 3 if at < packet.len() => packet[at] = rng.below(256) as u8,
                 _ => {
-                    let word = &words[dice.below(words.len() as u64) as usize];
+                    let word = &words[rng.below(words.len() as u64) as usize];
                     if at + word.len() <= packet.len() {
                         packet[at..at + word.len()].copy_from_slice(word);
                     }

@@ -333,8 +333,8 @@ mod tests {
             let fields = std::iter::repeat_n((64, FieldKind::Exact), exact).chain([(64, FieldKind::Range)]);
             let layout = Layout::new(fields);
             let mut table = Intervals::new(&layout);
-            let mut dice = rng::Dice::new(exact as u64);
-            let mut key = || (0..=exact).map(|at| dice.below(if at < exact { 2 } else { 3000 })).collect::<Vec<_>>();
+            let mut rng = rng::SplitMix64::new(exact as u64);
+            let mut key = || (0..=exact).map(|at| rng.below(if at < exact { 2 } else { 3000 })).collect::<Vec<_>>();
             for handle in 0..300 {
                 let key = key();
                 table.insert(&key, key[exact] + 5, 1, handle);

@@ -228,19 +228,19 @@ fn place(items: &[(u64, u32)], number: u64) -> usize {
 mod tests {
     use std::collections::BTreeMap;
 
-    use rng::Dice;
+    use rng::SplitMix64;
 
     use super::super::search::Halving;
     use super::*;
 
     /// Holds a function and the order of its thresholds against a map.
-    fn compare(steps: &Steps, root: Root, map: &BTreeMap<u64, u32>, dice: &mut Dice, (end, last): (u64, u64)) {
+    fn compare(steps: &Steps, root: Root, map: &BTreeMap<u64, u32>, rng: &mut SplitMix64, (end, last): (u64, u64)) {
         assert_eq!(steps.steps(root, 0, last), map.iter().map(|(at, value)| (*at, *value)).collect::<Vec<_>>());
         for _ in 0..50 {
-            let number = if dice.percent(10) { last - dice.below(2) } else { dice.below(end) };
+            let number = if rng.percent(10) { last - rng.below(2) } else { rng.below(end) };
             let (at, value) = map.range(..=number).next_back().expect("a function begins at 0");
             assert_eq!(steps.value(Halving, root, number), *value, "at {number}");
-            let high = number.saturating_add(dice.below(end)).min(last);
+            let high = number.saturating_add(rng.below(end)).min(last);
             let range: Vec<_> = map.range(at..=&high).map(|(at, value)| (*at, *value)).collect();
             assert_eq!(steps.steps(root, number, high), range, "{number} to {high}");
         }
@@ -250,25 +250,24 @@ mod tests {
     fn functions_agree_with_a_map_while_they_grow_and_shrink() {
         let kinds = [(30, 64), (3_000, 64), (u64::MAX, 64), (3_000, 33), (30, 32), (3_000, 32), (1 << 32, 32)];
         for (seed, (end, bits)) in kinds.into_iter().enumerate() {
-            let mut dice = Dice::new(seed as u64);
+            let mut rng = SplitMix64::new(seed as u64);
             let mut steps = Steps::new(bits);
             let last = u64::MAX >> (64 - bits);
             let mut functions: Vec<(Root, BTreeMap<u64, u32>)> =
                 (0..3).map(|value| (steps.constant(value), BTreeMap::from([(0, value)]))).collect();
             for step in 0..9_000u32 {
-                let (root, map) = &mut functions[dice.below(3) as usize];
-                if dice.percent(if step < 5_000 { 80 } else { 15 }) {
-                    let at = if dice.percent(1) { last } else { dice.below(end) };
+                let (root, map) = &mut functions[rng.below(3) as usize];
+                if rng.percent(if step < 5_000 { 80 } else { 15 }) {
+                    let at = if rng.percent(1) { last } else { rng.below(end) };
                     steps.set(root, at, step);
                     map.insert(at, step);
-                } else if let Some((at, _)) =
-                    map.range(dice.below(end).max(1)..).next().map(|(at, value)| (*at, *value))
+                } else if let Some((at, _)) = map.range(rng.below(end).max(1)..).next().map(|(at, value)| (*at, *value))
                 {
                     steps.remove(root, at);
                     map.remove(&at);
                 }
                 if step % 100 == 0 {
-                    functions.iter().for_each(|(root, map)| compare(&steps, *root, map, &mut dice, (end, last)));
+                    functions.iter().for_each(|(root, map)| compare(&steps, *root, map, &mut rng, (end, last)));
                 }
             }
             for (root, map) in &mut functions {

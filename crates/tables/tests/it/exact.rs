@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rng::Dice;
+use rng::SplitMix64;
 use tables::{Exact, MISS, PackedLookup};
 
 /// Asks for every key of a list, alone and in batches, and holds the answers against the map.
@@ -21,25 +21,25 @@ fn agrees_with_a_map() {
     for words in [0, 1, 2, 3, 4, 5, 6, 9, 17] {
         // Few values at first, so that keys come again; then many.
         for end in [2u64, 40, 5000] {
-            let mut dice = Dice::new(words as u64 * 1000 + end);
-            let key = |dice: &mut Dice| -> Vec<u64> {
-                let mut key: Vec<_> = (0..words).map(|_| dice.below(2)).collect();
-                key.first_mut().into_iter().for_each(|word| *word = dice.below(end) << 40);
+            let mut rng = SplitMix64::new(words as u64 * 1000 + end);
+            let key = |rng: &mut SplitMix64| -> Vec<u64> {
+                let mut key: Vec<_> = (0..words).map(|_| rng.below(2)).collect();
+                key.first_mut().into_iter().for_each(|word| *word = rng.below(end) << 40);
                 key
             };
             let mut table = Exact::new(words);
             let mut map = BTreeMap::new();
             for step in 0..6000u32 {
-                let some = key(&mut dice);
+                let some = key(&mut rng);
                 // Grows for a while, then shrinks.
-                if dice.percent(if step < 4000 { 70 } else { 20 }) {
+                if rng.percent(if step < 4000 { 70 } else { 20 }) {
                     assert_eq!(table.insert(&some, step), map.insert(some, step));
                 } else {
                     assert_eq!(table.remove(&some), map.remove(&some));
                 }
                 assert_eq!(table.len(), map.len());
                 if step % 100 == 0 {
-                    let keys: Vec<_> = (0..70).map(|_| key(&mut dice)).collect();
+                    let keys: Vec<_> = (0..70).map(|_| key(&mut rng)).collect();
                     compare(&table, &map, &keys);
                 }
             }
@@ -81,29 +81,29 @@ fn a_million_entries_take_the_memory_that_is_said() {
 }
 
 /// The key of a step.
-type Key<'a> = &'a dyn Fn(u64, &mut Dice) -> u64;
+type Key<'a> = &'a dyn Fn(u64, &mut SplitMix64) -> u64;
 
 #[test]
 fn keys_close_to_each_other_are_found_however_they_come_and_go() {
-    let mut dice = Dice::new(7);
+    let mut rng = SplitMix64::new(7);
     // Numbers that go down, drift up, lie apart by a power of two, and lie close to each other but for a few.
     let keys: [Key; 4] =
-        [&|at, _| 1_000_000 - at, &|at, dice| at / 4 + dice.below(300), &|at, _| (at % 700) << 32, &|at, dice| {
-            if dice.percent(1) { dice.word() } else { u64::MAX - at % 2000 }
+        [&|at, _| 1_000_000 - at, &|at, rng| at / 4 + rng.below(300), &|at, _| (at % 700) << 32, &|at, rng| {
+            if rng.percent(1) { rng.next_u64() } else { u64::MAX - at % 2000 }
         }];
     for key in keys {
         let (mut table, mut map) = (Exact::new(1), BTreeMap::new());
         for at in 0..8000 {
-            let some = vec![key(at, &mut dice)];
+            let some = vec![key(at, &mut rng)];
             assert_eq!(table.insert(&some, at as u32), map.insert(some, at as u32));
             if map.len() > 1000 {
-                let gone = map.keys().nth(dice.below(1000) as usize).cloned().expect("there are more");
+                let gone = map.keys().nth(rng.below(1000) as usize).cloned().expect("there are more");
                 assert_eq!(table.remove(&gone), map.remove(&gone));
                 assert_eq!(table.remove(&gone), None);
             }
             if at % 100 == 0 {
-                let near = |dice: &mut Dice| vec![key(at, dice).wrapping_add(dice.below(5)).wrapping_sub(2)];
-                let mut asked: Vec<_> = (0..40).map(|_| near(&mut dice)).collect();
+                let near = |rng: &mut SplitMix64| vec![key(at, rng).wrapping_add(rng.below(5)).wrapping_sub(2)];
+                let mut asked: Vec<_> = (0..40).map(|_| near(&mut rng)).collect();
                 asked.extend(map.keys().take(30).cloned());
                 compare(&table, &map, &asked);
             }
@@ -113,14 +113,13 @@ fn keys_close_to_each_other_are_found_however_they_come_and_go() {
 
 #[test]
 fn keys_close_to_each_other_take_the_memory_that_is_said() {
-    let mut dice = Dice::new(8);
-    let keys: [Key; 4] = [&|at, _| at, &|at, _| 1_000_000 - at, &|at, dice| 2 * at + dice.below(2), &|at, _| {
-        3_000_000 - 2 * at - at % 2
-    }];
+    let mut rng = SplitMix64::new(8);
+    let keys: [Key; 4] =
+        [&|at, _| at, &|at, _| 1_000_000 - at, &|at, rng| 2 * at + rng.below(2), &|at, _| 3_000_000 - 2 * at - at % 2];
     for key in keys {
         let (mut close, mut apart) = (Exact::new(1), Exact::new(1));
         for at in 0..60_000 {
-            close.insert(&[key(at, &mut dice)], at as u32);
+            close.insert(&[key(at, &mut rng)], at as u32);
             apart.insert(&[at.wrapping_mul(0x9e37_79b9_7f4a_7c15)], at as u32);
             if at >= 1000 {
                 let more = close.memory_bytes() - apart.memory_bytes();

@@ -1,6 +1,6 @@
 //! Tables with one range against a scan of all entries.
 
-use rng::Dice;
+use rng::SplitMix64;
 use tables::in_place::InPlace;
 use tables::{FieldKind, Intervals, Layout, MISS, PackedLookup};
 
@@ -30,31 +30,31 @@ impl Case {
     }
 
     /// Numbers near each other, near the ends of the field, or any.
-    fn number(&self, dice: &mut Dice) -> u64 {
-        let any = dice.word();
-        dice.pick(&[(50, any % 200), (10, any % 3), (10, u64::MAX - any % 3), (30, any)]) & ones(self.width)
+    fn number(&self, rng: &mut SplitMix64) -> u64 {
+        let any = rng.next_u64();
+        rng.pick(&[(50, any % 200), (10, any % 3), (10, u64::MAX - any % 3), (30, any)]) & ones(self.width)
     }
 
     /// Values of all fields: few combinations of the exact ones.
-    fn values(&self, dice: &mut Dice) -> Vec<u64> {
+    fn values(&self, rng: &mut SplitMix64) -> Vec<u64> {
         let value = |field: &tables::Field| match field.kind {
-            FieldKind::Range => self.number(dice),
-            _ => dice.below(2) & ones(field.width.min(64)),
+            FieldKind::Range => self.number(rng),
+            _ => rng.below(2) & ones(field.width.min(64)),
         };
         self.layout.fields().iter().map(value).collect()
     }
 
-    fn entry(&self, dice: &mut Dice, handle: u32) -> Entry {
-        let values = self.values(dice);
+    fn entry(&self, rng: &mut SplitMix64, handle: u32) -> Entry {
+        let values = self.values(rng);
         let low = values[self.at];
         // A single number, a short range, everything, or from anywhere to anywhere, past the largest number too.
-        let high = match dice.below(6) {
+        let high = match rng.below(6) {
             0 => low,
-            1..=3 => low.saturating_add(dice.below(20)).min(ones(self.width)),
+            1..=3 => low.saturating_add(rng.below(20)).min(ones(self.width)),
             4 => low.wrapping_sub(1) & ones(self.width),
-            _ => self.number(dice),
+            _ => self.number(rng),
         };
-        Entry { values, high, priority: dice.below(4), handle }
+        Entry { values, high, priority: rng.below(4), handle }
     }
 
     fn key(&self, values: &[u64]) -> Vec<u64> {
@@ -76,8 +76,8 @@ impl Case {
     }
 
     /// Holds a table against the oracle; returns how many keys had an entry.
-    fn check(&self, table: &Intervals, entries: &[Entry], dice: &mut Dice, count: usize, what: &str) -> u32 {
-        let asked: Vec<_> = (0..count).map(|_| self.values(dice)).collect();
+    fn check(&self, table: &Intervals, entries: &[Entry], rng: &mut SplitMix64, count: usize, what: &str) -> u32 {
+        let asked: Vec<_> = (0..count).map(|_| self.values(rng)).collect();
         let keys: Vec<u64> = asked.iter().flat_map(|values| self.key(values)).collect();
         let mut found = vec![0; count];
         table.lookup_batch(&keys, &mut found);
@@ -111,22 +111,21 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
     let mut hits = 0;
     for (seed, widths) in cases.iter().enumerate() {
         let case = Case::new(widths);
-        let mut dice = Dice::new(seed as u64);
+        let mut rng = SplitMix64::new(seed as u64);
         let mut table = Intervals::new(&case.layout);
         let mut entries: Vec<Entry> = Vec::new();
         for step in 0..1500u32 {
             let what = format!("{widths:?} step {step}");
-            if dice.percent(if step < 800 { 20 } else { 60 }) && !entries.is_empty() {
-                let Entry { values, high, priority, handle } =
-                    entries.remove(dice.below(entries.len() as u64) as usize);
+            if rng.percent(if step < 800 { 20 } else { 60 }) && !entries.is_empty() {
+                let Entry { values, high, priority, handle } = entries.remove(rng.below(entries.len() as u64) as usize);
                 let key = case.key(&values);
                 assert_eq!(table.find_entry(&key, high, priority), Some(handle), "{what}");
                 assert_eq!(table.remove(&key, high, priority), Some(handle), "{what}");
                 assert_eq!(table.find_entry(&key, high, priority), None, "{what}");
                 assert_eq!(table.remove(&key, high, priority), None, "{what}");
             } else {
-                let mut new = case.entry(&mut dice, step);
-                if let Some(last) = entries.last().filter(|_| dice.percent(10)) {
+                let mut new = case.entry(&mut rng, step);
+                if let Some(last) = entries.last().filter(|_| rng.percent(10)) {
                     // The same range, mostly with another priority.
                     new = Entry { priority: new.priority, handle: step, ..last.clone() };
                 }
@@ -140,14 +139,14 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
                 }
             }
             assert_eq!(table.len(), entries.len());
-            hits += case.check(&table, &entries, &mut dice, if step % 10 == 0 { 40 } else { 3 }, &what);
+            hits += case.check(&table, &entries, &mut rng, if step % 10 == 0 { 40 } else { 3 }, &what);
         }
         let empty = Intervals::new(&case.layout).memory_bytes();
         for Entry { values, high, priority, handle } in entries.drain(..) {
             assert_eq!(table.remove(&case.key(&values), high, priority), Some(handle));
         }
         assert!(table.is_empty() && empty <= table.memory_bytes());
-        assert_eq!(case.check(&table, &[], &mut dice, 40, "emptied"), 0);
+        assert_eq!(case.check(&table, &[], &mut rng, 40, "emptied"), 0);
     }
     assert!(hits > 30_000, "only {hits} hits: the test sees too little");
 }
@@ -156,28 +155,28 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
 #[test]
 fn overlapping_entries_stay_correct() {
     let case = Case::new(&[(32, FieldKind::Range)]);
-    type Ends = fn(&mut Dice, u64) -> (u64, u64);
+    type Ends = fn(&mut SplitMix64, u64) -> (u64, u64);
     let sets: [(&str, Ends); 3] = [
         ("each in the one before", |_, at| (at, 0xffff_ffff - at)),
-        ("all share a number", |dice, _| (100 - dice.below(100), 100 + dice.below(100))),
+        ("all share a number", |rng, _| (100 - rng.below(100), 100 + rng.below(100))),
         ("everything, and parts of it", |_, at| if at == 500 { (0, 0xffff_ffff) } else { (at * 7, at * 7 + 5) }),
     ];
     for (name, ends) in sets {
-        let mut dice = Dice::new(3);
+        let mut rng = SplitMix64::new(3);
         let mut table = Intervals::new(&case.layout);
         let mut entries = Vec::new();
         for handle in 0..1000u32 {
-            let (low, high) = ends(&mut dice, handle.into());
+            let (low, high) = ends(&mut rng, handle.into());
             // Distinct priorities in no order; the catch-all loses against all.
             let priority = if handle == 500 { 0 } else { u64::from(handle.wrapping_mul(7919) % 1511) + 1 };
             assert_eq!(table.insert(&[low], high, priority, handle), None, "{name}");
             entries.push(Entry { values: vec![low], high, priority, handle });
         }
         while !entries.is_empty() {
-            case.check(&table, &entries, &mut dice, 200, name);
+            case.check(&table, &entries, &mut rng, 200, name);
             for _ in 0..entries.len().min(50) {
                 let Entry { values, high, priority, handle } =
-                    entries.swap_remove(dice.below(entries.len() as u64) as usize);
+                    entries.swap_remove(rng.below(entries.len() as u64) as usize);
                 // The oracle goes by the order of entries only where priorities are the same, and none are.
                 assert_eq!(table.remove(&values, high, priority), Some(handle), "{name}");
             }

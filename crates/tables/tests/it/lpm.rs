@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rng::Dice;
+use rng::SplitMix64;
 use tables::{DIRECT_FROM, FieldKind, Layout, Lpm, MISS, PackedLookup};
 
 /// A prefix as a packed key with the bits behind it 0, and its length.
@@ -27,18 +27,19 @@ impl Case {
     }
 
     /// A random prefix; few distinct bits in front so that prefixes contain each other.
-    fn prefix(&self, dice: &mut Dice) -> (Vec<u64>, Vec<u64>, u32) {
+    fn prefix(&self, rng: &mut SplitMix64) -> (Vec<u64>, Vec<u64>, u32) {
         let words = self.width.div_ceil(64) as usize;
-        let mut value: Vec<u64> = (0..words).map(|_| dice.word() & dice.word() & dice.word() & dice.word()).collect();
+        let mut value: Vec<u64> =
+            (0..words).map(|_| rng.next_u64() & rng.next_u64() & rng.next_u64() & rng.next_u64()).collect();
         let mut key = vec![0; self.layout.words()];
         for (index, field) in self.layout.fields().iter().enumerate() {
             if field.kind == FieldKind::Exact {
-                self.layout.put(&mut key, index, &[dice.below(2)]);
+                self.layout.put(&mut key, index, &[rng.below(2)]);
             }
         }
         let mut full = key.clone();
         self.layout.put(&mut full, self.at, &value);
-        let length = if dice.percent(10) { self.width } else { dice.below(u64::from(self.width) + 1) as u32 };
+        let length = if rng.percent(10) { self.width } else { rng.below(u64::from(self.width) + 1) as u32 };
         for bit in 0..self.width - length {
             value[bit as usize / 64] &= !(1 << (bit % 64));
         }
@@ -87,23 +88,23 @@ fn agrees_with_a_scan() {
     let mut hits = 0;
     for (seed, widths) in cases.iter().enumerate() {
         let case = Case::new(widths);
-        let mut dice = Dice::new(seed as u64);
+        let mut rng = SplitMix64::new(seed as u64);
         let mut table = Lpm::new(&case.layout);
         let mut prefixes = BTreeMap::new();
         for step in 0..1500u32 {
-            let (key, _, length) = case.prefix(&mut dice);
+            let (key, _, length) = case.prefix(&mut rng);
             let what = format!("{widths:?} step {step}");
             assert_eq!(table.find(&key, length), prefixes.get(&(key.clone(), length)).copied(), "{what}");
-            if dice.percent(if step < 1000 { 70 } else { 10 }) {
+            if rng.percent(if step < 1000 { 70 } else { 10 }) {
                 assert_eq!(table.insert(&key, length, step), prefixes.insert((key, length), step), "{what}");
             } else {
                 // One that is there more often than not.
-                let some = prefixes.keys().nth(dice.below(prefixes.len() as u64 + 1) as usize).cloned();
+                let some = prefixes.keys().nth(rng.below(prefixes.len() as u64 + 1) as usize).cloned();
                 let (key, length) = some.unwrap_or((key, length));
                 assert_eq!(table.remove(&key, length), prefixes.remove(&(key, length)), "{what}");
             }
             assert_eq!(table.len(), prefixes.len());
-            let keys: Vec<_> = (0..3).map(|_| case.prefix(&mut dice).1).collect();
+            let keys: Vec<_> = (0..3).map(|_| case.prefix(&mut rng).1).collect();
             let mut found = [0; 3];
             table.lookup_batch(&keys.concat(), &mut found);
             for (key, found) in keys.iter().zip(found) {
@@ -121,7 +122,7 @@ fn agrees_with_a_scan() {
 #[test]
 fn large_tables_agree_with_small_ones() {
     for width in [20, 24, 27, 32] {
-        let mut dice = Dice::new(u64::from(width));
+        let mut rng = SplitMix64::new(u64::from(width));
         let layout = Layout::new([(width, FieldKind::Prefix)]);
         let mut table = Lpm::new(&layout);
         // Nothing ever makes this one large enough for an index.
@@ -134,8 +135,8 @@ fn large_tables_agree_with_small_ones() {
         };
         let mut there = Vec::new();
         for step in 0..DIRECT_FROM as u32 * 2 {
-            let length = dice.pick(&[(1, 0), (8, 8.min(width)), (30, 16), (60, 20), (40, width.min(24)), (30, width)]);
-            let value = dice.word() & ((1 << width) - 1);
+            let length = rng.pick(&[(1, 0), (8, 8.min(width)), (30, 16), (60, 20), (40, width.min(24)), (30, width)]);
+            let value = rng.next_u64() & ((1 << width) - 1);
             let value = if length == 0 { 0 } else { value >> (width - length) << (width - length) };
             assert_eq!(
                 table.insert(&[value], length, step),
@@ -143,10 +144,10 @@ fn large_tables_agree_with_small_ones() {
             );
             there.push((value, length));
         }
-        let check = |table: &Lpm, lengths: &[Lpm], dice: &mut Dice, there: &[(u64, u32)]| {
+        let check = |table: &Lpm, lengths: &[Lpm], rng: &mut SplitMix64, there: &[(u64, u32)]| {
             for _ in 0..5000 {
-                let near = there[dice.below(there.len() as u64) as usize].0;
-                let value = (near ^ dice.below(600)) & ((1 << width) - 1);
+                let near = there[rng.below(there.len() as u64) as usize].0;
+                let value = (near ^ rng.below(600)) & ((1 << width) - 1);
                 let want = small(lengths, value);
                 assert_eq!(table.lookup(&[value]), want, "width {width} {value:x}");
                 let mut found = [0];
@@ -154,17 +155,17 @@ fn large_tables_agree_with_small_ones() {
                 assert_eq!(found[0], want.unwrap_or(MISS));
             }
         };
-        check(&table, &lengths, &mut dice, &there);
+        check(&table, &lengths, &mut rng, &there);
         let most = table.memory_bytes();
         let all = there.clone();
         while !there.is_empty() {
-            let (value, length) = there.swap_remove(dice.below(there.len() as u64) as usize);
+            let (value, length) = there.swap_remove(rng.below(there.len() as u64) as usize);
             assert_eq!(
                 table.remove(&[value], length),
                 lengths[length as usize].remove(&split_key(value, width), length)
             );
             if there.len() % 4000 == 0 {
-                check(&table, &lengths, &mut dice, &all);
+                check(&table, &lengths, &mut rng, &all);
             }
         }
         assert!(table.is_empty());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rng::Dice;
+use rng::SplitMix64;
 use tables::publish::{Absorb, Writer};
 use tables::{Exact, FieldKind, Layout, Lpm, PackedLookup};
 
@@ -45,12 +45,12 @@ const KEYS: u64 = 300;
 
 /// The invariant of every version: key 0 and 1 are there together or not at all, both written by the version itself,
 /// and the two tables agree.
-fn check(pair: &Pair, dice: &mut Dice) {
+fn check(pair: &Pair, rng: &mut SplitMix64) {
     let marks = [0u64, 1].map(|key| pair.exact.lookup(&[key]));
     let want = pair.version.is_multiple_of(2).then_some(pair.version);
     assert_eq!(marks, [want, want], "version {}", pair.version);
     for _ in 0..32 {
-        let key = dice.below(KEYS);
+        let key = rng.below(KEYS);
         let exact = pair.exact.lookup(&[key]);
         assert_eq!(exact, pair.prefixes.lookup(&[key]), "key {key} in version {}", pair.version);
         assert!(exact.is_none_or(|handle| handle <= pair.version));
@@ -69,25 +69,25 @@ fn readers_see_batches_whole() {
             let mut reader = writer.reader();
             let (done, seen) = (&done, &seen);
             scope.spawn(move || {
-                let mut dice = Dice::new(seed);
+                let mut rng = SplitMix64::new(seed);
                 let mut last = 0;
                 while !done.load(Ordering::Relaxed) {
                     let pair = reader.pin();
-                    check(pair, &mut dice);
+                    check(pair, &mut rng);
                     assert!(pair.version >= last, "versions never go back");
                     seen.fetch_add(u64::from(pair.version != last), Ordering::Relaxed);
                     last = pair.version;
-                    if dice.percent(5) {
+                    if rng.percent(5) {
                         reader.rest();
                     }
                     // A reader that lags now and then.
-                    if dice.percent(1) {
+                    if rng.percent(1) {
                         std::thread::yield_now();
                     }
                 }
             });
         }
-        let mut dice = Dice::new(99);
+        let mut rng = SplitMix64::new(99);
         let mut version = 0;
         // Until readers have seen enough of them, or there is no hope.
         while version < 2000 || (seen.load(Ordering::Relaxed) < 200 && version < 1_000_000) {
@@ -98,9 +98,9 @@ fn readers_see_batches_whole() {
                     _ => Change::Take(key),
                 });
             }
-            for _ in 0..dice.below(20) {
-                let key = 2 + dice.below(KEYS - 2);
-                writer.change(if dice.percent(60) { Change::Put(key, version) } else { Change::Take(key) });
+            for _ in 0..rng.below(20) {
+                let key = 2 + rng.below(KEYS - 2);
+                writer.change(if rng.percent(60) { Change::Put(key, version) } else { Change::Take(key) });
             }
             writer.change(Change::Version(version));
             writer.publish();

@@ -1,6 +1,6 @@
 //! Classifiers against a scan of all rules.
 
-use rng::Dice;
+use rng::SplitMix64;
 use tables::{Classifier, FieldKind, Layout, MISS, PackedLookup, Pattern, SmallScan, Ternary, TupleMerge};
 
 /// A rule as it is said, so that the oracle does not depend on how patterns are kept.
@@ -28,34 +28,34 @@ fn words(value: u128) -> [u64; 2] {
 }
 
 /// Numbers of few distinct values, so that rules meet keys, or of all.
-fn number(dice: &mut Dice, width: u32) -> u128 {
-    let all = u128::from(dice.word()) << 64 | u128::from(dice.word());
-    let few = u128::from(dice.below(4)) << width.saturating_sub(3) | u128::from(dice.below(3));
-    (if dice.percent(30) { all } else { few }) & ones(width)
+fn number(rng: &mut SplitMix64, width: u32) -> u128 {
+    let all = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+    let few = u128::from(rng.below(4)) << width.saturating_sub(3) | u128::from(rng.below(3));
+    (if rng.percent(30) { all } else { few }) & ones(width)
 }
 
-fn value(dice: &mut Dice, width: u32, kind: FieldKind) -> Value {
+fn value(rng: &mut SplitMix64, width: u32, kind: FieldKind) -> Value {
     match kind {
-        FieldKind::Exact => Value::Exact(number(dice, width)),
+        FieldKind::Exact => Value::Exact(number(rng, width)),
         FieldKind::Prefix => {
-            let length = if dice.percent(30) { 0 } else { dice.below(u64::from(width) + 1) as u32 };
-            Value::Prefix(number(dice, width) & (ones(width) ^ ones(width - length)), length)
+            let length = if rng.percent(30) { 0 } else { rng.below(u64::from(width) + 1) as u32 };
+            Value::Prefix(number(rng, width) & (ones(width) ^ ones(width - length)), length)
         }
         FieldKind::Masked => {
-            let mask = dice.pick(&[(30, 0), (30, ones(width)), (20, number(&mut dice.clone(), width))]);
-            let mask = if dice.percent(20) { mask & number(dice, width) } else { mask };
-            Value::Masked(number(dice, width) & mask, mask)
+            let mask = rng.pick(&[(30, 0), (30, ones(width)), (20, number(&mut rng.clone(), width))]);
+            let mask = if rng.percent(20) { mask & number(rng, width) } else { mask };
+            Value::Masked(number(rng, width) & mask, mask)
         }
-        FieldKind::Range => match dice.below(4) {
+        FieldKind::Range => match rng.below(4) {
             0 => Value::Range(0, ones(width)),
             1 => {
-                let low = number(dice, width);
+                let low = number(rng, width);
                 Value::Range(low, low)
             }
             // Some go past the end, as signed ones do.
-            2 => Value::Range(number(dice, width), number(dice, width)),
+            2 => Value::Range(number(rng, width), number(rng, width)),
             _ => {
-                let (a, b) = (number(dice, width), number(dice, width));
+                let (a, b) = (number(rng, width), number(rng, width));
                 Value::Range(a.min(b), a.max(b))
             }
         },
@@ -104,12 +104,12 @@ fn check(
     table: &dyn Classifier,
     rules: &[Rule],
     (layout, widths): (&Layout, &[(u32, FieldKind)]),
-    dice: &mut Dice,
+    rng: &mut SplitMix64,
     count: usize,
     what: &str,
 ) -> u32 {
     let keys: Vec<Vec<u128>> =
-        (0..count).map(|_| widths.iter().map(|(width, _)| number(dice, *width)).collect()).collect();
+        (0..count).map(|_| widths.iter().map(|(width, _)| number(rng, *width)).collect()).collect();
     let packed: Vec<u64> = keys.iter().flat_map(|key| pack(layout, key)).collect();
     let mut found = vec![0; count];
     table.lookup_batch(&packed, &mut found);
@@ -151,26 +151,26 @@ fn every_method_agrees_with_a_scan_while_rules_come_and_go() {
     for (seed, widths) in shapes.iter().enumerate() {
         for (name, make) in METHODS {
             let layout = Layout::new(widths.iter().copied());
-            let mut dice = Dice::new(seed as u64);
+            let mut rng = SplitMix64::new(seed as u64);
             let mut table = make(&layout);
             let mut rules: Vec<Rule> = Vec::new();
             for step in 0..600u32 {
                 let what = format!("{name} {widths:?} step {step}");
-                if dice.percent(if step < 400 { 25 } else { 75 }) && !rules.is_empty() {
-                    let Rule { values, priority, handle } = rules.remove(dice.below(rules.len() as u64) as usize);
+                if rng.percent(if step < 400 { 25 } else { 75 }) && !rules.is_empty() {
+                    let Rule { values, priority, handle } = rules.remove(rng.below(rules.len() as u64) as usize);
                     let pattern = pattern(&layout, &values);
                     assert_eq!(table.find(&pattern, priority), Some(handle), "{what}");
                     assert_eq!(table.remove(&pattern, priority), Some(handle), "{what}");
                     assert_eq!(table.find(&pattern, priority), None, "{what}");
                     assert_eq!(table.remove(&pattern, priority), None, "{what}");
                 } else {
-                    let values: Vec<_> = widths.iter().map(|(width, kind)| value(&mut dice, *width, *kind)).collect();
+                    let values: Vec<_> = widths.iter().map(|(width, kind)| value(&mut rng, *width, *kind)).collect();
                     let values = match rules.last() {
                         // The same pattern with another priority.
-                        Some(rule) if dice.percent(10) => rule.values.clone(),
+                        Some(rule) if rng.percent(10) => rule.values.clone(),
                         _ => values,
                     };
-                    let priority = dice.below(6);
+                    let priority = rng.below(6);
                     let pattern = pattern(&layout, &values);
                     let same =
                         |rule: &&mut Rule| rule.priority == priority && self::pattern(&layout, &rule.values) == pattern;
@@ -187,7 +187,7 @@ fn every_method_agrees_with_a_scan_while_rules_come_and_go() {
                 }
                 assert_eq!(table.len(), rules.len());
                 let count = if step % 10 == 0 { 40 } else { 3 };
-                hits += check(&*table, &rules, (&layout, widths), &mut dice, count, &what);
+                hits += check(&*table, &rules, (&layout, widths), &mut rng, count, &what);
             }
             let mut visited = Vec::new();
             table.for_each(&mut |pattern, priority, handle| visited.push((pattern.clone(), priority, handle)));
@@ -204,54 +204,54 @@ fn hostile_rule_sets_stay_correct() {
     use FieldKind::{Masked, Range};
     let widths: &[(u32, FieldKind)] = &[(32, Masked), (16, Range)];
     let layout = Layout::new(widths.iter().copied());
-    type Values = fn(&mut Dice, u64) -> Vec<Value>;
+    type Values = fn(&mut SplitMix64, u64) -> Vec<Value>;
     let sets: [(&str, Values); 4] = [
-        ("a mask for each rule", |dice, _| {
-            let mask = u128::from(dice.word() as u32);
-            vec![Value::Masked(u128::from(dice.word() as u32) & mask, mask), Value::Range(0, 0xffff)]
+        ("a mask for each rule", |rng, _| {
+            let mask = u128::from(rng.next_u64() as u32);
+            vec![Value::Masked(u128::from(rng.next_u64() as u32) & mask, mask), Value::Range(0, 0xffff)]
         }),
-        ("ranges that overlap", |dice, _| {
-            let low = dice.below(30_000);
-            vec![Value::Masked(0, 0), Value::Range(low.into(), (low + dice.below(30_000)).into())]
+        ("ranges that overlap", |rng, _| {
+            let low = rng.below(30_000);
+            vec![Value::Masked(0, 0), Value::Range(low.into(), (low + rng.below(30_000)).into())]
         }),
         ("everything matches everything", |_, _| vec![Value::Masked(0, 0), Value::Range(0, 0xffff)]),
         ("one value, many ranges", |_, at| vec![Value::Masked(1, 0xffff_ffff), Value::Range(at.into(), 0xfff0)]),
     ];
     for (name, make) in sets {
-        let mut dice = Dice::new(7);
+        let mut rng = SplitMix64::new(7);
         let mut table = TupleMerge::new(&layout).with_near_words(0);
         let mut rules: Vec<Rule> = Vec::new();
         for handle in 0..1500u32 {
-            let values = make(&mut dice, handle.into());
+            let values = make(&mut rng, handle.into());
             // Distinct priorities in no order, so that no two rules are the same.
             let priority = u64::from(handle.wrapping_mul(7919) % 1511);
             assert_eq!(table.insert(&pattern(&layout, &values), priority, handle), None);
             rules.push(Rule { values, priority, handle });
         }
         assert!(table.tuples().count() <= 260, "{name}: {} tuples", table.tuples().count());
-        check(&table, &rules, (&layout, widths), &mut dice, 300, name);
+        check(&table, &rules, (&layout, widths), &mut rng, 300, name);
         while rules.len() > 3 {
-            let Rule { values, priority, handle } = rules.swap_remove(dice.below(rules.len() as u64) as usize);
+            let Rule { values, priority, handle } = rules.swap_remove(rng.below(rules.len() as u64) as usize);
             assert_eq!(table.remove(&pattern(&layout, &values), priority), Some(handle), "{name}");
         }
-        check(&table, &rules, (&layout, widths), &mut dice, 300, name);
+        check(&table, &rules, (&layout, widths), &mut rng, 300, name);
     }
 }
 
 #[test]
 fn patterns_match_what_they_say() {
-    let mut dice = Dice::new(3);
+    let mut rng = SplitMix64::new(3);
     for widths in
         [vec![(7, FieldKind::Range), (64, FieldKind::Range)], vec![(90, FieldKind::Range), (40, FieldKind::Prefix)]]
     {
         let layout = Layout::new(widths.iter().copied());
         for _ in 0..3000 {
-            let values: Vec<_> = widths.iter().map(|(width, kind)| value(&mut dice, *width, *kind)).collect();
+            let values: Vec<_> = widths.iter().map(|(width, kind)| value(&mut rng, *width, *kind)).collect();
             let pattern = pattern(&layout, &values);
-            let mut key: Vec<_> = widths.iter().map(|(width, _)| number(&mut dice, *width)).collect();
-            if let (Value::Range(low, high), true) = (&values[0], dice.percent(50)) {
+            let mut key: Vec<_> = widths.iter().map(|(width, _)| number(&mut rng, *width)).collect();
+            if let (Value::Range(low, high), true) = (&values[0], rng.percent(50)) {
                 // The edges of a range.
-                let edge = [*low, *high, low.wrapping_sub(1), high.wrapping_add(1)][dice.below(4) as usize];
+                let edge = [*low, *high, low.wrapping_sub(1), high.wrapping_add(1)][rng.below(4) as usize];
                 key[0] = edge & ones(widths[0].0);
             }
             assert_eq!(pattern.matches(&pack(&layout, &key)), matches(&values, &widths, &key), "{values:x?} {key:x?}");
@@ -302,7 +302,7 @@ fn generated_rule_sets_agree_with_a_scan() {
         for (rule, handle) in rules.iter().rev() {
             table.insert(&rule.pattern(&layout), u64::from(3000 - handle), *handle);
         }
-        let mut dice = Dice::new(1);
+        let mut rng = SplitMix64::new(1);
         while !rules.is_empty() {
             let mut found = vec![0; headers.len()];
             table.lookup_batch(&keys, &mut found);
@@ -312,7 +312,7 @@ fn generated_rule_sets_agree_with_a_scan() {
                 assert_eq!(found, want.unwrap_or(MISS), "{family:?} {header:?} in a batch");
             }
             for _ in 0..rules.len().min(500) {
-                let (rule, handle) = rules.remove(dice.below(rules.len() as u64) as usize);
+                let (rule, handle) = rules.remove(rng.below(rules.len() as u64) as usize);
                 assert_eq!(table.remove(&rule.pattern(&layout), u64::from(3000 - handle)), Some(handle));
             }
         }

@@ -12,8 +12,9 @@ use std::time::Instant;
 
 use subscribe_service::proto::subscriptions_client::SubscriptionsClient;
 use subscribe_service::proto::{SubscribeRequest, UnsubscribeRequest};
-use support::rig::{Rig, free_address};
+use support::rig::Rig;
 use support::{Directory, Running, triplane};
+use testing::port::reserved_address;
 use tonic::transport::Channel;
 
 fn argument(name: &str, otherwise: usize) -> usize {
@@ -26,7 +27,7 @@ fn main() {
     let directory = Directory::new();
     let text = subscribe::workload::paper(1, rules).text;
     let file = directory.write("rules.sub", text);
-    let (switch, service) = (free_address(), free_address());
+    let (switch, service) = (reserved_address(), reserved_address());
     let _rig = Rig::new(subscribe::workload::HOSTS as u32, switch);
     let begin = Instant::now();
     let mut serve = Running::start(&mut triplane(&[
@@ -43,7 +44,7 @@ fn main() {
     println!("{rules} rules are read, compiled and installed in {:.2} s", begin.elapsed().as_secs_f64());
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    let mut dice = rng::Dice::new(2);
+    let mut rng = rng::SplitMix64::new(2);
     let (mut times, mut all_writes) = (Vec::new(), Vec::new());
     runtime.block_on(async {
         let endpoint = Channel::from_shared(format!("http://{service}")).expect("an address").tcp_nodelay(true);
@@ -52,12 +53,12 @@ fn main() {
         for at in 0..changes {
             let begin = Instant::now();
             let writes = if at % 2 == 0 || ids.is_empty() {
-                let request = SubscribeRequest { rules: subscribe::workload::paper_rule(&mut dice) };
+                let request = SubscribeRequest { rules: subscribe::workload::paper_rule(&mut rng) };
                 let done = client.subscribe(request).await.expect("it is right").into_inner();
                 ids.extend(done.ids);
                 done.writes
             } else {
-                let ids = vec![ids.swap_remove(dice.below(ids.len() as u64) as usize)];
+                let ids = vec![ids.swap_remove(rng.below(ids.len() as u64) as usize)];
                 client.unsubscribe(UnsubscribeRequest { ids }).await.expect("it is there").into_inner().writes
             };
             times.push(begin.elapsed());

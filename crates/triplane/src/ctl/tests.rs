@@ -104,15 +104,13 @@ fn no_text_is_too_odd() {
         "->", "-", "=", ",", "(", ")", "|", "weight", "group", "7", "\"", "dst", "default", "é", "1/", "&&&", "..",
         " ", "*", "drop", "\0",
     ];
-    let mut seed = 1u32;
+    let mut random = rng::SplitMix64::new(1);
     for _ in 0..20_000 {
         let mut line = String::new();
-        for _ in 0..seed % 9 {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            line.push_str(pieces[(seed >> 16) as usize % pieces.len()]);
+        for _ in 0..random.below(9) {
+            line.push_str(pieces[random.below(pieces.len() as u64) as usize]);
         }
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) ^ seed >> 13;
-        let said = read(if seed & 1 == 0 { "routes" } else { "acl" }, &line, Change::Delete);
+        let said = read(if random.percent(50) { "routes" } else { "acl" }, &line, Change::Delete);
         assert!(!said.is_empty(), "{line:?} is neither read nor refused");
         let mut diagnostics = Diagnostics::new();
         let file = SourceMap::new().add("entry", &*line);

@@ -171,11 +171,8 @@ fn controllers_send_what_is_built_with_its_p4info() {
 fn made_up_p4infos_do_no_harm() {
     use v1model::{Config, Executor, Switch};
     let directory = Directory::new();
-    let mut seed = 1u64;
-    let mut below = |end: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % end
-    };
+    let mut random = rng::SplitMix64::new(1);
+    let mut below = |end: usize| random.below(end as u64) as usize;
     let (mut taken, mut refused) = (0, 0);
     for program in ["crates/p4runtime_server/tests/p4/every.p4", "crates/p4runtime_server/tests/p4/asked.p4", ROUTER] {
         let built = directory.path("built.tpl");

@@ -15,7 +15,7 @@ use crate::support::{Directory, Running, run, triplane, unique};
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
-use rng::Dice;
+use rng::SplitMix64;
 use tonic::transport::Channel;
 use v1::entity::Entity;
 use v1::update::Type;
@@ -84,12 +84,12 @@ fn inside_a_namespace() {
     let program = directory.write("exact.p4", PROGRAM);
     for seed in 1..=SEEDS {
         let state = directory.path(&format!("state-{seed}"));
-        let mut dice = Dice::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let batches = Arc::new(Mutex::new(Batches::new()));
         for kill in 0..=KILLS {
             // The first start is told the program, and every other one that follows.
             let switch = start(&state, (kill % 2 == 0).then_some(&program));
-            let delay = Duration::from_millis(dice.below(400));
+            let delay = Duration::from_millis(rng.below(400));
             runtime.block_on(async {
                 let client = connect().await;
                 let found = read(client.clone()).await;
@@ -98,8 +98,8 @@ fn inside_a_namespace() {
                 let (table, action) = ids(&info);
                 let writers: Vec<_> = (0..WRITERS)
                     .map(|writer| {
-                        let dice = Dice::new((seed << 32) | ((kill as u64) << 16) | u64::from(writer + 1));
-                        tokio::spawn(write(client.clone(), table, action, writer, dice, batches.clone()))
+                        let rng = SplitMix64::new((seed << 32) | ((kill as u64) << 16) | u64::from(writer + 1));
+                        tokio::spawn(write(client.clone(), table, action, writer, rng, batches.clone()))
                     })
                     .collect();
                 tokio::time::sleep(delay).await;
@@ -162,7 +162,7 @@ async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state:
         match turn {
             0 => {
                 let shared = Arc::new(Mutex::new(Batches::new()));
-                let writer = tokio::spawn(write(client.clone(), table, action, 0, Dice::new(1), shared.clone()));
+                let writer = tokio::spawn(write(client.clone(), table, action, 0, SplitMix64::new(1), shared.clone()));
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 switch.signal("KILL");
                 writer.await.expect("a writer ends when the switch is gone");
@@ -200,7 +200,7 @@ async fn write(
     table_id: u32,
     action_id: u32,
     writer: u32,
-    mut dice: Dice,
+    mut rng: SplitMix64,
     batches: Arc<Mutex<Batches>>,
 ) {
     loop {
@@ -208,12 +208,12 @@ async fn write(
             let batches = batches.lock().unwrap();
             let own: Vec<_> = batches.range((writer, 0)..(writer + 1, 0)).collect();
             let there: Vec<_> = own.iter().filter(|(_, (_, known))| *known == Known::There).collect();
-            match dice.below(4) {
+            match rng.below(4) {
                 0 if !there.is_empty() => {
-                    let ((_, number), (size, _)) = there[dice.below(there.len() as u64) as usize];
+                    let ((_, number), (size, _)) = there[rng.below(there.len() as u64) as usize];
                     (*number, *size, Type::Delete)
                 }
-                _ => (own.len() as u32, 1 + dice.below(LARGEST) as u32, Type::Insert),
+                _ => (own.len() as u32, 1 + rng.below(LARGEST) as u32, Type::Insert),
             }
         };
         let update = |at: u32| {

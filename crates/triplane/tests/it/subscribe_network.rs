@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 
 use crate::support::{Directory, run, triplane};
 use itch_feed::{Filter, Receiver, messages};
-use rng::Dice;
+use rng::SplitMix64;
 use wire::itch::Message;
 
 const FORMAT: &str = "examples/market-data/feed.p4";
 const DATAGRAMS: usize = 120;
 
 /// Random conditions over the feed, and the hosts that each delivers to.
-fn random_rules(dice: &mut Dice, hosts: u64) -> Vec<(String, Vec<u64>)> {
-    let rule = |dice: &mut Dice| {
-        let condition = match dice.below(5) {
+fn random_rules(rng: &mut SplitMix64, hosts: u64) -> Vec<(String, Vec<u64>)> {
+    let rule = |rng: &mut SplitMix64| {
+        let condition = match rng.below(5) {
             0 => "stock == \"GOOGL\"".to_owned(),
-            1 => format!("shares >= {}", dice.below(2000)),
-            2 => format!("stock == \"GOOGL\" and price > {}", dice.below(10_000_000)),
+            1 => format!("shares >= {}", rng.below(2000)),
+            2 => format!("stock == \"GOOGL\" and price > {}", rng.below(10_000_000)),
             3 => "kind in {\"E\", \"P\"}".to_owned(),
-            _ => format!("side == \"B\" and shares < {}", dice.below(500)),
+            _ => format!("side == \"B\" and shares < {}", rng.below(500)),
         };
-        (condition, (0..1 + dice.below(3)).map(|_| 1 + dice.below(hosts)).collect())
+        (condition, (0..1 + rng.below(3)).map(|_| 1 + rng.below(hosts)).collect())
     };
-    (0..hosts).map(|_| rule(dice)).collect()
+    (0..hosts).map(|_| rule(rng)).collect()
 }
 
 /// Compiles rules for a topology, and makes a feed.
@@ -98,7 +98,7 @@ fn received(directory: &Directory, host: u64) -> (Vec<Message>, u64) {
 fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, publishers: &[u64], seed: u64) {
     let directory = Directory::new();
     let lab = run(&mut triplane(&[&["lab", "new"], shape].concat())).ok().stdout;
-    let rules = random_rules(&mut Dice::new(seed), hosts);
+    let rules = random_rules(&mut SplitMix64::new(seed), hosts);
     compile(&directory, &lab, &rules, options, seed);
     for from in publishers {
         let others = (1..=hosts).filter(|host| host != from);

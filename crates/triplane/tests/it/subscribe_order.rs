@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::support::{Directory, Done, run, triplane};
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::workload;
 
 /// A format of three fields of numbers, annotated alike.
@@ -23,11 +23,11 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 
 /// Rules that all ask the last field for a value.
 fn venues(rules: usize, to: &str) -> String {
-    let mut dice = Dice::new(3);
+    let mut rng = SplitMix64::new(3);
     let mut text = String::new();
     for _ in 0..rules {
-        let (venue, price, shares) = (dice.below(100), dice.below(1000), dice.below(21) * 100);
-        let host = 1 + dice.below(4);
+        let (venue, price, shares) = (rng.below(100), rng.below(1000), rng.below(21) * 100);
+        let host = 1 + rng.below(4);
         writeln!(text, "venue == {venue} and price > {price} and shares > {shares} : fwd({to}{host})")
             .expect("a string");
     }

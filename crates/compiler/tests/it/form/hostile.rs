@@ -1,7 +1,7 @@
 //! Bytes that are no compiled program, or one that somebody made up.
 
 use compiler::{FORMAT, ProgramFile, ProgramFileError};
-use rng::Dice;
+use rng::SplitMix64;
 use sha2::{Digest, Sha256};
 
 use super::{program, programs};
@@ -49,19 +49,19 @@ fn what_is_damaged_is_told_from_what_is_something_else() {
 #[test]
 fn flips_and_cuts_are_noticed() {
     let bytes = program("router.p4").emit().unwrap();
-    let mut dice = Dice::new(1);
+    let mut rng = SplitMix64::new(1);
     for _ in 0..400 {
         let mut flipped = bytes.clone();
-        flipped[dice.below(bytes.len() as u64) as usize] ^= 1 << dice.below(8);
+        flipped[rng.below(bytes.len() as u64) as usize] ^= 1 << rng.below(8);
         assert!(ProgramFile::parse(&flipped).is_err());
-        assert!(ProgramFile::parse(&bytes[..dice.below(bytes.len() as u64) as usize]).is_err());
+        assert!(ProgramFile::parse(&bytes[..rng.below(bytes.len() as u64) as usize]).is_err());
     }
 }
 
 /// With a hash that fits, what is read is either refused in words or a program that holds together.
 #[test]
 fn made_up_content_is_refused_or_makes_sense() {
-    let mut dice = Dice::new(2);
+    let mut rng = SplitMix64::new(2);
     let (mut taken, mut refused) = (0, 0);
     for program in programs() {
         let bytes = program.emit().unwrap();
@@ -70,15 +70,15 @@ fn made_up_content_is_refused_or_makes_sense() {
         }
         for round in 0..60 {
             let mut changed = bytes.clone();
-            for _ in 0..=dice.below(3) {
-                let at = PARTS + dice.below((changed.len() - PARTS) as u64) as usize;
-                match dice.below(5) {
-                    0 => changed[at] ^= 1 << dice.below(8),
-                    1 => changed[at] = b"0123456789 \n{}#;:\""[dice.below(18) as usize],
+            for _ in 0..=rng.below(3) {
+                let at = PARTS + rng.below((changed.len() - PARTS) as u64) as usize;
+                match rng.below(5) {
+                    0 => changed[at] ^= 1 << rng.below(8),
+                    1 => changed[at] = b"0123456789 \n{}#;:\""[rng.below(18) as usize],
                     2 => changed.truncate(at.max(PARTS + 1)),
-                    3 => drop(changed.drain(at..(at + 1 + dice.below(16) as usize).min(changed.len()))),
+                    3 => drop(changed.drain(at..(at + 1 + rng.below(16) as usize).min(changed.len()))),
                     _ => {
-                        let end = (at + 1 + dice.below(64) as usize).min(changed.len());
+                        let end = (at + 1 + rng.below(64) as usize).min(changed.len());
                         let piece = changed[at..end].to_vec();
                         changed.splice(at..at, piece);
                     }

@@ -6,17 +6,18 @@ mod expr;
 use bits::Bits;
 use diagnostics::SourcePosition;
 use ir::*;
+use rng::SplitMix64;
 
-/// SplitMix64: small, and the same on every platform.
-pub struct Random(pub u64);
+/// A source of random choices, the same on every platform.
+pub struct Random(SplitMix64);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(SplitMix64::new(seed))
+    }
+
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// Returns a number below `end`, or 0 if `end` is 0.
@@ -93,7 +94,7 @@ pub struct Generator {
 /// Generates a valid program.
 pub fn program(seed: u64) -> Program {
     let mut generator = Generator {
-        random: Random(seed),
+        random: Random::new(seed),
         program: Program::new("v1model"),
         used: Default::default(),
         arguments: Vec::new(),

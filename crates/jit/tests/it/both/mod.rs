@@ -11,6 +11,7 @@ use bits::Bits;
 use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, MatchKind, Program};
 use jit::{Compiled, Outcome, Packet, Plan, Speed, Step, Unit};
+use rng::SplitMix64;
 
 thread_local! {
     /// Number of packets in batches that code specialized to their path through the parser has finished, and number of
@@ -25,17 +26,17 @@ pub fn assert_both_ways(least: usize) {
     assert!(special >= least && shared >= least, "{special} and {shared} packets test too little");
 }
 
-/// SplitMix64.
+/// A source of random values for programs, entries and packets.
 #[derive(Clone)]
-pub struct Dice(pub u64);
+pub struct RandomValues(SplitMix64);
 
-impl Dice {
+impl RandomValues {
+    pub fn new(seed: u64) -> RandomValues {
+        RandomValues(SplitMix64::new(seed))
+    }
+
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
@@ -59,14 +60,13 @@ impl Dice {
 
 /// Entries, meters and registers at random; the same seed gives the same.
 pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut rng = RandomValues::new(seed);
     for profile in program.profiles.keys() {
         for member in 0..4 {
-            let Some((action, _)) = program.actions.iter().nth(dice.below(program.actions.len() as u64) as usize)
-            else {
+            let Some((action, _)) = program.actions.iter().nth(rng.below(program.actions.len() as u64) as usize) else {
                 continue;
             };
-            let call = dice.call(program, action);
+            let call = rng.call(program, action);
             _ = objects.insert_member(profile, member, call);
         }
         let member = |member| engine::GroupMember { member, weight: 1 + member, watch_port: Some(member) };
@@ -74,23 +74,23 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
         _ = objects.insert_group(profile, 2, vec![member(3)], 0);
     }
     objects.set_port_up(3, false);
-    set_defaults(program, objects, &mut dice);
+    set_defaults(program, objects, &mut rng);
     for (id, table) in &program.tables {
-        for _ in 0..dice.below(12) {
+        for _ in 0..rng.below(12) {
             let keys = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).map(|key| {
-                let value = dice.bits(key.width);
+                let value = rng.bits(key.width);
                 match key.kind {
                     MatchKind::Exact | MatchKind::Optional => KeyValue::Exact(value),
                     MatchKind::Lpm => {
-                        let length = dice.below(u64::from(key.width) + 1) as u32;
+                        let length = rng.below(u64::from(key.width) + 1) as u32;
                         KeyValue::Lpm(value.shr(key.width - length).shl(key.width - length), length)
                     }
                     MatchKind::Ternary => {
-                        let mask = dice.bits(key.width);
+                        let mask = rng.bits(key.width);
                         KeyValue::Ternary(value.and(&mask), mask)
                     }
                     _ => {
-                        let other = dice.bits(key.width);
+                        let other = rng.bits(key.width);
                         let swap = match key.signed {
                             true => value.signed_cmp(&other).is_gt(),
                             false => value.unsigned_cmp(&other).is_gt(),
@@ -100,17 +100,17 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
                 }
             });
             let keys = keys.collect();
-            let action = table.actions[dice.below(table.actions.len() as u64) as usize].action;
+            let action = table.actions[rng.below(table.actions.len() as u64) as usize].action;
             let prioritised = table
                 .keys
                 .iter()
                 .any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional));
-            let call = dice.call(program, action);
+            let call = rng.call(program, action);
             let mut entry = TableEntry::new(keys, i32::from(prioritised), action, call.args.clone());
             if table.profile.is_some() {
-                entry.action = match dice.below(3) {
-                    0 => engine::ActionSpec::Member(dice.below(4) as u32),
-                    1 => engine::ActionSpec::Group(1 + dice.below(2) as u32),
+                entry.action = match rng.below(3) {
+                    0 => engine::ActionSpec::Member(rng.below(4) as u32),
+                    1 => engine::ActionSpec::Group(1 + rng.below(2) as u32),
                     _ => engine::ActionSpec::OneShot(vec![engine::WeightedCall { call, weight: 1, watch_port: None }]),
                 };
             }
@@ -122,13 +122,13 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
     }
     for (id, register) in &program.registers {
         for index in 0..register.size.min(4) {
-            _ = objects.set_register(id, index, dice.bits(register.width));
+            _ = objects.set_register(id, index, rng.bits(register.width));
         }
     }
     for (id, set) in &program.value_sets {
-        for _ in 0..dice.below(3) {
+        for _ in 0..rng.below(3) {
             let member = set.fields.iter().map(|(_, width, _)| {
-                let (value, mask) = (dice.bits(*width), dice.bits(*width));
+                let (value, mask) = (rng.bits(*width), rng.bits(*width));
                 KeyValue::Ternary(value.and(&mask), mask)
             });
             _ = objects.insert_value_set_member(id, member.collect());
@@ -137,11 +137,11 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
 }
 
 /// Other default actions, where the control plane may set them.
-fn set_defaults(program: &Program, objects: &mut Objects, dice: &mut Dice) {
+fn set_defaults(program: &Program, objects: &mut Objects, rng: &mut RandomValues) {
     for (id, table) in &program.tables {
-        let action = table.actions[dice.below(table.actions.len() as u64) as usize].action;
-        let call = dice.call(program, action);
-        if dice.below(2) == 0 {
+        let action = table.actions[rng.below(table.actions.len() as u64) as usize].action;
+        let call = rng.call(program, action);
+        if rng.below(2) == 0 {
             _ = objects.set_default_action(id, call);
         }
     }
@@ -202,7 +202,7 @@ pub fn run(
     seed: u64,
     fused: bool,
     packets: usize,
-    make: &mut dyn FnMut(&mut Dice) -> Vec<u8>,
+    make: &mut dyn FnMut(&mut RandomValues) -> Vec<u8>,
 ) -> Option<String> {
     let bodies = roles(program);
     let plan = plan(&bodies, fused);
@@ -220,14 +220,14 @@ pub fn run(
     let (mut one, mut other) = (Objects::new(program), Objects::new(program));
     fill(program, &mut one, seed);
     fill(program, &mut other, seed);
-    let mut dice = Dice(seed ^ 0x5eed);
+    let mut rng = RandomValues::new(seed ^ 0x5eed);
     let mut state = PacketState::new(program, Vec::new());
     let mut packet = compiled.packet(Vec::new());
     for number in 0..packets {
-        let data = make(&mut dice);
+        let data = make(&mut rng);
         let now = Now { ns: number as u64 * 100_000_000 };
         state.restart(program, data.clone());
-        let room = dice.below(3) as usize * 20;
+        let room = rng.below(3) as usize * 20;
         let mut buffer = vec![0xee; room];
         buffer.extend_from_slice(&data);
         // A fresh unit has to get rid of what the packet before left; bodies on their own begin with zeros.
@@ -299,23 +299,23 @@ pub fn run_batches(
     program: &Arc<Program>,
     seed: u64,
     packets: usize,
-    make: &mut dyn FnMut(&mut Dice) -> Vec<u8>,
+    make: &mut dyn FnMut(&mut RandomValues) -> Vec<u8>,
 ) -> Option<String> {
     let bodies = roles(program);
-    let mut dice = Dice(seed ^ 0xba7c4);
+    let mut rng = RandomValues::new(seed ^ 0xba7c4);
     let mut plan = plan(&bodies, true);
     // Some slots have values before, and some are looked at afterwards. A slot ends the packet's way, early on.
     let slots: Vec<ir::SlotId> = program.slots.keys().collect();
-    let some = |dice: &mut Dice| -> Vec<ir::SlotId> {
+    let some = |rng: &mut RandomValues| -> Vec<ir::SlotId> {
         let all = slots.iter().copied();
-        all.filter(|slot| program.slots[*slot].width <= 64 && dice.below(4) == 0).collect()
+        all.filter(|slot| program.slots[*slot].width <= 64 && rng.below(4) == 0).collect()
     };
-    plan.given = some(&mut dice);
-    let results: Vec<ir::SlotId> = some(&mut dice).into_iter().take(jit::RESULTS).collect();
+    plan.given = some(&mut rng);
+    let results: Vec<ir::SlotId> = some(&mut rng).into_iter().take(jit::RESULTS).collect();
     plan.units[0].results = Some(results.clone());
-    let length = some(&mut dice).first().copied();
+    let length = some(&mut rng).first().copied();
     plan.units[0].steps.splice(0..0, length.map(Step::LengthTo));
-    let drop = some(&mut dice).first().map(|slot| (*slot, dice.below(3)));
+    let drop = some(&mut rng).first().map(|slot| (*slot, rng.below(3)));
     plan.units[0].steps.extend(drop.map(|(slot, value)| Step::DropIf(slot, value)));
     let mut compiled = match Compiled::new(program, &plan, Speed::Run) {
         Ok(compiled) => compiled,
@@ -331,15 +331,15 @@ pub fn run_batches(
     while done < packets {
         let now = Now { ns: done as u64 * 100_000_000 };
         // Keys of all tables are looked up in place, of some, or of hardly any.
-        compiled = compiled.with_near_bytes([0, 600, 5000, usize::MAX][dice.below(4) as usize]);
-        let count = 1 + dice.below(memory.len() as u64) as usize;
-        let room = dice.below(3) as usize * 20;
-        let values: Vec<Bits> = plan.given.iter().map(|slot| dice.bits(program.slots[*slot].width)).collect();
+        compiled = compiled.with_near_bytes([0, 600, 5000, usize::MAX][rng.below(4) as usize]);
+        let count = 1 + rng.below(memory.len() as u64) as usize;
+        let room = rng.below(3) as usize * 20;
+        let values: Vec<Bits> = plan.given.iter().map(|slot| rng.bits(program.slots[*slot].width)).collect();
         let given: Vec<(ir::SlotId, u64)> = plan.given.iter().copied().zip(values.iter().map(Bits::low_u64)).collect();
         let mut expected = Vec::new();
         let mut buffers = Vec::new();
         for memory in &mut memory[..count] {
-            let data = make(&mut dice);
+            let data = make(&mut rng);
             state.restart(program, data.clone());
             for (slot, value) in plan.given.iter().zip(&values) {
                 state.set_slot(*slot, value.clone());
@@ -358,7 +358,7 @@ pub fn run_batches(
             let cut = |slot: ir::SlotId, value: u64| Bits::new(u128::from(value), program.slots[slot].width);
             let dropped = !failed && drop.is_some_and(|(slot, value)| *state.slot(slot) == cut(slot, value));
             let results: Vec<u64> = results.iter().map(|slot| state.slot(*slot).low_u64()).collect();
-            let buffer = memory.place(room + data.len(), dice.below(4) > 0);
+            let buffer = memory.place(room + data.len(), rng.below(4) > 0);
             buffer[..room].fill(0xee);
             buffer[room..].copy_from_slice(&data);
             buffers.push(buffer);
@@ -372,7 +372,7 @@ pub fn run_batches(
             let (mut batch, count) = (compiled.batch(0, &mut packet), buffers.len());
             given.iter().for_each(|(slot, value)| batch.set_slot_to(*slot, *value));
             // One by one or together, which is the same.
-            let (some, others) = buffers.split_at_mut(dice.below(count as u64) as usize);
+            let (some, others) = buffers.split_at_mut(rng.below(count as u64) as usize);
             for buffer in some {
                 batch.push(buffer, room);
             }
@@ -439,7 +439,7 @@ pub fn run_batches(
             return difference;
         }
         done += count;
-        let (one_dice, other_dice) = (&mut dice.clone(), &mut dice);
+        let (one_dice, other_dice) = (&mut rng.clone(), &mut rng);
         set_defaults(program, &mut one, one_dice);
         set_defaults(program, &mut other, other_dice);
         // Tables with more entries may lie elsewhere.

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of this")]
 
 use diagnostics::{Diagnostics, SourceMap};
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{
     ActionDeclaration, Counter, Field, Format, Kind, Layout, Match, Message, NoIncludes, Options, Padding, Parameter,
     Rule, Subscriptions, Target, Wide, Window, parse,
@@ -61,84 +61,82 @@ pub fn targets() -> Vec<Options> {
     ]
 }
 
-fn one<'a>(dice: &mut Dice, list: &[&'a str]) -> &'a str {
-    list[dice.below(list.len() as u64) as usize]
+fn one<'a>(rng: &mut SplitMix64, list: &[&'a str]) -> &'a str {
+    list[rng.below(list.len() as u64) as usize]
 }
 
 const STOCKS: [&str; 5] = ["A", "B", "\"C D\"", "GO", "\"\""];
 
 /// A test as text; without aggregates if the rule has an action that may run once only.
-pub fn test(dice: &mut Dice) -> String {
-    let n = |dice: &mut Dice, end: u64| dice.below(end);
-    match dice.below(12) {
-        0 => format!("valid({})", one(dice, &["add_order", "trade"])),
-        1 => format!("{}.isValid()", one(dice, &["add_order", "trade"])),
-        2 => format!("stock {} {}", one(dice, &["==", "!=", "≠"]), one(dice, &STOCKS)),
+pub fn test(rng: &mut SplitMix64) -> String {
+    let n = |rng: &mut SplitMix64, end: u64| rng.below(end);
+    match rng.below(12) {
+        0 => format!("valid({})", one(rng, &["add_order", "trade"])),
+        1 => format!("{}.isValid()", one(rng, &["add_order", "trade"])),
+        2 => format!("stock {} {}", one(rng, &["==", "!=", "≠"]), one(rng, &STOCKS)),
         3 => {
-            let of = (0..1 + dice.below(3)).map(|_| one(dice, &STOCKS)).collect::<Vec<_>>().join(", ");
-            format!("stock {} {{{of}}}", one(dice, &["in", "not in", "∈"]))
+            let of = (0..1 + rng.below(3)).map(|_| one(rng, &STOCKS)).collect::<Vec<_>>().join(", ");
+            format!("stock {} {{{of}}}", one(rng, &["in", "not in", "∈"]))
         }
         4 => {
-            let length = dice.below(7) as u32;
-            let value = dice.below(64) & (63 << (6 - length));
-            format!("trade.dst {} {value}/{length}", one(dice, &["==", "in", "!="]))
+            let length = rng.below(7) as u32;
+            let value = rng.below(64) & (63 << (6 - length));
+            format!("trade.dst {} {value}/{length}", one(rng, &["==", "in", "!="]))
         }
-        5 => format!("port {} {}", one(dice, &["==", "!="]), n(dice, 8)),
-        6 => format!("seen {} {}", one(dice, &["<", ">=", "=="]), n(dice, 8)),
+        5 => format!("port {} {}", one(rng, &["==", "!="]), n(rng, 8)),
+        6 => format!("seen {} {}", one(rng, &["<", ">=", "=="]), n(rng, 8)),
         7 => {
-            let of = one(
-                dice,
-                &["avg(add_order.price)", "count()", "max(trade.price by stock)", "sum(shares) by dst, port"],
-            );
-            format!("{of} {} {}", one(dice, &["<", ">=", "=="]), n(dice, 16))
+            let of =
+                one(rng, &["avg(add_order.price)", "count()", "max(trade.price by stock)", "sum(shares) by dst, port"]);
+            format!("{of} {} {}", one(rng, &["<", ">=", "=="]), n(rng, 16))
         }
         8 => {
-            let (a, b) = (n(dice, 32), n(dice, 32));
+            let (a, b) = (n(rng, 32), n(rng, 32));
             format!("add_order.price in {}..{}", a.min(b), a.max(b))
         }
-        9 => format!("{} {} shares", n(dice, 16), one(dice, &["<", "<=", ">", ">=", "==", "!="])),
-        10 => format!("trade.price {} {}", one(dice, &["<", "≤", ">", "≥", "==", "!="]), n(dice, 16)),
-        _ => format!("add_order.price {} {}", one(dice, &["<", "<=", ">", ">=", "==", "!="]), n(dice, 32)),
+        9 => format!("{} {} shares", n(rng, 16), one(rng, &["<", "<=", ">", ">=", "==", "!="])),
+        10 => format!("trade.price {} {}", one(rng, &["<", "≤", ">", "≥", "==", "!="]), n(rng, 16)),
+        _ => format!("add_order.price {} {}", one(rng, &["<", "<=", ">", ">=", "==", "!="]), n(rng, 32)),
     }
 }
 
 /// A condition as text.
-pub fn condition(dice: &mut Dice, depth: u32) -> String {
-    if depth == 0 || dice.percent(30) {
-        return test(dice);
+pub fn condition(rng: &mut SplitMix64, depth: u32) -> String {
+    if depth == 0 || rng.percent(30) {
+        return test(rng);
     }
-    match dice.below(5) {
-        0 => format!("{} ({})", one(dice, &["not", "!", "¬"]), condition(dice, depth - 1)),
+    match rng.below(5) {
+        0 => format!("{} ({})", one(rng, &["not", "!", "¬"]), condition(rng, depth - 1)),
         1 | 2 => {
-            let word = one(dice, &["and", "&&", "∧"]);
-            format!("({}) {word} ({})", condition(dice, depth - 1), condition(dice, depth - 1))
+            let word = one(rng, &["and", "&&", "∧"]);
+            format!("({}) {word} ({})", condition(rng, depth - 1), condition(rng, depth - 1))
         }
         3 => {
-            let word = one(dice, &["or", "||", "∨"]);
-            format!("({}) {word} {}", condition(dice, depth - 1), test(dice))
+            let word = one(rng, &["or", "||", "∨"]);
+            format!("({}) {word} {}", condition(rng, depth - 1), test(rng))
         }
-        _ => format!("{} and {} and {}", test(dice), test(dice), test(dice)),
+        _ => format!("{} and {} and {}", test(rng), test(rng), test(rng)),
     }
 }
 
 /// A rule as text.
-pub fn rule(dice: &mut Dice) -> String {
-    let action = match dice.below(9) {
+pub fn rule(rng: &mut SplitMix64) -> String {
+    let action = match rng.below(9) {
         0 => "drop".to_owned(),
         1 => "to_controller; fwd(3)".to_owned(),
         2 => "seen <- seen + 1".to_owned(),
         3 => "seen <- max(seen, shares); fwd(1)".to_owned(),
         4 => "mark(7)".to_owned(),
-        5 => format!("fwd({}, {})", dice.below(6), dice.below(6)),
-        _ => format!("fwd({})", dice.below(6)),
+        5 => format!("fwd({}, {})", rng.below(6), rng.below(6)),
+        _ => format!("fwd({})", rng.below(6)),
     };
-    format!("{} : {action}", condition(dice, 2))
+    format!("{} : {action}", condition(rng, 2))
 }
 
 /// A rule as text, without aggregates.
-pub fn plain_rule(dice: &mut Dice) -> String {
+pub fn plain_rule(rng: &mut SplitMix64) -> String {
     loop {
-        let text = rule(dice);
+        let text = rule(rng);
         if !["avg", "count", "sum(", "max(trade"].iter().any(|function| text.contains(function)) {
             return text;
         }
@@ -154,13 +152,13 @@ pub fn rules(text: &str, format: &Format) -> Vec<Rule> {
 }
 
 /// A random message.
-pub fn message(dice: &mut Dice, format: &Format) -> Message {
+pub fn message(rng: &mut SplitMix64, format: &Format) -> Message {
     let mut message = Message::empty(format);
-    message.valid.iter_mut().for_each(|valid| *valid = dice.percent(75));
+    message.valid.iter_mut().for_each(|valid| *valid = rng.percent(75));
     for (field, value) in format.fields().iter().zip(&mut message.fields) {
-        *value = u128::from(dice.word()) & field.max();
+        *value = u128::from(rng.next_u64()) & field.max();
         if field.name == "add_order.stock" {
-            *value = u128::from(dice.pick(&[
+            *value = u128::from(rng.pick(&[
                 (2, 0x41_2020u64),
                 (2, 0x42_2020),
                 (1, 0x43_2044),
@@ -170,8 +168,8 @@ pub fn message(dice: &mut Dice, format: &Format) -> Message {
             ]));
         }
     }
-    message.counters.iter_mut().for_each(|value| *value = u128::from(dice.below(8)));
-    message.slots.iter_mut().for_each(|value| *value = u128::from(dice.below(16)));
+    message.counters.iter_mut().for_each(|value| *value = u128::from(rng.below(8)));
+    message.slots.iter_mut().for_each(|value| *value = u128::from(rng.below(16)));
     message
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe_network::{Far, HostId, Network, SwitchId};
 
 /// A network of so many switches without links.
@@ -72,15 +72,15 @@ pub fn fat_tree(k: usize) -> Network {
 }
 
 /// A random tree of switches with a host each, and some links more.
-pub fn random(dice: &mut Dice, count: usize) -> Network {
+pub fn random(rng: &mut SplitMix64, count: usize) -> Network {
     let mut network = switches(count);
     (0..count).for_each(|at| host(&mut network, at));
     for at in 1..count {
-        let other = dice.below(at as u64) as usize;
+        let other = rng.below(at as u64) as usize;
         link(&mut network, other, at);
     }
     for _ in 0..count / 2 {
-        let (one, other) = (dice.below(count as u64) as usize, dice.below(count as u64) as usize);
+        let (one, other) = (rng.below(count as u64) as usize, rng.below(count as u64) as usize);
         if one != other {
             link(&mut network, one, other);
         }

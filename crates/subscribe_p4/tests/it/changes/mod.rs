@@ -8,7 +8,7 @@ mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Layout, Limits, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
 use subscribe_p4::Options;
 use subscribe_p4::entries::{Installer, Steps};
@@ -48,9 +48,9 @@ fn walk(
     program: &Program,
     target: Target,
     writes: Writes,
-    mut check: impl FnMut(&mut Dice, &Switch, Steps, &Subscriptions) -> Switch,
+    mut check: impl FnMut(&mut SplitMix64, &Switch, Steps, &Subscriptions) -> Switch,
 ) {
-    let mut dice = Dice::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let layout = Layout::sensible(&program.rules.format, &[]);
     let mut all = compiler(program, &layout, target, writes);
     let mut installer = installer(program, &layout, target, writes);
@@ -60,11 +60,11 @@ fn walk(
     let mut ids: Vec<RuleId> = Vec::new();
     for _ in 0..30 {
         let mut remove = Vec::new();
-        for _ in 0..dice.pick(&[(4, 0), (4, 1), (1, 4)]).min(ids.len() as u64) {
-            remove.push(ids.swap_remove(dice.below(ids.len() as u64) as usize));
+        for _ in 0..rng.pick(&[(4, 0), (4, 1), (1, 4)]).min(ids.len() as u64) {
+            remove.push(ids.swap_remove(rng.below(ids.len() as u64) as usize));
         }
         let text: Vec<String> =
-            (0..dice.pick(&[(2, 0), (5, 1), (1, 6)])).map(|_| program.random_rule(&mut dice)).collect();
+            (0..rng.pick(&[(2, 0), (5, 1), (1, 6)])).map(|_| program.random_rule(&mut rng)).collect();
         let applied = match all.change(&remove, program.parse(&text.join("\n"))) {
             Ok(applied) => applied,
             // Of aggregates with other conditions there are few, and of codes.
@@ -76,7 +76,7 @@ fn walk(
         };
         ids.extend(applied.added);
         let steps = installer.steps(&applied.change).expect("few groups");
-        switch = check(&mut dice, &switch, steps, &all);
+        switch = check(&mut rng, &switch, steps, &all);
         let mut anew = Switch::default();
         let fresh = self::installer(program, &layout, target, writes).install(&all.tables()).expect("few groups");
         fresh.iter().for_each(|update| anew.apply(update));
@@ -87,7 +87,7 @@ fn walk(
         }
     }
     let applied = all.change(&ids, Vec::new()).expect("less always fits");
-    switch = check(&mut dice, &switch, installer.steps(&applied.change).expect("few groups"), &all);
+    switch = check(&mut rng, &switch, installer.steps(&applied.change).expect("few groups"), &all);
     assert_eq!(switch.tables.len() + switch.groups.values().map(Vec::len).sum::<usize>(), 0, "nothing is left");
 }
 
@@ -97,12 +97,12 @@ fn agree(
     target: Target,
     switch: &Switch,
     rules: &Subscriptions,
-    dice: &mut Dice,
+    rng: &mut SplitMix64,
     seed: u64,
 ) -> usize {
     let mut delivered = 0;
     for _ in 0..40 {
-        let message = program.random_message(dice);
+        let message = program.random_message(rng);
         let expected = Outcome::of(&rules.evaluate(&message), program.format.counters.len());
         let got = program.run(target, &message, &mut |_| switch);
         assert_eq!(got, expected, "seed {seed}: {message:?}");
@@ -118,7 +118,7 @@ fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
                 let seed = 100 * number as u64 + 10 * at as u64 + round;
-                walk(seed, &program, target, Writes::Together, |dice, before, steps, rules| {
+                walk(seed, &program, target, Writes::Together, |rng, before, steps, rules| {
                     let mut switch = before.clone();
                     steps.all().iter().for_each(|update| switch.apply(update));
                     let layout = rules.layout().clone();
@@ -132,8 +132,8 @@ fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
                     if target.wide == Wide::Range && !has_history {
                         assert_eq!(switch.size(), fresh.size(), "as many entries, seed {seed}");
                     }
-                    delivered += agree(&program, target, &switch, rules, dice, seed);
-                    agree(&program, target, &fresh, &anew, dice, seed);
+                    delivered += agree(&program, target, &switch, rules, rng, seed);
+                    agree(&program, target, &fresh, &anew, rng, seed);
                     switch
                 });
             }
@@ -150,7 +150,7 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
                 let seed = 1000 + 100 * number as u64 + 10 * at as u64 + round;
-                walk(seed, &program, target, Writes::InTurn, |dice, before, steps, rules| {
+                walk(seed, &program, target, Writes::InTurn, |rng, before, steps, rules| {
                     // Where the pauses are, by how many writes were made.
                     let mut pauses = vec![steps.prepare.len()];
                     pauses.extend(steps.turn.iter().map(Vec::len));
@@ -165,7 +165,7 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                     let mut times: BTreeSet<usize> = pauses.iter().copied().chain([0, all.len()]).collect();
                     match all.len() < MOST_TIMES {
                         true => times.extend(0..all.len()),
-                        false => times.extend((0..MOST_TIMES).map(|_| dice.below(all.len() as u64) as usize)),
+                        false => times.extend((0..MOST_TIMES).map(|_| rng.below(all.len() as u64) as usize)),
                     }
                     let mut now = before.clone();
                     let mut seen = Vec::new();
@@ -180,17 +180,17 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                     paused += usize::from(pauses.len() > 1);
                     raised += usize::from(seen[last].has_raised_priority());
                     for _ in 0..60 {
-                        let message = program.random_message(dice);
+                        let message = program.random_message(rng);
                         let old = program.run(target, &message, &mut |_| &seen[0]);
                         let new = Outcome::of(&rules.evaluate(&message), program.format.counters.len());
                         apart += usize::from(old != new);
                         // A message on its way reads later tables at later times; none is on its way for a pause.
-                        let mut now = dice.below(last as u64 + 1) as usize;
+                        let mut now = rng.below(last as u64 + 1) as usize;
                         let end = pauses.iter().copied().find(|pause| now <= *pause).unwrap_or(last);
                         let is_late = now >= turned;
                         let mut times = BTreeMap::new();
                         let got = program.run(target, &message, &mut |table| {
-                            now += dice.below((end - now) as u64 + 1) as usize * dice.below(2) as usize;
+                            now += rng.below((end - now) as u64 + 1) as usize * rng.below(2) as usize;
                             times.insert(table, now);
                             &seen[now]
                         });
@@ -200,7 +200,7 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                             "seed {seed}: {message:?}\nread {times:?} of {turned}, {last}\ngot {got:?}\nold {old:?}\nnew {new:?}"
                         );
                     }
-                    agree(&program, target, &seen[last], rules, dice, seed);
+                    agree(&program, target, &seen[last], rules, rng, seed);
                     seen.pop().expect("the last")
                 });
             }

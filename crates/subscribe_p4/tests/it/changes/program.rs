@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use diagnostics::{Diagnostics, FileId, SourceMap};
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Kind, Layout, Match, Message, NoIncludes, Rule, StageKey, Target, Wide};
 use subscribe_p4::format::HeaderId;
 use subscribe_p4::possible::Values;
@@ -51,98 +51,98 @@ impl Program {
     }
 
     /// A test of a counter or an aggregate.
-    fn random_memory(&self, dice: &mut Dice) -> String {
+    fn random_memory(&self, rng: &mut SplitMix64) -> String {
         let format = &self.rules.format;
-        let computed = dice.below(format.computed().len() as u64 + 1) as usize;
+        let computed = rng.below(format.computed().len() as u64 + 1) as usize;
         let subject = match format.computed().get(computed) {
             Some(computed) => computed.aggregate.shown(format).to_string(),
             None => format.counters()[0].name.clone(),
         };
-        format!("{subject} {} {}", if dice.percent(50) { "<" } else { ">=" }, dice.below(VALUES))
+        format!("{subject} {} {}", if rng.percent(50) { "<" } else { ">=" }, rng.below(VALUES))
     }
 
-    fn random_test(&self, dice: &mut Dice) -> String {
-        if !self.format.aggregates.is_empty() && dice.percent(40) {
-            return self.random_memory(dice);
+    fn random_test(&self, rng: &mut SplitMix64) -> String {
+        if !self.format.aggregates.is_empty() && rng.percent(40) {
+            return self.random_memory(rng);
         }
         let fields = self.rules.format.fields();
-        let field = &fields[dice.below(fields.len() as u64) as usize];
+        let field = &fields[rng.below(fields.len() as u64) as usize];
         let name = field.name.rsplit_once('.').map_or(&*field.name, |(_, name)| name);
-        let one = |dice: &mut Dice, list: &[&'static str]| list[dice.below(list.len() as u64) as usize];
-        if dice.percent(10) {
+        let one = |rng: &mut SplitMix64, list: &[&'static str]| list[rng.below(list.len() as u64) as usize];
+        if rng.percent(10) {
             let headers = &self.format.headers;
             let known = &headers.iter().filter(|header| self.rules.format.header_named(&header.name).is_ok());
             let names: Vec<&str> = known.clone().map(|header| header.name.as_str()).collect();
-            return format!("valid({})", names[dice.below(names.len() as u64) as usize]);
+            return format!("valid({})", names[rng.below(names.len() as u64) as usize]);
         }
         match (field.kind, field.matching) {
-            (Kind::Text(_), _) => format!("{name} {} \"{}\"", one(dice, &["==", "!="]), one(dice, &["A", "B", "C"])),
+            (Kind::Text(_), _) => format!("{name} {} \"{}\"", one(rng, &["==", "!="]), one(rng, &["A", "B", "C"])),
             (_, Match::Lpm) => {
-                let length = 28 + dice.below(4) as u32;
-                let value = dice.below(VALUES) >> (32 - length) << (32 - length);
-                format!("{name} {} 0.0.0.{value}/{length}", one(dice, &["in", "not in"]))
+                let length = 28 + rng.below(4) as u32;
+                let value = rng.below(VALUES) >> (32 - length) << (32 - length);
+                format!("{name} {} 0.0.0.{value}/{length}", one(rng, &["in", "not in"]))
             }
-            (_, Match::Exact) => format!("{name} {} {}", one(dice, &["==", "!="]), dice.below(VALUES)),
-            _ if dice.percent(30) => {
-                let first = dice.below(VALUES);
-                format!("{name} in {first}..{}", first + dice.below(4))
+            (_, Match::Exact) => format!("{name} {} {}", one(rng, &["==", "!="]), rng.below(VALUES)),
+            _ if rng.percent(30) => {
+                let first = rng.below(VALUES);
+                format!("{name} in {first}..{}", first + rng.below(4))
             }
-            _ => format!("{name} {} {}", one(dice, &["<", "<=", ">", ">=", "==", "!="]), dice.below(VALUES)),
+            _ => format!("{name} {} {}", one(rng, &["<", "<=", ">", ">=", "==", "!="]), rng.below(VALUES)),
         }
     }
 
-    pub fn random_rule(&self, dice: &mut Dice) -> String {
-        let mut condition = self.random_test(dice);
-        for _ in 0..dice.below(3) {
-            let word = if dice.percent(70) { "and" } else { "or" };
-            let not = if dice.percent(15) { "not " } else { "" };
-            condition = format!("({condition}) {word} {not}({})", self.random_test(dice));
+    pub fn random_rule(&self, rng: &mut SplitMix64) -> String {
+        let mut condition = self.random_test(rng);
+        for _ in 0..rng.below(3) {
+            let word = if rng.percent(70) { "and" } else { "or" };
+            let not = if rng.percent(15) { "not " } else { "" };
+            condition = format!("({condition}) {word} {not}({})", self.random_test(rng));
         }
         // At times all messages are meant, and no table of a field is asked.
-        if dice.percent(4) {
+        if rng.percent(4) {
             condition = "true".to_owned();
         }
-        let action = match dice.below(8) {
-            0 | 1 if !self.format.counters.is_empty() => format!("total += 1; fwd({})", dice.below(4)),
+        let action = match rng.below(8) {
+            0 | 1 if !self.format.counters.is_empty() => format!("total += 1; fwd({})", rng.below(4)),
             0 => "to_controller".to_owned(),
-            1 => format!("fwd({}); to_controller", dice.below(4)),
+            1 => format!("fwd({}); to_controller", rng.below(4)),
             2 if !self.format.actions.is_empty() && condition != "true" => "mark(7)".to_owned(),
-            3 => format!("fwd({}, {})", dice.below(4), dice.below(4)),
-            _ => format!("fwd({})", dice.below(4)),
+            3 => format!("fwd({}, {})", rng.below(4), rng.below(4)),
+            _ => format!("fwd({})", rng.below(4)),
         };
         format!("{condition} : {action}")
     }
 
     /// Any message with one header.
-    pub fn random_message(&self, dice: &mut Dice) -> Message {
-        let there = dice.below(self.format.headers.len() as u64) as usize;
-        self.message(dice, &|header| header == there)
+    pub fn random_message(&self, rng: &mut SplitMix64) -> Message {
+        let there = rng.below(self.format.headers.len() as u64) as usize;
+        self.message(rng, &|header| header == there)
     }
 
     /// A message such as the parser finds in packets.
-    pub fn possible_message(&self, dice: &mut Dice) -> Message {
+    pub fn possible_message(&self, rng: &mut SplitMix64) -> Message {
         let possible = &self.format.possible;
         let packets = possible.packets.as_ref().expect("the parser is understood");
-        let given = &packets[dice.below(packets.len() as u64) as usize];
+        let given = &packets[rng.below(packets.len() as u64) as usize];
         let kinds: Vec<(&HeaderId, &Values)> = possible.messages.iter().flatten().collect();
-        let kind = (!kinds.is_empty()).then(|| kinds[dice.below(kinds.len() as u64) as usize]);
+        let kind = (!kinds.is_empty()).then(|| kinds[rng.below(kinds.len() as u64) as usize]);
         let is_kind = |header: usize| kind.is_some_and(|(kind, _)| kind.0 == header);
         let mut message =
-            self.message(dice, &|header| is_kind(header) || given.valid.get(&HeaderId(header)) == Some(&true));
+            self.message(rng, &|header| is_kind(header) || given.valid.get(&HeaderId(header)) == Some(&true));
         for (field, value) in self.format.fields.iter().zip(&mut message.fields) {
             for source in &field.sources {
                 let of_kind = kind.filter(|_| is_kind(source.header.0)).map(|(_, values)| values);
                 let values = of_kind.or(given.values.get(&source.header)).and_then(|of| of.get(&source.member));
                 if let Some(values) = values.filter(|values| !values.contains(*value)) {
-                    let (first, last) = values.list()[dice.below(values.list().len() as u64) as usize];
-                    *value = first + u128::from(dice.below(8)).min(last - first);
+                    let (first, last) = values.list()[rng.below(values.list().len() as u64) as usize];
+                    *value = first + u128::from(rng.below(8)).min(last - first);
                 }
             }
         }
         message
     }
 
-    fn message(&self, dice: &mut Dice, is_there: &dyn Fn(usize) -> bool) -> Message {
+    fn message(&self, rng: &mut SplitMix64, is_there: &dyn Fn(usize) -> bool) -> Message {
         let format = &self.rules.format;
         let mut message = Message::empty(format);
         // Those that stand for several are there if one of these is.
@@ -154,16 +154,16 @@ impl Program {
             if field.header.is_none_or(|header| valid[usize::from(header.0)]) {
                 *value = match field.kind {
                     Kind::Text(_) => {
-                        let letter = b"ABCD"[dice.below(4) as usize];
+                        let letter = b"ABCD"[rng.below(4) as usize];
                         let text = std::iter::once(letter).chain(std::iter::repeat(b' '));
                         text.take(field.width as usize / 8).fold(0, |value, byte| value << 8 | u128::from(byte))
                     }
-                    _ => u128::from(dice.below(VALUES + 2)),
+                    _ => u128::from(rng.below(VALUES + 2)),
                 };
             }
         }
         for value in message.counters.iter_mut().chain(&mut message.slots) {
-            *value = u128::from(dice.below(VALUES + 2));
+            *value = u128::from(rng.below(VALUES + 2));
         }
         message
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Layout, Limits, Message, Subject, Subscriptions, Target, Writes, compare};
 use subscribe_p4::Options;
 use subscribe_p4::entries::{Entity, Matched};
@@ -35,8 +35,8 @@ fn compiled(program: &Program, layout: &Layout, target: Target, text: &[String])
     Some(switch)
 }
 
-fn random_rules(program: &Program, dice: &mut Dice) -> Vec<String> {
-    (0..1 + dice.below(8)).map(|_| program.random_rule(dice)).collect()
+fn random_rules(program: &Program, rng: &mut SplitMix64) -> Vec<String> {
+    (0..1 + rng.below(8)).map(|_| program.random_rule(rng)).collect()
 }
 
 fn difference(program: &Program, one: &Meaning, other: &Meaning) -> Option<Message> {
@@ -46,12 +46,12 @@ fn difference(program: &Program, one: &Meaning, other: &Meaning) -> Option<Messa
 }
 
 /// Changes, removes or adds an entry. Groups stay.
-fn disturbed(dice: &mut Dice, switch: &Switch) -> Switch {
+fn disturbed(rng: &mut SplitMix64, switch: &Switch) -> Switch {
     let mut all: Vec<_> = switch.tables.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();
-    let at = dice.below(all.len() as u64) as usize;
-    let other = all[dice.below(all.len() as u64) as usize].1.clone();
+    let at = rng.below(all.len() as u64) as usize;
+    let other = all[rng.below(all.len() as u64) as usize].1.clone();
     let is_stage = |table: &str| table != "Subscriptions.leaf" && !table.contains("do_") && !table.contains("codes");
-    match dice.below(4) {
+    match rng.below(4) {
         0 => drop(all.remove(at)),
         // It leads where another leads.
         1 if is_stage(&all[at].1.table)
@@ -64,9 +64,9 @@ fn disturbed(dice: &mut Dice, switch: &Switch) -> Switch {
         }
         // It is about other values.
         2 | 3 => {
-            let is_added = dice.percent(50);
+            let is_added = rng.percent(50);
             let (mut key, mut entry) = all[at].clone();
-            let by = u128::from(1 + dice.below(3));
+            let by = u128::from(1 + rng.below(3));
             for (name, width, matched) in &mut entry.keys {
                 if name != "state" && *width > 1 {
                     match matched {
@@ -98,16 +98,16 @@ fn a_message_is_shown_that_tells_entries_apart_unless_nothing_does() {
         let layout = Layout::sensible(&program.rules.format, &[]);
         let possible = program.rules.possible(&program.format);
         for (at, target) in targets().into_iter().enumerate() {
-            let mut dice = Dice::new(1000 * number as u64 + at as u64);
+            let mut rng = SplitMix64::new(1000 * number as u64 + at as u64);
             for round in 0..40 {
-                let text = random_rules(&program, &mut dice);
+                let text = random_rules(&program, &mut rng);
                 let Some(switch) = compiled(&program, &layout, target, &text) else { continue };
                 if switch.tables.is_empty() {
                     continue;
                 }
                 let (meaning, findings) = read(&program, &switch, &layout);
                 assert_eq!(findings, [], "what is compiled is right: {text:?}");
-                let after = disturbed(&mut dice, &switch);
+                let after = disturbed(&mut rng, &switch);
                 let (other, findings) = read(&program, &after, &layout);
                 if findings.iter().any(|finding| finding.is_error) {
                     continue;
@@ -128,7 +128,7 @@ fn a_message_is_shown_that_tells_entries_apart_unless_nothing_does() {
                     None => {
                         same += 1;
                         for _ in 0..200 {
-                            let message = program.possible_message(&mut dice);
+                            let message = program.possible_message(&mut rng);
                             let value = |subject| match subject {
                                 Subject::Field(id) => message.field(&program.rules.format, id),
                                 _ => None,
@@ -151,14 +151,14 @@ fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_thei
     for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
         let format = &program.rules.format;
         let sensible = Layout::sensible(format, &[]);
-        let mut dice = Dice::new(77 + number as u64);
+        let mut rng = SplitMix64::new(77 + number as u64);
         for round in 0..40 {
             let mut names: Vec<&str> = format.fields().iter().map(|field| field.name.as_str()).collect();
-            let from = dice.below(names.len() as u64) as usize;
+            let from = rng.below(names.len() as u64) as usize;
             names.rotate_left(from);
             names.reverse();
             let layout = Layout::forced(format, &names).expect("each field once");
-            let text = random_rules(&program, &mut dice);
+            let text = random_rules(&program, &mut rng);
             let less: Vec<String> = text.iter().skip(1).cloned().collect();
             let [target, other] = [targets()[0], targets()[round % 3]];
             let one = compiled(&program, &sensible, target, &text);

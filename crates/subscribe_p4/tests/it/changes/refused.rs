@@ -54,14 +54,14 @@ fn the_way_back_from_a_part_of_a_change_shows_each_message_the_old_rules_or_the_
     for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
         for (at, target) in targets().into_iter().enumerate().step_by(2) {
             let seed = 7000 + 100 * number as u64 + 10 * at as u64;
-            walk(seed, &program, target, Writes::InTurn, |dice, before, steps, rules| {
+            walk(seed, &program, target, Writes::InTurn, |rng, before, steps, rules| {
                 let first: Vec<Update> = [&steps.prepare[..], &steps.turn.concat()].concat();
                 let all = steps.all();
                 // What is deleted last is not taken back: the change is made then. Every write is refused, or some of many.
                 let mut refused: BTreeSet<usize> = [0, first.len()].into();
                 match first.len() < MOST {
                     true => refused.extend(0..first.len()),
-                    false => refused.extend((0..MOST).map(|_| dice.below(first.len() as u64) as usize)),
+                    false => refused.extend((0..MOST).map(|_| rng.below(first.len() as u64) as usize)),
                 }
                 for made in refused {
                     let mut now = before.clone();
@@ -75,7 +75,7 @@ fn the_way_back_from_a_part_of_a_change_shows_each_message_the_old_rules_or_the_
                     (ways, paused) = (ways + 1, paused + usize::from(pauses.len() > 2));
                     let back = back.all();
                     let mut times: BTreeSet<usize> = pauses.iter().copied().chain([0, back.len()]).collect();
-                    times.extend((0..4 * MOST).map(|_| dice.below(back.len() as u64 + 1) as usize));
+                    times.extend((0..4 * MOST).map(|_| rng.below(back.len() as u64 + 1) as usize));
                     let mut seen = Vec::new();
                     for (time, update) in back.iter().map(Some).chain([None]).enumerate() {
                         seen.extend(times.contains(&time).then(|| now.clone()));
@@ -87,15 +87,15 @@ fn the_way_back_from_a_part_of_a_change_shows_each_message_the_old_rules_or_the_
                     let last = seen.len() - 1;
                     assert_eq!(seen[last], *before, "seed {seed}: {made} writes are not taken back");
                     for _ in 0..10 {
-                        let message = program.random_message(dice);
+                        let message = program.random_message(rng);
                         let old = program.run(target, &message, &mut |_| before);
                         let new = Outcome::of(&rules.evaluate(&message), program.format.counters.len());
                         apart += usize::from(old != new);
-                        let mut now = dice.below(last as u64 + 1) as usize;
+                        let mut now = rng.below(last as u64 + 1) as usize;
                         let is_back = now >= turned;
                         let end = pauses.iter().copied().find(|pause| now <= *pause).unwrap_or(last);
                         let got = program.run(target, &message, &mut |_| {
-                            now += dice.below((end - now) as u64 + 1) as usize * dice.below(2) as usize;
+                            now += rng.below((end - now) as u64 + 1) as usize * rng.below(2) as usize;
                             &seen[now]
                         });
                         let is_right = got == old || !is_back && got == new;

@@ -10,7 +10,7 @@ mod switch;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Layout, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
 use subscribe_p4::Options;
 use subscribe_p4::entries::Installer;
@@ -34,10 +34,9 @@ fn target(number: u64) -> Target {
 }
 
 /// Some fields first, or none.
-fn order(dice: &mut Dice, read: &Read) -> Layout {
+fn order(rng: &mut SplitMix64, read: &Read) -> Layout {
     let mut names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
-    let some =
-        (0..dice.below(6)).map(|_| names.swap_remove(dice.below(names.len() as u64) as usize)).collect::<Vec<_>>();
+    let some = (0..rng.below(6)).map(|_| names.swap_remove(rng.below(names.len() as u64) as usize)).collect::<Vec<_>>();
     Layout::forced(&read.rules.format, &some).expect("they are fields")
 }
 
@@ -65,11 +64,11 @@ struct Tally {
 
 /// One program with rules that come and go: the first thing that is not as it should be.
 fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) -> String) -> Result<(), String> {
-    let mut dice = Dice::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let options = Options { target: target(seed), ..Options::default() };
     // Codes change with the entries that match them, so not where writes come one after the other.
     let writes = if has_codes(seed) || seed.is_multiple_of(2) { Writes::Together } else { Writes::InTurn };
-    let layout = order(&mut dice, read);
+    let layout = order(&mut rng, read);
     let program = read.program(&layout, &options, change);
     let settings = subscribe::Options { target: options.target, writes, ..subscribe::Options::default() };
     let installer = || {
@@ -84,8 +83,8 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
     let mut rules: BTreeMap<RuleId, Rule> = BTreeMap::new();
     for step in 0..5 {
         let known: Vec<RuleId> = rules.keys().copied().collect();
-        let gone: Vec<RuleId> = known.into_iter().filter(|_| step > 0 && dice.percent(25)).collect();
-        let new: Vec<Rule> = (0..1 + dice.below(6)).map(|_| Rule::random(&mut dice, PORTS, CONTROLLER)).collect();
+        let gone: Vec<RuleId> = known.into_iter().filter(|_| step > 0 && rng.percent(25)).collect();
+        let new: Vec<Rule> = (0..1 + rng.below(6)).map(|_| Rule::random(&mut rng, PORTS, CONTROLLER)).collect();
         let text: Vec<&str> = new.iter().map(|rule| rule.text.as_str()).collect();
         let applied = match all.change(&gone, read.parse(&text.join("\n"))) {
             Ok(applied) => applied,
@@ -96,7 +95,7 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
             }
             Err(other) => return Err(format!("seed {seed}: {other:?}\n{}", text.join("\n"))),
         };
-        let packets: Vec<Packet> = (0..30).map(|_| Packet::random(&mut dice)).collect();
+        let packets: Vec<Packet> = (0..30).map(|_| Packet::random(&mut rng)).collect();
         let before: Vec<_> = packets.iter().map(|packet| expected(&rules, packet)).collect();
         gone.iter().for_each(|id| drop(rules.remove(id)));
         rules.extend(applied.added.iter().copied().zip(new));

@@ -1,6 +1,6 @@
 //! Packets of `testdata/kinds.p4`: made at random, as bytes, and as what rules may ask of them.
 
-use rng::Dice;
+use rng::SplitMix64;
 
 /// How a field is written and what rules may ask of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,15 +76,15 @@ pub fn max(width: u32) -> u128 {
 }
 
 /// A value that rules and packets may both have: so few that everything meets, the bounds of the domain among them.
-pub fn value(dice: &mut Dice, field: &Field) -> u128 {
+pub fn value(rng: &mut SplitMix64, field: &Field) -> u128 {
     let max = max(field.width);
     match (field.name, field.kind) {
-        ("type", _) => dice.pick(&[(2, 0x800), (2, 0x86dd), (1, 5)]),
-        ("kind", _) => dice.pick(&[(2, 1), (2, 2), (1, 7)]),
-        (_, Kind::Text) => text(NAMES[dice.below(4) as usize]),
+        ("type", _) => rng.pick(&[(2, 0x800), (2, 0x86dd), (1, 5)]),
+        ("kind", _) => rng.pick(&[(2, 1), (2, 2), (1, 7)]),
+        (_, Kind::Text) => text(NAMES[rng.below(4) as usize]),
         _ => {
             let near = [0, 1, 2, 5, max / 2, max / 2 + 1, max - 1, max, max / 3, max / 3 + 1];
-            near[dice.below(near.len() as u64) as usize] & max
+            near[rng.below(near.len() as u64) as usize] & max
         }
     }
 }
@@ -98,17 +98,14 @@ pub struct Packet {
 }
 
 impl Packet {
-    pub fn random(dice: &mut Dice) -> Packet {
+    pub fn random(rng: &mut SplitMix64) -> Packet {
         let mut values = [0; 17];
         for (value, field) in values.iter_mut().zip(&FIELDS) {
-            *value = self::value(dice, field);
+            *value = self::value(rng, field);
             // Beside what rules ask for, too.
-            if field.kind != Kind::Text
-                && field.width > 3
-                && dice.percent(20)
-                && !["type", "kind"].contains(&field.name)
+            if field.kind != Kind::Text && field.width > 3 && rng.percent(20) && !["type", "kind"].contains(&field.name)
             {
-                *value ^= 1 << dice.below(field.width.into());
+                *value ^= 1 << rng.below(field.width.into());
             }
         }
         let of = |name: &str| values[FIELDS.iter().position(|field| field.name == name).expect("a field")];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Message, Subject};
 use subscribe_p4::entries::Installer;
 
@@ -13,25 +13,25 @@ const BATCH: &str = include_str!("../../../testdata/batch.p4");
 /// Bytes before the messages.
 const HEAD: usize = 3;
 
-fn rule(dice: &mut Dice) -> String {
-    let compare = one(dice, &["<", ">=", "==", "!="]);
-    let test = match dice.below(7) {
-        0 => format!("key == {}", dice.below(4)),
-        1 => format!("value {compare} {}", dice.below(8)),
-        2 => format!("sum(value) by key {compare} {}", dice.below(20)),
-        3 => format!("count() {compare} {}", dice.below(7)),
-        6 => format!("max(key) by value {compare} {}", dice.below(4)),
-        4 => format!("total {compare} {}", dice.below(30)),
-        _ => format!("few {compare} {}", dice.below(10)),
+fn rule(rng: &mut SplitMix64) -> String {
+    let compare = one(rng, &["<", ">=", "==", "!="]);
+    let test = match rng.below(7) {
+        0 => format!("key == {}", rng.below(4)),
+        1 => format!("value {compare} {}", rng.below(8)),
+        2 => format!("sum(value) by key {compare} {}", rng.below(20)),
+        3 => format!("count() {compare} {}", rng.below(7)),
+        6 => format!("max(key) by value {compare} {}", rng.below(4)),
+        4 => format!("total {compare} {}", rng.below(30)),
+        _ => format!("few {compare} {}", rng.below(10)),
     };
-    let also = match dice.below(3) {
-        0 => format!("key == {} and ", dice.below(4)),
+    let also = match rng.below(3) {
+        0 => format!("key == {} and ", rng.below(4)),
         _ => String::new(),
     };
-    let action = match dice.below(5) {
+    let action = match rng.below(5) {
         0 => "total += value; fwd(0)".to_owned(),
         1 => "few += 2".to_owned(),
-        _ => format!("fwd({})", dice.below(PORTS.into())),
+        _ => format!("fwd({})", rng.below(PORTS.into())),
     };
     format!("{also}{test} : {action}")
 }
@@ -58,17 +58,17 @@ fn messages_of_a_packet_count_one_after_the_other() {
         };
         let (key, value) = (field("key"), field("value"));
         for seed in 0..20 {
-            let mut dice = Dice::new(seed);
-            let (text, all, memory) = rules(&mut dice, &made, rule);
+            let mut rng = SplitMix64::new(seed);
+            let (text, all, memory) = rules(&mut rng, &made, rule);
             for executor in BOTH {
                 let mut switch = Switch::new(&made, executor);
                 let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
                 installer.install(&all.tables()).expect("few groups").iter().for_each(|update| switch.apply(update));
-                let (mut dice, mut memory, mut micros) = (Dice::new(1000 + seed), memory.clone(), 0);
+                let (mut rng, mut memory, mut micros) = (SplitMix64::new(1000 + seed), memory.clone(), 0);
                 for _ in 0..60 {
-                    micros += dice.pick(&[(5, 5), (3, 10), (1, 80), (1, 200)]);
+                    micros += rng.pick(&[(5, 5), (3, 10), (1, 80), (1, 200)]);
                     let messages: Vec<[u8; 2]> =
-                        (0..1 + dice.below(7)).map(|_| [dice.below(4) as u8, dice.below(8) as u8]).collect();
+                        (0..1 + rng.below(7)).map(|_| [rng.below(4) as u8, rng.below(8) as u8]).collect();
                     let mut expected = Got::new();
                     for one in &messages {
                         let mut message = Message::empty(format);

@@ -7,7 +7,7 @@ mod keys;
 mod switch;
 mod workers;
 
-use rng::Dice;
+use rng::SplitMix64;
 use subscribe::{Layout, Memory, Message, Options, Subscriptions};
 use subscribe_p4::entries::Installer;
 use v1model::Executor;
@@ -18,76 +18,76 @@ const METER: &str = include_str!("../../../testdata/meter.p4");
 const PORTS: u32 = 4;
 const BOTH: [Executor; 2] = [Executor::Interpreter, Executor::Jit];
 
-fn one(dice: &mut Dice, list: &[&'static str]) -> &'static str {
-    list[dice.below(list.len() as u64) as usize]
+fn one(rng: &mut SplitMix64, list: &[&'static str]) -> &'static str {
+    list[rng.below(list.len() as u64) as usize]
 }
 
 /// A test of what messages before left. Of some aggregates there are few slots, so that rules have few conditions beside.
-fn remembered(dice: &mut Dice) -> String {
-    let compare = one(dice, &["<", "<=", ">", ">=", "==", "!="]);
-    let subject = match dice.below(9) {
-        0 | 1 => format!("avg(value) by site {compare} {}", dice.below(12)),
-        2 => format!("count() by site, unit {compare} {}", dice.below(5)),
-        3 => format!("sum(large) {compare} {}", if dice.percent(20) { u64::MAX } else { dice.below(40) }),
-        4 => format!("min(value) by unit {compare} {}", dice.below(12)),
-        5 => format!("max(weight) {compare} {}", dice.below(12)),
-        6 => format!("count() {compare} {}", dice.below(6)),
-        _ => format!("{} {compare} {}", one(dice, &["total", "lately", "few"]), dice.below(16)),
+fn remembered(rng: &mut SplitMix64) -> String {
+    let compare = one(rng, &["<", "<=", ">", ">=", "==", "!="]);
+    let subject = match rng.below(9) {
+        0 | 1 => format!("avg(value) by site {compare} {}", rng.below(12)),
+        2 => format!("count() by site, unit {compare} {}", rng.below(5)),
+        3 => format!("sum(large) {compare} {}", if rng.percent(20) { u64::MAX } else { rng.below(40) }),
+        4 => format!("min(value) by unit {compare} {}", rng.below(12)),
+        5 => format!("max(weight) {compare} {}", rng.below(12)),
+        6 => format!("count() {compare} {}", rng.below(6)),
+        _ => format!("{} {compare} {}", one(rng, &["total", "lately", "few"]), rng.below(16)),
     };
-    if dice.percent(15) { format!("not ({subject})") } else { subject }
+    if rng.percent(15) { format!("not ({subject})") } else { subject }
 }
 
-fn plain(dice: &mut Dice) -> String {
-    match dice.below(4) {
-        0 => format!("site == {}", dice.below(4)),
-        1 => format!("value {} {}", one(dice, &["<", ">="]), dice.below(12)),
-        2 => format!("unit {} \"{}\"", one(dice, &["==", "!="]), one(dice, &["A", "B"])),
+fn plain(rng: &mut SplitMix64) -> String {
+    match rng.below(4) {
+        0 => format!("site == {}", rng.below(4)),
+        1 => format!("value {} {}", one(rng, &["<", ">="]), rng.below(12)),
+        2 => format!("unit {} \"{}\"", one(rng, &["==", "!="]), one(rng, &["A", "B"])),
         _ => "valid(extra)".to_owned(),
     }
 }
 
-fn rule(dice: &mut Dice) -> String {
-    let word = |dice: &mut Dice| one(dice, &["and", "and", "or"]);
-    let condition = match dice.below(6) {
-        0 => plain(dice),
-        1 => format!("{} {} {}", remembered(dice), word(dice), remembered(dice)),
-        2 => format!("site == {} and {}", dice.below(4), remembered(dice)),
-        3 => format!("unit == \"{}\" and {}", one(dice, &["A", "B"]), remembered(dice)),
-        4 => format!("{} {} {}", plain(dice), word(dice), remembered(dice)),
-        _ => remembered(dice),
+fn rule(rng: &mut SplitMix64) -> String {
+    let word = |rng: &mut SplitMix64| one(rng, &["and", "and", "or"]);
+    let condition = match rng.below(6) {
+        0 => plain(rng),
+        1 => format!("{} {} {}", remembered(rng), word(rng), remembered(rng)),
+        2 => format!("site == {} and {}", rng.below(4), remembered(rng)),
+        3 => format!("unit == \"{}\" and {}", one(rng, &["A", "B"]), remembered(rng)),
+        4 => format!("{} {} {}", plain(rng), word(rng), remembered(rng)),
+        _ => remembered(rng),
     };
-    let operand = match dice.below(2) {
-        0 => one(dice, &["value", "large", "unit", "weight"]).to_owned(),
-        _ => dice.below(9).to_string(),
+    let operand = match rng.below(2) {
+        0 => one(rng, &["value", "large", "unit", "weight"]).to_owned(),
+        _ => rng.below(9).to_string(),
     };
-    let counter = one(dice, &["total", "lately", "few"]);
-    let action = match dice.below(9) {
+    let counter = one(rng, &["total", "lately", "few"]);
+    let action = match rng.below(9) {
         0 => format!("{counter} += {operand}"),
-        1 => format!("{counter} -= {operand}; fwd({})", dice.below(4)),
+        1 => format!("{counter} -= {operand}; fwd({})", rng.below(4)),
         2 => format!("{counter} <- {operand}"),
-        3 => format!("{counter} <- {}({counter}, {operand}); fwd(0, 1)", one(dice, &["min", "max"])),
-        _ => format!("fwd({})", dice.below(4)),
+        3 => format!("{counter} <- {}({counter}, {operand}); fwd(0, 1)", one(rng, &["min", "max"])),
+        _ => format!("fwd({})", rng.below(4)),
     };
     format!("{condition} : {action}")
 }
 
 /// A message and its bytes. Values are small, and at times the largest.
-fn message(dice: &mut Dice, made: &Made) -> (Message, Vec<u8>) {
+fn message(rng: &mut SplitMix64, made: &Made) -> (Message, Vec<u8>) {
     let format = &made.rules.format;
     let mut message = Message::empty(format);
-    let extra = dice.below(2) == 1;
+    let extra = rng.below(2) == 1;
     let mut bytes = vec![u8::from(extra)];
     let mut field = |name: &str, width: u32, value: u128| {
         let Ok(subscribe::Subject::Field(id)) = format.subject(name) else { panic!("there is no field {name}") };
         message.set(format, id, value);
         bytes.extend(&value.to_be_bytes()[16 - width as usize / 8..]);
     };
-    field("site", 16, dice.below(5).into());
-    field("value", 32, if dice.percent(5) { u32::MAX.into() } else { dice.below(12).into() });
-    field("large", 72, if dice.percent(5) { subscribe::max_of(72) } else { dice.below(20).into() });
+    field("site", 16, rng.below(5).into());
+    field("value", 32, if rng.percent(5) { u32::MAX.into() } else { rng.below(12).into() });
+    field("large", 72, if rng.percent(5) { subscribe::max_of(72) } else { rng.below(20).into() });
     if extra {
-        field("unit", 8, b"ABC"[dice.below(3) as usize].into());
-        field("weight", 8, dice.below(12).into());
+        field("unit", 8, b"ABC"[rng.below(3) as usize].into());
+        field("weight", 8, rng.below(12).into());
     }
     (message, bytes)
 }
@@ -102,14 +102,18 @@ fn compiled(made: &Made, rules: &str) -> Subscriptions {
 }
 
 /// Rules that fit, of several tried, and their tables.
-fn rules(dice: &mut Dice, made: &Made, rule: fn(&mut Dice) -> String) -> (Vec<String>, Subscriptions, Memory) {
+fn rules(
+    rng: &mut SplitMix64,
+    made: &Made,
+    rule: fn(&mut SplitMix64) -> String,
+) -> (Vec<String>, Subscriptions, Memory) {
     let format = &made.rules.format;
     let options = Options { target: subscribe_p4::Options::default().target, ..Options::default() };
     let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
     let mut memory = Memory::new(format);
     let mut kept = Vec::new();
     for _ in 0..12 {
-        let text = rule(dice);
+        let text = rule(rng);
         if let Ok(applied) = all.change(&[], made.parse(&text)) {
             memory.assign(&applied.slots);
             kept.push(text);
@@ -134,8 +138,8 @@ fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> 
     let format = &made.rules.format;
     let mut tally = Tally { used: vec![0; usize::from(format.slots)], ..Tally::default() };
     for seed in seeds {
-        let mut dice = Dice::new(seed);
-        let (text, all, memory) = rules(&mut dice, made, rule);
+        let mut rng = SplitMix64::new(seed);
+        let (text, all, memory) = rules(&mut rng, made, rule);
         tally.refused += 12 - text.len();
         all.slots().iter().for_each(|slot| tally.used[usize::from(slot.slot)] += 1);
         let tables = all.tables();
@@ -143,12 +147,12 @@ fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> 
             let mut switch = Switch::new(made, executor);
             let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
             installer.install(&tables).expect("few groups").iter().for_each(|update| switch.apply(update));
-            let (mut dice, mut memory) = (Dice::new(1000 + seed), memory.clone());
+            let (mut rng, mut memory) = (SplitMix64::new(1000 + seed), memory.clone());
             // The program's clock has 48 bits: of some sequences it goes round in the middle.
             let mut micros = if seed % 3 == 0 { (1 << 48) - 1_000 } else { 0 };
             for step in 0..150 {
-                micros += dice.pick(&[(3, 5), (3, 10), (2, 1), (1, 45), (1, 200)]);
-                let (mut message, bytes) = message(&mut dice, made);
+                micros += rng.pick(&[(3, 5), (3, 10), (2, 1), (1, 45), (1, 200)]);
+                let (mut message, bytes) = message(&mut rng, made);
                 memory.fill(format, &mut message, micros);
                 let expected = all.evaluate(&message);
                 let got = switch.message(micros, bytes);

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use itch_feed::{Counts, Filter, Mix, Receiver, Spec, Workload, messages};
-use rng::Dice;
+use rng::SplitMix64;
 use wire::itch::Message;
 
 use crate::subscribe::tables::TABLES;
@@ -15,34 +15,34 @@ use crate::support::feed::frame;
 /// Ports that rules deliver to.
 const PORTS: [u32; 4] = [2, 3, 4, 5];
 
-fn one<'a>(dice: &mut Dice, list: &[&'a str]) -> &'a str {
-    list[dice.below(list.len() as u64) as usize]
+fn one<'a>(rng: &mut SplitMix64, list: &[&'a str]) -> &'a str {
+    list[rng.below(list.len() as u64) as usize]
 }
 
-fn test(dice: &mut Dice) -> String {
-    let compare = |dice: &mut Dice| one(dice, &["<", "<=", ">", ">=", "==", "!="]);
-    match dice.below(7) {
-        0 => format!("stock {} \"{}\"", one(dice, &["==", "!="]), one(dice, &["GOOGL", "S0001", "S0002"])),
-        1 => format!("stock {} {{\"GOOGL\", \"S0003\"}}", one(dice, &["in", "not in"])),
-        2 => format!("side == \"{}\"", one(dice, &["B", "S"])),
+fn test(rng: &mut SplitMix64) -> String {
+    let compare = |rng: &mut SplitMix64| one(rng, &["<", "<=", ">", ">=", "==", "!="]);
+    match rng.below(7) {
+        0 => format!("stock {} \"{}\"", one(rng, &["==", "!="]), one(rng, &["GOOGL", "S0001", "S0002"])),
+        1 => format!("stock {} {{\"GOOGL\", \"S0003\"}}", one(rng, &["in", "not in"])),
+        2 => format!("side == \"{}\"", one(rng, &["B", "S"])),
         3 => format!(
             "kind {} {{\"{}\", \"{}\"}}",
-            one(dice, &["in", "not in"]),
-            one(dice, &["A", "E"]),
-            one(dice, &["D", "P"])
+            one(rng, &["in", "not in"]),
+            one(rng, &["A", "E"]),
+            one(rng, &["D", "P"])
         ),
-        4 => format!("price {} {}", compare(dice), dice.below(10_000_000)),
-        5 => format!("shares in {}..{}", dice.below(500), 500 + dice.below(1000)),
-        _ => format!("{} {} shares", 100 * dice.below(20), compare(dice)),
+        4 => format!("price {} {}", compare(rng), rng.below(10_000_000)),
+        5 => format!("shares in {}..{}", rng.below(500), 500 + rng.below(1000)),
+        _ => format!("{} {} shares", 100 * rng.below(20), compare(rng)),
     }
 }
 
-fn condition(dice: &mut Dice, depth: u32) -> String {
-    match dice.below(5) {
-        0 if depth > 0 => format!("not ({})", condition(dice, depth - 1)),
-        1 | 2 if depth > 0 => format!("({}) and ({})", condition(dice, depth - 1), condition(dice, depth - 1)),
-        3 if depth > 0 => format!("({}) or ({})", condition(dice, depth - 1), condition(dice, depth - 1)),
-        _ => test(dice),
+fn condition(rng: &mut SplitMix64, depth: u32) -> String {
+    match rng.below(5) {
+        0 if depth > 0 => format!("not ({})", condition(rng, depth - 1)),
+        1 | 2 if depth > 0 => format!("({}) and ({})", condition(rng, depth - 1), condition(rng, depth - 1)),
+        3 if depth > 0 => format!("({}) or ({})", condition(rng, depth - 1), condition(rng, depth - 1)),
+        _ => test(rng),
     }
 }
 
@@ -52,9 +52,9 @@ fn each_port_gets_just_the_messages_that_random_rules_ask_for() {
     let (from, count) = (number("SUBSCRIBE_FUZZ_FROM", 0u64), number("SUBSCRIBE_FUZZ_COUNT", 4u64));
     let mut delivered = 0;
     for seed in from..from + count {
-        let mut dice = Dice::new(seed);
-        let rules: Vec<(String, BTreeSet<u32>)> = (0..1 + dice.below(5))
-            .map(|_| (condition(&mut dice, 2), (0..1 + dice.below(2)).map(|_| PORTS[dice.below(4) as usize]).collect()))
+        let mut rng = SplitMix64::new(seed);
+        let rules: Vec<(String, BTreeSet<u32>)> = (0..1 + rng.below(5))
+            .map(|_| (condition(&mut rng, 2), (0..1 + rng.below(2)).map(|_| PORTS[rng.below(4) as usize]).collect()))
             .collect();
         let to = |ports: &BTreeSet<u32>| ports.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let text: String =
@@ -62,15 +62,15 @@ fn each_port_gets_just_the_messages_that_random_rules_ask_for() {
         let filters: Vec<(Filter, &BTreeSet<u32>)> =
             rules.iter().map(|(condition, ports)| (Filter::parse(condition).expect("a condition"), ports)).collect();
         let counts = if seed % 2 == 0 {
-            Counts::Exactly(1 + dice.below(20) as u16)
+            Counts::Exactly(1 + rng.below(20) as u16)
         } else {
             Workload::Synthetic.spec(seed).counts
         };
         let payloads =
             feed(Spec { share: 0.2, others: 4, mix: Mix::BOOK, counts, ..Workload::Synthetic.spec(seed) }, 60);
         let frames: Vec<Vec<u8>> = payloads.iter().map(|payload| frame(payload)).collect();
-        let order: &[&str] = if dice.percent(50) { &["--order", "price,stock"] } else { &[] };
-        let passes: &[&str] = if dice.percent(30) { &["--messages-per-pass", "3"] } else { &[] };
+        let order: &[&str] = if rng.percent(50) { &["--order", "price,stock"] } else { &[] };
+        let passes: &[&str] = if rng.percent(30) { &["--messages-per-pass", "3"] } else { &[] };
         let shape = [TABLES[seed as usize % TABLES.len()], order, passes].concat();
         let got = run_rules(FORMAT, &text, &shape, &frames, &PORTS);
         let all: Vec<Message> = payloads.iter().flat_map(|payload| messages(payload).unwrap()).collect();

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use itch_feed::{Counts, Feed, Mix, Spec, Workload, messages};
-use rng::Dice;
+use rng::SplitMix64;
 use wire::moldudp64::{self, END_OF_SESSION};
 
 use crate::subscribe::{FORMAT, RULES, feed, payload, run_rules_from, wanted};
@@ -91,33 +91,33 @@ fn header(payload: &[u8]) -> moldudp64::Repr {
 }
 
 /// Sessions that publishers send by their ports, in some order, some datagrams lost before the switch.
-fn publish(dice: &mut Dice) -> Vec<(u32, Vec<u8>)> {
+fn publish(rng: &mut SplitMix64) -> Vec<(u32, Vec<u8>)> {
     let mut publishers: Vec<Publisher> = Vec::new();
-    for _ in 0..2 + dice.below(3) {
+    for _ in 0..2 + rng.below(3) {
         let mut datagrams = VecDeque::new();
-        for _ in 0..1 + dice.below(3) {
+        for _ in 0..1 + rng.below(3) {
             // The same one again, too, behind its end or without one.
-            let session = *format!("S{:09}", dice.below(6)).as_bytes().first_chunk().unwrap();
-            let base = Workload::Synthetic.spec(dice.below(1_000));
+            let session = *format!("S{:09}", rng.below(6)).as_bytes().first_chunk().unwrap();
+            let base = Workload::Synthetic.spec(rng.below(1_000));
             let spec = Spec { session, share: 0.3, mix: Mix::BOOK, counts: Counts::Exactly(3), ..base };
             let mut feed = Feed::new(spec);
-            for _ in 0..5 + dice.below(20) {
+            for _ in 0..5 + rng.below(20) {
                 datagrams.push_back(feed.datagram(0));
-                if dice.percent(10) {
+                if rng.percent(10) {
                     datagrams.push_back(feed.heartbeat());
                 }
             }
-            if dice.percent(70) {
+            if rng.percent(70) {
                 datagrams.extend((0..2).map(|_| feed.end_of_session()));
             }
         }
-        datagrams.retain(|_| !dice.percent(10));
-        publishers.push(Publisher { port: FROM[dice.below(3) as usize], datagrams });
+        datagrams.retain(|_| !rng.percent(10));
+        publishers.push(Publisher { port: FROM[rng.below(3) as usize], datagrams });
     }
     let mut sent = Vec::new();
     while !publishers.is_empty() {
-        let at = dice.below(publishers.len() as u64) as usize;
-        for _ in 0..1 + dice.below(4) {
+        let at = rng.below(publishers.len() as u64) as usize;
+        for _ in 0..1 + rng.below(4) {
             let next = publishers[at].datagrams.pop_front();
             sent.extend(next.map(|payload| (publishers[at].port, payload)));
         }
@@ -151,10 +151,10 @@ fn expected(model: &mut Model, sent: &[(u32, Vec<u8>)]) -> BTreeMap<u32, Vec<(Na
 }
 
 fn check(format: &str, streams: usize, seed: u64) -> usize {
-    let mut dice = Dice::new(seed);
-    let sent = publish(&mut dice);
+    let mut rng = SplitMix64::new(seed);
+    let sent = publish(&mut rng);
     let frames: Vec<(u32, Vec<u8>)> = sent.iter().map(|(port, payload)| (*port, frame(payload))).collect();
-    let shape: &[&str] = if dice.percent(40) { &["--messages-per-pass", "1"] } else { &[] };
+    let shape: &[&str] = if rng.percent(40) { &["--messages-per-pass", "1"] } else { &[] };
     let got = run_rules_from(format, RULES, shape, &frames, &PORTS);
     let expected = expected(&mut Model::new(streams), &sent);
     for (port, frames) in PORTS.iter().zip(&got) {

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use ::rng::SplitMix64;
 use ::switch::{Device, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup, PortId, Replica, Time};
 
 use super::probe::{Do, frame, program};
 use super::traced::{packet, router};
 use crate::{Config, Executor, Switch};
 
-/// A generator that is the same each time.
-struct Random(u64);
+/// A source of random choices, the same each time.
+struct Random(SplitMix64);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
+        self.0.below(end)
     }
 
     fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
@@ -171,7 +171,7 @@ fn any_frame(random: &mut Random) -> Vec<u8> {
 
 fn story(seed: u64, setting: Setting) -> usize {
     let mut pair = Pair::new(|| probe(setting));
-    let mut random = Random(seed);
+    let mut random = Random(SplitMix64::new(seed));
     let mut now = 0;
     for _ in 0..60 {
         now += random.below(30);
@@ -233,7 +233,7 @@ fn without_machine_code_frames_are_copied() {
 #[test]
 fn a_router_forwards_in_place_and_counts_what_it_always_counts() {
     let mut pair = Pair::new(|| router(|text| text.to_owned()));
-    let mut random = Random(9);
+    let mut random = Random(SplitMix64::new(9));
     for time in 0..200 {
         let mut any = || {
             let mut data = packet(random.below(9) as u8);
