@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -173,25 +172,28 @@ fn one(client: &Client, triplane: &Path, work: &Path) -> Result<(usize, usize)> 
     let text = Command::new(triplane).arg("p4info").arg(&program).output().context("triplane p4info")?;
     fs::write(&p4info, text.stdout).context("cannot write the P4Info")?;
 
-    let address = format!("127.0.0.1:{}", free_port()?);
     let device = |port: u32| format!("p4c{port}");
     let mut command = Command::new(triplane);
-    command.arg("run").arg(&program).args(["--p4runtime", &address, "--duration", &LIMIT.as_secs().to_string()]);
+    command.arg("run").arg(&program).args(["--p4runtime", "127.0.0.1:0", "--duration", &LIMIT.as_secs().to_string()]);
     for port in 1..=PORTS {
         command.arg("--port").arg(format!("{port}=tap:{}", device(port)));
     }
-    let log = fs::File::create(work.join(format!("{}.log", client.name))).context("cannot make a log")?;
+    let log_path = work.join(format!("{}.log", client.name));
+    let log = fs::File::create(&log_path).context("cannot make a log")?;
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut server = Server(command.spawn().context("triplane run")?);
     let begun = Instant::now();
-    while std::net::TcpStream::connect(&address).is_err() {
+    let address = loop {
         let ended = server.0.try_wait()?;
+        let log = fs::read_to_string(&log_path).unwrap_or_default();
+        if let Some(address) = served_address(&log) {
+            break address.to_owned();
+        }
         if ended.is_some() || begun.elapsed() > START {
-            let log = fs::read_to_string(work.join(format!("{}.log", client.name))).unwrap_or_default();
-            bail!("the server does not listen on {address}: {}", log.trim());
+            bail!("the server does not listen: {}", log.trim());
         }
         std::thread::sleep(Duration::from_millis(50));
-    }
+    };
 
     let bin = work.join(client.name).join("bin");
     let mut checks = if client.name == "ptf" {
@@ -249,7 +251,20 @@ fn watch(process: u32) {
     });
 }
 
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("no port is free")?;
-    Ok(listener.local_addr()?.port())
+/// Returns the address at which the log of a switch says that it serves P4Runtime, once the line is complete.
+fn served_address(log: &str) -> Option<&str> {
+    let (_, after) = log.split_once("P4Runtime on ")?;
+    after.split_once(',').map(|(address, _)| address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::served_address;
+
+    #[test]
+    fn the_address_is_read_from_the_log() {
+        let log = "note\nP4Runtime on 127.0.0.1:43123, without TLS, for this machine only, device 0\n";
+        assert_eq!(served_address(log), Some("127.0.0.1:43123"));
+        assert_eq!(served_address("P4Runtime on 127.0.0.1:431"), None);
+    }
 }

@@ -9,6 +9,7 @@ pub mod socket;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use itch_feed::{Feed, Filter, Pace, Receiver, Subscriber};
 
 use crate::output::{Failure, Output};
@@ -65,7 +66,8 @@ fn receive(args: &ReceiveArgs, output: &Output) -> Result<(), Failure> {
         None => {
             let socket = socket::receiver(args.group, args.interface, args.port)?;
             let stop = crate::commands::run::stop_on_signals()?;
-            output.note(&format!("listening at port {}; Ctrl-C ends", args.port));
+            let port = socket.local_addr().context("cannot read the address of a socket")?.port();
+            output.note(&format!("listening at port {port}; Ctrl-C ends"));
             let ends = receive::Ends { seconds: args.seconds, with_session: !args.stay };
             receive::listen(&socket, &mut subscriber, ends, &stop)?
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
 use crate::support::{Directory, Done, PATIENCE, Running, run, triplane};
+use testing::port::reserved_ports;
 
 /// A directory of labs. Those that are up are ended when this is dropped.
 struct Labs(Directory);
@@ -66,14 +67,6 @@ impl Drop for Labs {
     }
 }
 
-/// Ports that nobody has, one after the other.
-fn free_ports(count: u16) -> u16 {
-    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let first = (20_000 + std::process::id() as u16 % 20_000..60_000).step_by(16);
-    let mut found = first.filter(|first| (0..count).all(|at| is_free(first + at)));
-    found.next().expect("there are free ports")
-}
-
 fn is_there(process: u64) -> bool {
     // One that has ended and waits to be reaped is not.
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
@@ -95,7 +88,7 @@ fn kill(process: u64) {
 /// Controllers reach every switch at its port, are cut off when it crashes, and find it as new when it starts again.
 fn controllers(labs: &Labs, isolate: &[&str]) {
     let topology = labs.topology("controlled", &["line", "--switches", "2"], |text| text);
-    let first = free_ports(2);
+    let first = reserved_ports(2);
     let up = labs.lab(&[&["up", &topology, "--p4runtime", &first.to_string()], isolate].concat()).ok();
     let second = format!("127.0.0.1:{}", first + 1);
     assert!(up.stdout.contains(&format!("s2: P4Runtime on {second}, device 1")), "{up:?}");
@@ -133,7 +126,7 @@ fn controllers_reach_switches_that_are_processes() {
 #[test]
 fn a_topology_says_which_switches_have_controllers() {
     let Some(labs) = Labs::new(&[]) else { return };
-    let port = free_ports(1);
+    let port = reserved_ports(1);
     let asked = format!("[switches.s2]\np4runtime = \"127.0.0.1:{port}\"\ndevice_id = 7\n");
     let change = |text: String| text.replace("[switches.s2]\n", &asked);
     let topology = labs.topology("some", &["line", "--switches", "2"], change);
@@ -154,7 +147,7 @@ fn a_switch_without_a_program_waits_for_its_controllers() {
     let refused = labs.lab(&["up", &path]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("does not say which program `s1` runs"), "{refused:?}");
-    let port = free_ports(1).to_string();
+    let port = reserved_ports(1).to_string();
     labs.lab(&["up", &path, "--p4runtime", &port]).ok();
     let address = format!("127.0.0.1:{port}");
     let tables = run(&mut triplane(&["ctl", "--addr", &address, "--device-id", "0", "tables"]));

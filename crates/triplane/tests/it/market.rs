@@ -124,20 +124,21 @@ fn mistakes_are_told_in_words() {
 
 #[test]
 fn a_feed_reaches_a_receiver_over_udp_and_ends_it() {
-    let port = free_port();
     let mut receiver = support::Running::start(&mut triplane(&[
         "market",
         "receive",
         "--interface",
         "127.0.0.1",
         "--port",
-        &port,
+        "0",
         "--from-start",
         "--seconds",
         "30",
         "--json",
     ]));
-    receiver.wait_for("listening");
+    let line = receiver.wait_for("listening at port ");
+    let port: u16 =
+        line.split_once("port ").and_then(|(_, rest)| rest.split(';').next()?.parse().ok()).expect("a port");
     let to = format!("127.0.0.1:{port}");
     let arguments = ["market", "publish", "--to", &to, "--datagrams", "200", "--rate", "5k", "--json"];
     let sent = run(&mut triplane(&arguments)).ok().json();
@@ -163,10 +164,4 @@ fn the_demos_second_act_delivers_what_was_asked_for() {
     {
         assert!(text.contains(said), "`{said}` is missing in\n{text}");
     }
-}
-
-/// A UDP port that nobody has.
-fn free_port() -> String {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
-    socket.local_addr().expect("it is bound").port().to_string()
 }

@@ -1,9 +1,10 @@
 //! What `triplane subscribe diff` says of entries, and what `explain` says of packets.
 
 use crate::support::feed::frame;
-use crate::support::rig::{Rig, free_address};
+use crate::support::rig::Rig;
 use crate::support::{self, Directory, Done, Running, run, triplane};
 use itch_feed::{Counts, Feed, Mix, Spec, Workload, messages};
+use testing::port::reserved_address;
 use wire::itch::{Body, Message};
 use wire::pcap::Writer;
 
@@ -244,12 +245,12 @@ fn a_switch_is_compared_with_rules_and_files() {
     let directory = Directory::new();
     let entries = directory.path("entries.json");
     subscribe(&["compile", FORMAT, RULES, "-o", &entries]).ok();
-    let [address, listen] = [free_address(), free_address()];
+    let address = reserved_address();
     let _switch = Rig::new(8, address);
-    let (switch, listen) = (address.to_string(), listen.to_string());
-    let serve = ["subscribe", "serve", FORMAT, RULES, "--addr", &switch, "--listen", &listen];
+    let switch = address.to_string();
+    let serve = ["subscribe", "serve", FORMAT, RULES, "--addr", &switch, "--listen", "127.0.0.1:0"];
     let mut service = Running::start(&mut triplane(&serve));
-    service.wait_for("subscriptions on");
+    let listen = service.wait_for_address("subscriptions on ");
     let tell = |arguments: &[&str]| subscribe(&[arguments, &["--service", &listen]].concat()).ok();
     // This one comes and goes. The switch may take a while to be reached.
     let add = ["add", "stock == \"MSFT\" : fwd(7)", "--service", &listen];

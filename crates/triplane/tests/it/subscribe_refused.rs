@@ -7,10 +7,11 @@ use crate::support::Directory;
 use crate::support::deliveries::{bytes, delivered, spec, wanted};
 use crate::support::feed::frame;
 use crate::support::plain;
-use crate::support::rig::{Rig, free_address};
+use crate::support::rig::Rig;
 use crate::support::service::Service;
 use itch_feed::{Feed, messages};
 use switch::{Frame, PortId};
+use testing::port::reserved_address;
 
 const RULES: [&str; 3] = [
     "stock == \"GOOGL\" and price > 5000000 : fwd(2, 3)",
@@ -25,7 +26,7 @@ fn a_change_that_is_refused_anywhere_is_taken_back_while_messages_are_delivered(
     const RATE: f64 = 4_000.0;
     let directory = Directory::new();
     let rules = directory.write("rules.sub", RULES.join("\n"));
-    let address = free_address();
+    let address = reserved_address();
     let rig = Rig::new(8, address);
     let (through, refusals) = plain::refusing(address);
     let mut service = Service::start(&rules, through, &[]);

@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::support::deliveries::{bytes, delivered, spec, wanted};
 use crate::support::feed::frame;
 use crate::support::plain;
-use crate::support::rig::{Rig, free_address};
+use crate::support::rig::Rig;
 use crate::support::service::{FORMAT, Service, eventually};
 use crate::support::{self, Directory, Running, run, triplane};
 use itch_feed::{Feed, messages};
 use switch::{Frame, PortId};
+use testing::port::reserved_address;
 
 #[test]
 fn every_message_is_delivered_by_the_old_rules_or_by_the_new_ones() {
@@ -31,7 +32,7 @@ fn codes_are_for_switches_that_change_as_a_whole() {
     let coded = format.replace(PRICE, &format!("@query_codes(10) {PRICE}"));
     assert!(coded != format, "the price is not asked for");
     let (format, rules) = (directory.write("coded.p4", coded), directory.write("rules.sub", "price > 5 : fwd(2)\n"));
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut whole = Service::of(&format, &rules, address, &[]);
     whole.running.wait_for("delivers by 1 rule");
@@ -44,7 +45,7 @@ fn codes_are_for_switches_that_change_as_a_whole() {
 fn programs_of_another_order_are_refused_with_the_cause() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut none = Service::start(&rules, address, &["--keep-program"]);
     none.running.wait_for("the switch has no program yet");
@@ -73,7 +74,7 @@ fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise(
         (0..300).map(|at| format!("{first} == {} and {second} > {} : fwd(2)\n", at % 60, at * 7 % 1000)).collect()
     };
     let rules = directory.write("rules.sub", crowd("shares", "price"));
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut first = Service::start(&rules, address, &[]);
     first.running.wait_for("delivers by 300 rules: program loaded");
@@ -94,7 +95,7 @@ fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise(
 fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
-    let address = free_address();
+    let address = reserved_address();
     let rig = Rig::new(8, address);
     let mut service = Service::start(&rules, through(address), &[]);
     service.running.wait_for(how);
@@ -163,7 +164,7 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "include \"more.sub\"\nstock == \"A\" : fwd(2)\n");
     directory.write("more.sub", "rule first: stock == \"B\" : fwd(3)\n");
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut service = Service::start(&rules, address, &[]);
     service.running.wait_for("delivers by 2 rules");
@@ -206,7 +207,7 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
         assert_eq!(service.list(), before);
     }
     assert!(service.tell(&["remove", "3"]).ok().stdout.is_empty());
-    let nobody = run(&mut triplane(&["subscribe", "list", "--service", &free_address().to_string()]));
+    let nobody = run(&mut triplane(&["subscribe", "list", "--service", &reserved_address().to_string()]));
     assert!(nobody.code == Some(3) && nobody.stderr.contains("subscribe serve"), "{nobody:?}");
     service.running.signal("TERM");
     assert!(service.running.wait().ok().stderr.contains("goes on with the rules"));
@@ -217,7 +218,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     let kept = directory.path("added.sub");
-    let address = free_address();
+    let address = reserved_address();
     // The switch need not be there yet.
     let mut service = Service::start(&rules, address, &["--keep", &kept]);
     service.running.wait_for("cannot be reached");
@@ -275,7 +276,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
 fn another_controller_may_take_the_switch_for_a_while() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2); to_controller\n");
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut service = Service::start(&rules, address, &[]);
     service.running.wait_for("delivers by 1 rule");
@@ -313,7 +314,7 @@ fn another_controller_may_take_the_switch_for_a_while() {
 fn connections_that_do_nothing_shut_nobody_out() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"A\" : fwd(1)\n");
-    let service = Service::start(&rules, free_address(), &[]);
+    let service = Service::start(&rules, reserved_address(), &[]);
     let connect = |_| std::net::TcpStream::connect(&service.address).unwrap();
     let _silent: Vec<_> = (0..70).map(connect).collect();
     assert!(service.list().contains("fwd(1)"));
@@ -329,7 +330,7 @@ fn connections_that_do_nothing_shut_nobody_out() {
 fn control_characters_of_rules_do_not_reach_the_terminal() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"A\u{1b}[2J\" : fwd(1)\n");
-    let service = Service::start(&rules, free_address(), &[]);
+    let service = Service::start(&rules, reserved_address(), &[]);
     let listed = service.list();
     assert!(listed.contains("\"A␛[2J\"") && !listed.contains('\u{1b}'), "{listed:?}");
     assert!(service.tell(&["list", "--json"]).ok().stdout.contains("A\\u001b[2J"));

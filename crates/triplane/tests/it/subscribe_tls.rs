@@ -1,10 +1,11 @@
 //! `triplane subscribe` over TLS: to the service, from the service to the switch, and users by their certificates.
 
 use crate::support::authority::Authority;
-use crate::support::rig::{Rig, free_address};
+use crate::support::rig::Rig;
 use crate::support::service::{self, Service};
 use crate::support::{Directory, Done, run, triplane};
 use p4runtime_server::Tls;
+use testing::port::reserved_address;
 
 /// `triplane subscribe` with files of an authority's, and `--tls-name` if the service has TLS.
 fn tell(service: &Service, authority: &Authority, words: &[&str], files: &[(&str, &str)], name: &[&str]) -> Done {
@@ -32,7 +33,7 @@ fn services_switches_and_users_are_who_the_authority_says() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     // The switch asks who comes, too.
-    let address = free_address();
+    let address = reserved_address();
     let tls = Tls {
         certificate: authority.read("switch.pem"),
         key: authority.read("switch.key"),
@@ -82,7 +83,7 @@ fn services_switches_and_users_are_who_the_authority_says() {
     let mut plain = Service::start(&rules, address, &[]);
     plain.running.wait_for("if it uses TLS, give --switch-tls-ca");
     drop(plain);
-    let other = free_address();
+    let other = reserved_address();
     let _plain = Rig::new(8, other);
     let mut secure = Service::start(&rules, other, &to_switch);
     secure.running.wait_for("does not use TLS: leave out --switch-tls-ca");

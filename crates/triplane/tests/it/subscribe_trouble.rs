@@ -4,16 +4,17 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use crate::support::plain;
-use crate::support::rig::{Rig, free_address};
+use crate::support::rig::Rig;
 use crate::support::service::{Service, eventually};
 use crate::support::stalling::Stalling;
 use crate::support::{Directory, Running, run, triplane};
+use testing::port::reserved_address;
 
 #[test]
 fn the_rule_that_a_switch_refuses_is_named() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(8, address);
     for through in [|address| address, plain::plain] {
         let mut service = Service::start(&rules, through(address), &[]);
@@ -34,7 +35,7 @@ fn a_rule_that_a_switch_takes_no_more_can_be_removed() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     let kept = directory.path("kept");
-    let address = free_address();
+    let address = reserved_address();
     let rig = Rig::new(8, address);
     let mut service = Service::start(&rules, address, &["--keep", &kept]);
     service.running.wait_for("delivers by 1 rule");
@@ -57,7 +58,7 @@ fn a_rule_that_a_switch_takes_no_more_can_be_removed() {
 fn who_only_reads_does_not_wait_for_a_switch_that_hangs() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(8, address);
     let stalling = Stalling::before(address);
     let mut service = Service::start(&rules, stalling.address(), &[]);
@@ -89,7 +90,7 @@ fn told(mut service: Service, first: &str) -> String {
 fn what_stays_wrong_is_said_once_with_its_cause() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
-    let address = free_address();
+    let address = reserved_address();
     let said = told(Service::start(&rules, address, &[]), "cannot be reached");
     assert_eq!(said.matches("cannot be reached").count(), 1, "{said}");
     let _rig = Rig::new(4, address);
@@ -133,7 +134,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2); fwd(510)\n");
     let (format, others) = (directory.write("other.p4", OTHER), directory.write("others.sub", "price > 5 : fwd(2)\n"));
-    let address = free_address();
+    let address = reserved_address();
     let _rig = Rig::new(4, address);
     let mut other = Service::of(&format, &others, address, &[]);
     other.running.wait_for("program loaded");

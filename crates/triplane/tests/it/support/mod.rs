@@ -124,6 +124,20 @@ impl Running {
         }
     }
 
+    /// Waits until it prints a line with this text and an address after it (`P4Runtime on 127.0.0.1:43123, device 0`).
+    /// Returns the address. A program that was asked for port 0 prints the port that it got.
+    #[track_caller]
+    pub fn wait_for_address(&mut self, before: &str) -> String {
+        let line = self.wait_for(before);
+        let after = line.split_once(before).map_or("", |(_, after)| after);
+        let address: &str = after.split([',', ' ', ';', '\n']).next().unwrap_or_default();
+        assert!(
+            address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.port() != 0),
+            "no address in `{line}`"
+        );
+        address.to_owned()
+    }
+
     /// Sends it a signal (`INT`). The shell does it: `kill` is part of every one.
     pub fn signal(&self, signal: &str) {
         let done = run(Command::new("sh").args(["-c", &format!("kill -{signal} {}", self.child.id())]));

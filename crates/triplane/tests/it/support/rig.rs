@@ -130,9 +130,3 @@ impl Drop for Rig {
         }
     }
 }
-
-/// An address of this machine that nobody has.
-pub fn free_address() -> SocketAddr {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    socket.local_addr().expect("it is bound")
-}

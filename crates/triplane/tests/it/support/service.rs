@@ -6,7 +6,6 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::support::rig::free_address;
 use crate::support::{Done, Running, run, triplane};
 
 pub const FORMAT: &str = "examples/market-data/feed.p4";
@@ -23,10 +22,10 @@ impl Service {
     }
 
     pub fn of(format: &str, rules: &str, switch: SocketAddr, more: &[&str]) -> Service {
-        let (address, switch) = (free_address().to_string(), switch.to_string());
-        let serve = ["subscribe", "serve", format, rules, "--addr", &switch, "--listen", &address];
+        let switch = switch.to_string();
+        let serve = ["subscribe", "serve", format, rules, "--addr", &switch, "--listen", "127.0.0.1:0"];
         let mut running = Running::start(&mut triplane(&[&serve[..], more].concat()));
-        running.wait_for("subscriptions on");
+        let address = running.wait_for_address("subscriptions on ");
         Service { running, address }
     }
 
