@@ -7,6 +7,7 @@ mod ci;
 mod clients;
 mod conformance;
 mod step;
+mod tidy;
 mod totals;
 
 use std::path::Path;
@@ -37,6 +38,7 @@ const CHORES: &[Chore] = &[
         help: conformance::HELP,
         run: conformance::run,
     },
+    Chore { name: "tidy", about: "Check the style that a machine can check.", help: tidy::HELP, run: tidy::run },
 ];
 
 fn main() -> ExitCode {
