@@ -1,5 +1,6 @@
 //! What every driver offers.
 
+use std::ops::AddAssign;
 use std::os::fd::RawFd;
 
 use crate::{Frame, PortError};
@@ -78,6 +79,25 @@ impl PortStats {
     /// Frames that were to be sent and did not leave, for whatever reason.
     pub fn tx_dropped(&self) -> u64 {
         self.tx_queue_full + self.tx_bad_length + self.tx_link_down
+    }
+}
+
+/// Adds the counts of two drivers of one port.
+impl AddAssign for PortStats {
+    fn add_assign(&mut self, other: PortStats) {
+        self.rx_packets += other.rx_packets;
+        self.rx_bytes += other.rx_bytes;
+        self.rx_dropped += other.rx_dropped;
+        self.rx_unusable += other.rx_unusable;
+        self.rx_truncated += other.rx_truncated;
+        self.rx_checksums_completed += other.rx_checksums_completed;
+        self.rx_segmented += other.rx_segmented;
+        self.tx_packets += other.tx_packets;
+        self.tx_bytes += other.tx_bytes;
+        self.tx_queue_full += other.tx_queue_full;
+        self.tx_bad_length += other.tx_bad_length;
+        self.tx_link_down += other.tx_link_down;
+        self.tx_dropped_bytes += other.tx_dropped_bytes;
     }
 }
 
