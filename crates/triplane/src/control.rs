@@ -1,23 +1,21 @@
-//! The P4Runtime server beside a switch that runs: its options, and its turns between two batches of packets.
+//! The P4Runtime server beside a switch that runs: its options, and the hook that runs its operations.
 
-use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
+use ir::Program;
 use p4runtime_server::keep::Store;
 use p4runtime_server::{
     Both, Listening, Notified, Pipeline, Plane, PlaneEnd, PlaneHandle, Server, Settings, Teller, Tls,
 };
-use switch::{Frame, Time};
+use runtime::{Hook, HookContext, NotificationSink, Waker};
+use switch::{Notification, PacketSwitch};
 use v1model::{CPU_PORT, Switch};
 
-use crate::forward::Control;
 use crate::load::{self, ARCHITECTURE, Loader, Pem};
 use crate::output::{Failure, Output};
 use crate::state::State;
@@ -59,31 +57,43 @@ pub struct ControlArgs {
     pub tls_ca: Option<PathBuf>,
 }
 
-/// A server, and the end of it that has its turns between batches.
+/// A server beside a switch.
 pub struct Served {
     /// The server; it stops when this is dropped.
     pub listening: Listening,
-    /// Where what the switch tells goes.
-    pub teller: Teller,
-    /// The turns.
-    pub turns: Turns,
+    /// The sink of the switch's notifications.
+    pub sink: ServerSink,
+    /// The hook that runs the server's operations.
+    pub hook: OperationHook,
 }
 
-/// A server's end of the way to a switch, and where what the switch tells goes.
-pub struct Way {
-    /// To the switch.
+/// The channels between a server and a switch.
+pub struct Channels {
+    /// The server's end of the channel to the switch.
     pub handle: PlaneHandle,
-    /// For whoever runs packets.
-    pub teller: Teller,
-    /// From the switch.
+    /// The switch's end of the channel to the server.
+    pub sink: ServerSink,
+    /// The server's end of the channel from the switch.
     pub notified: Notified,
 }
 
-/// What the control plane wants done, between two batches of packets.
-pub struct Turns {
+/// Passes a switch's notifications to a P4Runtime server.
+#[derive(Clone)]
+pub struct ServerSink(Teller);
+
+impl NotificationSink for ServerSink {
+    fn receive(&self, program: &Arc<Program>, notifications: &[Notification]) {
+        self.0.tell(program, notifications.to_vec());
+    }
+}
+
+/// Runs the operations of a P4Runtime server on the switch, between two batches of packets.
+pub struct OperationHook {
     end: PlaneEnd,
-    bell: UnixStream,
-    rung: Arc<AtomicBool>,
+    /// Armed while no operation waits.
+    waker: Waker,
+    /// Whether the last poll left operations in the queue.
+    has_more: bool,
 }
 
 /// The program of the command line as a pipeline, as if a controller had sent it. Findings have been printed when this
@@ -110,13 +120,13 @@ pub fn serve(
         device_id: args.device_id,
         ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
-    let told = *output;
+    let builder_output = *output;
     let builder = p4runtime_server::switch_builder(move |program| {
         let switch = Switch::new(program, config.clone())?;
-        crate::commands::run::tell_if_interpreted(&switch, &told);
+        builder_output.note_if_interpreted(switch.why_interpreted());
         Ok::<_, v1model::LoadError>(switch)
     });
-    let (way, turns) = turns(builder.clone())?;
+    let (channels, hook) = connect(builder.clone())?;
     let server = Server::new(settings);
     let server = match &state {
         Some(state) => state.restore(server, pipeline, switch, &builder, output),
@@ -124,7 +134,7 @@ pub fn serve(
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
-    let listening = p4runtime_server::listen_and_keep(server, way.handle, way.notified, address, tls, store);
+    let listening = p4runtime_server::listen_and_keep(server, channels.handle, channels.notified, address, tls, store);
     let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {
@@ -137,45 +147,42 @@ pub fn serve(
             args.device_id
         ),
     });
-    Ok(Served { listening, teller: way.teller, turns })
+    Ok(Served { listening, sink: channels.sink, hook })
 }
 
-/// The way between a server and a switch: what the server is to have, and the switch's turns.
-pub fn turns(builder: p4runtime_server::Builder) -> Result<(Way, Turns), Failure> {
-    let (bell, hammer) = UnixStream::pair().context("cannot make a pair of sockets")?;
-    bell.set_nonblocking(true).and_then(|()| hammer.set_nonblocking(true)).context("cannot set a socket up")?;
-    let rung = Arc::new(AtomicBool::new(false));
-    let ring = {
-        let rung = rung.clone();
-        move || {
-            if !rung.swap(true, Ordering::AcqRel) {
-                // A bell that is full of rings is rung already.
-                let _ = (&hammer).write(&[0]);
-            }
-        }
-    };
-    let Both { handle, end, teller, notified } = p4runtime_server::plane(builder, Arc::new(ring));
-    Ok((Way { handle, teller, notified }, Turns { end, bell, rung }))
+/// Creates the channels between a server and a switch, and the hook that runs the server's operations.
+///
+/// # Errors
+/// If the process can open no more descriptors.
+pub fn connect(builder: p4runtime_server::Builder) -> Result<(Channels, OperationHook), Failure> {
+    let waker = Waker::new().context("cannot make a pair of sockets")?;
+    waker.arm();
+    let server_waker = waker.clone();
+    let Both { handle, end, teller, notified } =
+        p4runtime_server::plane(builder, Arc::new(move || server_waker.wake()));
+    let hook = OperationHook { end, waker, has_more: false };
+    Ok((Channels { handle, sink: ServerSink(teller), notified }, hook))
 }
 
-impl Control for Turns {
-    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<Frame>, stop_others: &dyn Fn()) {
-        if !self.rung.swap(false, Ordering::AcqRel) {
+impl<S: PacketSwitch> Hook<S> for OperationHook {
+    fn poll(&mut self, context: &mut HookContext<'_, S>) {
+        if !Hook::<S>::is_due(self) {
             return;
         }
-        let mut rings = [0; 16];
-        while matches!(self.bell.read(&mut rings), Ok(count) if count == rings.len()) {}
-        if self.end.poll(&mut Plane { switch, now, output, stop_others }) {
-            self.rung.store(true, Ordering::Release);
-        }
+        // From here on, an operation that is queued makes the hook due again.
+        self.waker.disarm();
+        self.waker.arm();
+        let HookContext { now, switch, output, stop_others, .. } = context;
+        self.has_more =
+            self.end.poll(&mut Plane { switch: &mut **switch, now: *now, output, stop_others: *stop_others });
     }
 
     fn is_due(&self) -> bool {
-        self.rung.load(Ordering::Acquire)
+        self.has_more || !self.waker.is_armed()
     }
 
     fn poll_fd(&self) -> Option<RawFd> {
-        Some(self.bell.as_raw_fd())
+        Some(self.waker.fd())
     }
 }
 

@@ -10,7 +10,6 @@ mod control;
 mod ctl;
 mod demo;
 mod dial;
-mod forward;
 mod kinds;
 mod lab;
 mod load;
@@ -19,10 +18,11 @@ mod messages;
 mod metrics;
 mod output;
 mod progress;
+mod signals;
 mod state;
 mod subscribe;
+mod summary;
 mod types;
-mod worker;
 
 use std::process::ExitCode;
 

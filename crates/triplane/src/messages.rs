@@ -1,95 +1,78 @@
-//! What the switch tells the control plane: counted for the summary, and written down for who wants to read it.
+//! The log of a switch's notifications: counted for the summary, and written to a file if one is given.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use ir::Program;
-use p4runtime_server::Teller;
+use runtime::NotificationSink;
 use serde_json::{Map, Value, json};
 use switch::Notification;
 
 use crate::output::Failure;
 
-/// Messages of a run.
+/// The notifications of a run. All workers share it.
 #[derive(Default)]
-pub struct Messages {
+pub struct MessageLog(Mutex<LogState>);
+
+#[derive(Default)]
+struct LogState {
     counts: BTreeMap<String, u64>,
-    /// Shared with other workers' messages: whole lines go in.
-    file: Option<Arc<Mutex<BufWriter<File>>>>,
-    /// Why the file took no more.
-    failed: Option<std::io::Error>,
-    /// The P4Runtime server.
-    teller: Option<Teller>,
+    file: Option<BufWriter<File>>,
+    /// The error that ended the writing of the file.
+    failure: Option<io::Error>,
 }
 
-impl Messages {
-    /// Writes every message to a file, a JSON object a line.
-    pub fn to_file(path: &Path) -> Result<Messages, Failure> {
+impl MessageLog {
+    /// Returns a log that also writes every notification to a file, one JSON object a line.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn to_file(path: &Path) -> Result<MessageLog, Failure> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Messages { file: Some(Arc::new(Mutex::new(BufWriter::new(file)))), ..Messages::default() })
+        Ok(MessageLog(Mutex::new(LogState { file: Some(BufWriter::new(file)), ..LogState::default() })))
     }
 
-    /// Passes every message on to a P4Runtime server too.
-    #[must_use]
-    pub fn and_tell(mut self, teller: Teller) -> Messages {
-        self.teller = Some(teller);
-        self
-    }
-
-    /// Takes what a switch told while it ran this program.
-    pub fn take_all(&mut self, program: &Arc<Program>, told: Vec<Notification>) {
-        told.iter().for_each(|notification| self.take(program, notification));
-        if let Some(teller) = &self.teller {
-            teller.tell(program, told);
-        }
-    }
-
-    /// Takes one.
-    fn take(&mut self, program: &Program, notification: &Notification) {
-        let (what, message) = describe(program, notification);
-        *self.counts.entry(what).or_default() += 1;
-        let line = |file: &Arc<Mutex<BufWriter<File>>>| {
-            writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{message}")
-        };
-        if let Some(Err(error)) = self.file.as_ref().map(line) {
-            self.failed = Some(error);
-            self.file = None;
-        }
-    }
-
-    /// Writes what is left.
-    pub fn finish(&mut self) -> Result<(), Failure> {
-        if let Some(error) = self.failed.take() {
+    /// Writes buffered lines to the file.
+    ///
+    /// # Errors
+    /// If this or an earlier write failed.
+    pub fn finish(&self) -> Result<(), Failure> {
+        let mut state = self.state();
+        if let Some(error) = state.failure.take() {
             return Err(error.into());
         }
-        let flush = |file: &Arc<Mutex<BufWriter<File>>>| file.lock().unwrap_or_else(PoisonError::into_inner).flush();
-        Ok(self.file.as_ref().map_or(Ok(()), flush)?)
+        Ok(state.file.as_mut().map_or(Ok(()), Write::flush)?)
     }
 
-    /// For another worker's messages, which go where these go.
-    pub fn another(&self) -> Messages {
-        Messages { file: self.file.clone(), teller: self.teller.clone(), ..Messages::default() }
+    /// Returns the number of notifications by kind, in words.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        self.state().counts.clone()
     }
 
-    /// Takes over what another worker's messages have counted, and why the file took no more.
-    pub fn add(&mut self, other: &mut Messages) {
-        for (what, count) in std::mem::take(&mut other.counts) {
-            *self.counts.entry(what).or_default() += count;
-        }
-        self.failed = self.failed.take().or(other.failed.take());
-    }
-
-    /// Kinds of message and how many there were.
-    pub fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.counts.iter().map(|(what, count)| (what.as_str(), *count))
+    fn state(&self) -> MutexGuard<'_, LogState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A message's kind in words, and the message.
+impl NotificationSink for MessageLog {
+    fn receive(&self, program: &Arc<Program>, notifications: &[Notification]) {
+        let mut state = self.state();
+        for notification in notifications {
+            let (kind, message) = describe(program, notification);
+            *state.counts.entry(kind).or_default() += 1;
+            if let Some(Err(error)) = state.file.as_mut().map(|file| writeln!(file, "{message}")) {
+                state.failure = Some(error);
+                state.file = None;
+            }
+        }
+    }
+}
+
+/// Returns a notification's kind in words, and the notification as JSON.
 fn describe(program: &Program, notification: &Notification) -> (String, Value) {
     match notification {
         Notification::Digest { digest, values, time } => {

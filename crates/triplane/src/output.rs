@@ -136,6 +136,13 @@ impl Output {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 
+    /// Notes that the interpreter runs packets, and why, where machine code could be expected.
+    pub fn note_if_interpreted(&self, why: Option<&str>) {
+        if let Some(why) = why {
+            self.note(&format!("{why}: the interpreter runs packets, which is many times slower"));
+        }
+    }
+
     /// Prints findings.
     pub fn diagnostics(&self, map: &SourceMap, diagnostics: &Diagnostics) {
         if self.is_quiet {

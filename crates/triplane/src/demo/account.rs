@@ -1,15 +1,17 @@
 //! What the demo saw, for people and for programs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use runtime::RunReport;
 use serde_json::{Value, json};
 use switch::{Frame, PortId, Time};
+use v1model::Switch;
 use wire::icmpv4;
 
 use super::traffic::{Pings, Transfer};
 use super::witness::Seen;
 use super::{ENTRIES_NAME, PROGRAM_NAME};
-use crate::forward::Forwarder;
 use crate::output::{Failure, Output};
 
 /// How the packets got to the router.
@@ -49,11 +51,11 @@ impl Account {
         transfer: Option<Transfer>,
         unrouted: u32,
         frames: &[Seen],
-        forwarder: &Forwarder,
+        report: &RunReport<Switch>,
         elapsed: Duration,
         output: &Output,
     ) -> Result<Account, Failure> {
-        let registry = forwarder.switch().registry();
+        let registry = report.switch.registry();
         let trace = match frames.iter().find(|frame| frame.inward && is_ping(&frame.data)) {
             Some(ping) => {
                 let frame = Frame { port: PortId(ping.port), data: ping.data.clone() };
@@ -69,10 +71,10 @@ impl Account {
             unrouted_dropped: registry.get("drop.ingress.program").unwrap_or(0),
             frames: frames.iter().take(SHOWN).map(line).collect(),
             trace,
-            summary: crate::commands::run::summary(forwarder, 0.0, true),
+            summary: crate::summary::text(report, &BTreeMap::new(), None),
             packets: [1, 2].iter().filter_map(|port| registry.get(&format!("port.{port}.rx.packets"))).sum(),
             elapsed,
-            compiled: forwarder.switch().is_compiled(),
+            compiled: report.switch.is_compiled(),
         })
     }
 

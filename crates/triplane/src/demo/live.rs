@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use ports::{AfPacketPort, Port};
+use runtime::{PortDrivers, RunConfig};
 use switch::PortId;
 
 use super::account::{Account, Mode};
 use super::network::{H2, INTERFACES, NOWHERE, Network};
 use super::traffic::{self, Transfer};
 use super::witness::{Memory, Witness};
-use crate::forward::Forwarder;
 use crate::output::{Failure, Output};
 
 /// The longest that the whole demo may take.
@@ -27,27 +27,35 @@ const TCP_PORT: u16 = 5001;
 pub fn live(network: Network, output: &Output) -> Result<Account, Failure> {
     let switch = super::switch(output)?;
     let memory = Memory::default();
-    let mut drivers = Vec::new();
+    let mut ports = Vec::new();
     for (at, interface) in INTERFACES.into_iter().enumerate() {
         let port = at as u32 + 1;
         let driver: Box<dyn Port> = Box::new(AfPacketPort::open(interface)?);
         let witness = Witness { driver, port, memory: memory.clone() };
-        drivers.push((PortId(port), Box::new(witness) as Box<dyn Port>));
+        ports.push(PortDrivers::single(PortId(port), witness));
     }
     let stop = Arc::new(AtomicBool::new(false));
     let stopping = stop.clone();
     let router = std::thread::Builder::new().name("router".to_owned()).spawn(move || {
-        let mut forwarder = Forwarder::new(switch, drivers);
         let start = Instant::now();
-        forwarder.run_live(&stopping, Some(LIMIT));
-        (forwarder, start.elapsed())
+        let report = RunConfig { limit: Some(LIMIT), ..RunConfig::new(switch, ports) }.run_live(&stopping);
+        (report, start.elapsed())
     });
     let router = router.context("cannot start the router's thread")?;
     let traffic = exchange(&network);
     stop.store(true, Ordering::Relaxed);
-    let (forwarder, elapsed) = router.join().map_err(|_| anyhow!("the router's thread panicked; this is a bug"))?;
+    let (report, elapsed) = router.join().map_err(|_| anyhow!("the router's thread panicked; this is a bug"))?;
     let (pings, transfer, unrouted) = traffic?;
-    Account::new(Mode::Live, pings, Some(transfer), unrouted, &memory.frames(), &forwarder, elapsed, output)
+    Account::new(
+        Mode::Live,
+        pings,
+        Some(transfer),
+        unrouted,
+        &memory.frames(),
+        &report.context("cannot run the router")?,
+        elapsed,
+        output,
+    )
 }
 
 /// What the hosts do while the router runs.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ports::{PcapPort, Port};
+use runtime::{PortDrivers, RunConfig};
 use switch::PortId;
 use wire::ethernet::{self, Address};
 use wire::{arp, icmpv4, ipv4};
@@ -14,7 +15,6 @@ use super::account::{Account, Mode};
 use super::network::{GATEWAY_MACS, H1, H1_MAC, H2, H2_MAC, NOWHERE};
 use super::traffic::Pings;
 use super::witness::{Memory, Witness};
-use crate::forward::Forwarder;
 use crate::output::{Failure, Output};
 
 const PINGS: u16 = 5;
@@ -49,20 +49,20 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
     write(&h2_in, GAP_NS / 2, from_h2.iter())?;
 
     let memory = Memory::default();
-    let mut drivers = Vec::new();
+    let mut ports = Vec::new();
     for (port, input, out) in [(1, &h1_in, &h1_out), (2, &h2_in, &h2_out)] {
         let driver: Box<dyn Port> = Box::new(PcapPort::open(Some(input), Some(out))?);
         let witness = Witness { driver, port, memory: memory.clone() };
-        drivers.push((PortId(port), Box::new(witness) as Box<dyn Port>));
+        ports.push(PortDrivers::single(PortId(port), witness));
     }
-    let mut forwarder = Forwarder::new(super::switch(output)?, drivers);
+    let config = RunConfig::new(super::switch(output)?, ports);
     let start = Instant::now();
-    forwarder.run_offline();
+    let report = config.run_offline();
     let elapsed = start.elapsed();
     let answered = answers(&h1_out)?;
     let pings = Pings { sent: u32::from(PINGS), received: answered.0, median: Duration::ZERO, ttl: answered.1 };
     let mode = Mode::Offline(reason.to_owned());
-    Account::new(mode, pings, None, u32::from(LOST), &memory.frames(), &forwarder, elapsed, output)
+    Account::new(mode, pings, None, u32::from(LOST), &memory.frames(), &report, elapsed, output)
 }
 
 /// A directory that is removed with everything in it.

@@ -43,7 +43,7 @@ fn publish(args: &PublishArgs, output: &Output) -> Result<(), Failure> {
         (None, to) => {
             let to = to.ok_or_else(|| Failure::Usage("say where to, with --to".to_owned()))?;
             let socket = socket::sender(args.interface, to)?;
-            let stop = crate::commands::run::stop_on_signals()?;
+            let stop = crate::signals::stop_on_signals()?;
             output.note(&format!("publishing to {to}; Ctrl-C ends"));
             publish::send(&socket, to, &mut feed, pace, limit, &stop)?
         }
@@ -65,7 +65,7 @@ fn receive(args: &ReceiveArgs, output: &Output) -> Result<(), Failure> {
         Some(path) => capture::read(path, args.port, &mut subscriber)?,
         None => {
             let socket = socket::receiver(args.group, args.interface, args.port)?;
-            let stop = crate::commands::run::stop_on_signals()?;
+            let stop = crate::signals::stop_on_signals()?;
             let port = socket.local_addr().context("cannot read the address of a socket")?.port();
             output.note(&format!("listening at port {port}; Ctrl-C ends"));
             let ends = receive::Ends { seconds: args.seconds, with_session: !args.stay };

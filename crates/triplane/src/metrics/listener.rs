@@ -67,7 +67,7 @@ pub fn listen(address: SocketAddr) -> Result<(Listening, Gauge), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().with_context(refused)?;
     let shared = Arc::new(Shared::default());
     let (stop, stopped) = oneshot::channel();
-    let gauge = Gauge { shared: shared.clone(), control: None };
+    let gauge = Gauge { shared: shared.clone() };
     let serve = move || {
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };

@@ -5,7 +5,7 @@
 //!                            └── text <── Snapshot, at most one a second ──┘
 //! ```
 //!
-//! The thread that runs packets copies numbers and does nothing else; how many scrapers there are is nothing to it.
+//! The thread that runs packets only copies numbers. Its work does not grow with the number of scrapers.
 
 mod listener;
 mod text;
@@ -14,19 +14,16 @@ mod text;
 mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use switch::{Frame, Time};
+use runtime::{Hook, HookContext};
+use switch::{PacketSwitch, SwitchControl};
 use tokio::sync::Notify;
-use v1model::Switch;
 
-pub use listener::listen;
+pub use listener::{Listening, listen};
 use text::Snapshot;
-
-use crate::forward::Control;
 
 /// What the packets' thread and the listener share.
 #[derive(Default)]
@@ -37,27 +34,15 @@ struct Shared {
     taken: Notify,
 }
 
-/// The end of whoever runs packets, in front of another control plane if there is one.
+/// The hook that copies the switch's numbers for the listener.
 pub struct Gauge {
     shared: Arc<Shared>,
-    control: Option<Box<dyn Control>>,
 }
 
-impl Gauge {
-    /// The same with a control plane that has its turns too.
-    #[must_use]
-    pub fn with(self, control: Option<Box<dyn Control>>) -> Gauge {
-        Gauge { control, ..self }
-    }
-}
-
-impl Control for Gauge {
-    fn poll(&mut self, now: Time, switch: &mut Switch, output: &mut Vec<Frame>, stop_others: &dyn Fn()) {
-        if let Some(control) = &mut self.control {
-            control.poll(now, switch, output, stop_others);
-        }
+impl<S: PacketSwitch> Hook<S> for Gauge {
+    fn poll(&mut self, context: &mut HookContext<'_, S>) {
         if self.shared.wanted.load(Ordering::Relaxed) && self.shared.wanted.swap(false, Ordering::AcqRel) {
-            let snapshot = Arc::new(snapshot(switch));
+            let snapshot = Arc::new(snapshot(context.switch));
             let mut latest = self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
             *latest = Some((Instant::now(), snapshot));
             drop(latest);
@@ -65,21 +50,16 @@ impl Control for Gauge {
         }
     }
 
+    /// Nothing wakes an idle switch for a scraper; the scraper waits until the loop wakes up by itself.
     fn is_due(&self) -> bool {
-        self.shared.wanted.load(Ordering::Relaxed) || self.control.as_ref().is_some_and(|control| control.is_due())
-    }
-
-    /// Nothing wakes an idle switch for a scraper, who waits for its next look instead.
-    fn poll_fd(&self) -> Option<RawFd> {
-        self.control.as_ref().and_then(|control| control.poll_fd())
+        self.shared.wanted.load(Ordering::Relaxed)
     }
 }
 
-fn snapshot(switch: &Switch) -> Snapshot {
+fn snapshot(switch: &dyn SwitchControl) -> Snapshot {
     let mut numbers: Vec<(String, u64)> = switch.registry().iter().collect();
-    for table in switch.program().tables.values() {
-        let name = format!("table.{}.entries", table.name);
-        numbers.extend(switch.number(&name).map(|count| (name, count)));
+    for (id, table) in &switch.program().tables {
+        numbers.push((format!("table.{}.entries", table.name), switch.objects().entry_count(id) as u64));
     }
     Snapshot { numbers, sites: switch.drop_sites() }
 }

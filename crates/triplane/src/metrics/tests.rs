@@ -6,13 +6,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use runtime::{Hook, HookContext};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{Config, Executor, Switch};
 
 use super::listener::Listening;
 use super::{Gauge, listen};
 use crate::cli::Color;
-use crate::forward::Control;
 use crate::output::Output;
 
 /// What a request is answered with: head and body.
@@ -52,7 +52,9 @@ fn what_is_scraped_is_what_the_switch_counts() {
     let stopped = stop.clone();
     let packets = std::thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
-            gauge.poll(Time::ZERO, &mut switch, &mut Vec::new(), &|| ());
+            let (output, injected) = (&mut Vec::new(), &mut Vec::new());
+            let (now, switch) = (Time::ZERO, &mut switch);
+            gauge.poll(&mut HookContext { now, switch, output, injected, stop_others: &|| () });
             std::thread::yield_now();
         }
         switch

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ports::PortSpec;
+use runtime::{PortDrivers, RunConfig};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
 
@@ -14,7 +15,6 @@ use crate::bench::live::{Ends, Live, LiveError, latency, report};
 use crate::bench::report::amount;
 use crate::bench::traffic::Traffic;
 use crate::cli::{BenchArgs, ProgramArgs};
-use crate::forward::Forwarder;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
 use crate::progress::{self, Progress};
@@ -138,12 +138,12 @@ impl Running {
             if let Some(note) = driver.note() {
                 output.note(&format!("port {}: {note}", spec.number));
             }
-            drivers.push((PortId(u32::from(spec.number)), driver));
+            drivers.push(PortDrivers { id: PortId(u32::from(spec.number)), drivers: vec![driver] });
         }
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
-        let mut forwarder = Forwarder::new(switch, drivers);
-        let work = move || forwarder.run_live(&flag, None);
+        let config = RunConfig::new(switch, drivers);
+        let work = move || drop(config.run_live(&flag));
         let thread =
             std::thread::Builder::new().name("switch".to_owned()).spawn(work).context("cannot start a thread")?;
         Ok(Running { stop, thread })

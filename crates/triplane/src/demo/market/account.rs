@@ -7,7 +7,6 @@ use super::way::{Way, way};
 use super::{Outcome, PROGRAM_NAME, RULES_NAME, Subscription};
 use crate::bench::report::grouped;
 use crate::demo::account::Mode;
-use crate::forward::Forwarder;
 use crate::market::publish::Published;
 use crate::market::report::micros;
 use crate::output::{Failure, Output};
@@ -27,12 +26,12 @@ impl Account {
         mode: Mode,
         published: Published,
         subscribers: Vec<(Subscription, Subscriber)>,
-        forwarder: &Forwarder,
+        is_compiled: bool,
         output: &Output,
     ) -> Result<Account, Failure> {
         let outcomes = super::outcomes(&published, subscribers);
         let way = way(&super::subscriptions(), output)?;
-        Ok(Account { mode, published, outcomes, way, compiled: forwarder.switch().is_compiled() })
+        Ok(Account { mode, published, outcomes, way, compiled: is_compiled })
     }
 
     /// What did not go as it should. What a busy machine loses on the way is told in the account, and is no fault as long

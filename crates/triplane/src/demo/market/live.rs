@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use itch_feed::{Feed, Pace, Rate, Receiver, Subscriber};
+use ports::AfPacketPort;
 use ports::namespace::{Namespace, NamespaceError, veth};
-use ports::{AfPacketPort, Port};
+use runtime::{PortDrivers, RunConfig};
 use switch::PortId;
 
 use super::account::Account;
 use super::{EXCHANGE, GROUP, RATE, SENDS_S};
 use crate::demo::account::Mode;
-use crate::forward::Forwarder;
 use crate::market::publish::{self, Limit};
 use crate::market::receive::{self, Ends};
 use crate::market::socket;
@@ -58,18 +58,15 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
         hosts.push(host(&subscription.name, subscription.port, &here).context("making a subscriber's host")?);
     }
     let switch = super::switch(output)?;
-    let mut drivers = Vec::new();
+    let mut ports = Vec::new();
     for port in std::iter::once(EXCHANGE).chain(subscriptions.iter().map(|subscription| subscription.port)) {
-        drivers.push((PortId(port), Box::new(AfPacketPort::open(&interface(port))?) as Box<dyn Port>));
+        ports.push(PortDrivers::single(PortId(port), AfPacketPort::open(&interface(port))?));
     }
 
     let stop = Arc::new(AtomicBool::new(false));
     let stopping = stop.clone();
-    let forward = move || {
-        let mut forwarder = Forwarder::new(switch, drivers);
-        forwarder.run_live(&stopping, Some(Duration::from_secs_f64(LIMIT_S)));
-        forwarder
-    };
+    let limit = Some(Duration::from_secs_f64(LIMIT_S));
+    let forward = move || RunConfig { limit, ..RunConfig::new(switch, ports) }.run_live(&stopping);
     let forwarder = std::thread::Builder::new().name("switch".to_owned()).spawn(forward);
     let forwarder = forwarder.context("cannot start the switch's thread")?;
     let mut receivers = Vec::new();
@@ -100,7 +97,8 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
         subscribers.push(receiver.join().map_err(|_| anyhow!("a subscriber's thread panicked; this is a bug"))?);
     }
     stop.store(true, Ordering::Relaxed);
-    let forwarder = forwarder.join().map_err(|_| anyhow!("the switch's thread panicked; this is a bug"))?;
+    let report = forwarder.join().map_err(|_| anyhow!("the switch's thread panicked; this is a bug"))?;
+    let report = report.context("cannot run the switch")?;
     let subscribers = subscribers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Account::new(Mode::Live, published?, subscribers, &forwarder, output)
+    Account::new(Mode::Live, published?, subscribers, report.switch.is_compiled(), output)
 }

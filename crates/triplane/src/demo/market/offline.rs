@@ -1,14 +1,14 @@
 //! The second act without namespaces: the feed comes from a capture, and what subscribers get goes to others.
 
 use itch_feed::{Feed, Pace, Rate, Receiver, Subscriber};
-use ports::{PcapPort, Port};
+use ports::PcapPort;
+use runtime::{PortDrivers, RunConfig};
 use switch::PortId;
 
 use super::account::Account;
 use super::{EXCHANGE, RATE, SENDS_S};
 use crate::demo::account::Mode;
 use crate::demo::offline::Directory;
-use crate::forward::Forwarder;
 use crate::market::capture;
 use crate::market::publish::Limit;
 use crate::output::{Failure, Output};
@@ -23,18 +23,17 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
 
     let subscriptions = super::subscriptions();
     let file = |port: u32| directory.0.join(format!("{port}.pcap"));
-    let mut drivers: Vec<(PortId, Box<dyn Port>)> =
-        vec![(PortId(EXCHANGE), Box::new(PcapPort::open(Some(&feed), None)?))];
+    let mut ports = vec![PortDrivers::single(PortId(EXCHANGE), PcapPort::open(Some(&feed), None)?)];
     for subscription in &subscriptions {
-        drivers.push((PortId(subscription.port), Box::new(PcapPort::open(None, Some(&file(subscription.port)))?)));
+        let port = PcapPort::open(None, Some(&file(subscription.port)))?;
+        ports.push(PortDrivers::single(PortId(subscription.port), port));
     }
-    let mut forwarder = Forwarder::new(super::switch(output)?, drivers);
-    forwarder.run_offline();
+    let report = RunConfig::new(super::switch(output)?, ports).run_offline();
     let mut subscribers = Vec::new();
     for subscription in subscriptions {
         let mut subscriber = Subscriber::new(Receiver::from_start(), None);
         capture::read(&file(subscription.port), itch_feed::PORT, &mut subscriber)?;
         subscribers.push((subscription, subscriber));
     }
-    Account::new(Mode::Offline(reason.to_owned()), published, subscribers, &forwarder, output)
+    Account::new(Mode::Offline(reason.to_owned()), published, subscribers, report.switch.is_compiled(), output)
 }

@@ -4,18 +4,19 @@
 //! else of the machine is. It outlives the switch: while that is down, whoever connects is turned away.
 
 use std::net::TcpListener;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use anyhow::Context;
 use ir::Program;
-use p4runtime_server::{Listening, Server, Settings, Teller};
+use p4runtime_server::{Listening, Server, Settings};
+use runtime::{Hook, HookContext, NotificationSink};
 use switch::{Frame, Notification, Time};
 use v1model::Switch;
 
 use super::super::endpoints::Served;
 use super::super::network::Network;
-use crate::control::Turns;
-use crate::forward::Control;
+use crate::control::{OperationHook, ServerSink};
 use crate::load::ARCHITECTURE;
 use crate::output::Failure;
 
@@ -31,8 +32,8 @@ pub struct Door {
 /// The server of a switch that runs; its clients are cut off when this is dropped.
 pub struct Controlled {
     _listening: Listening,
-    teller: Teller,
-    pub turns: Turns,
+    sink: ServerSink,
+    hook: OperationHook,
 }
 
 /// Takes the address of a server, in the namespace in which this is called.
@@ -55,7 +56,7 @@ impl Door {
     pub fn open(&self, switch: &Switch) -> Result<Controlled, Failure> {
         let (network, at, seed) = (Arc::clone(&self.network), self.at, self.seed);
         let builder = p4runtime_server::switch_builder(move |program| network.switch_for(at, seed, program));
-        let (way, turns) = crate::control::turns(builder)?;
+        let (channels, hook) = crate::control::connect(builder)?;
         let config = switch.config();
         let settings = Settings {
             device_id: self.served.device_id,
@@ -66,9 +67,9 @@ impl Door {
             None => Server::new(settings),
         };
         let listener = self.listener.try_clone().context("cannot share a socket")?;
-        let listening = p4runtime_server::listen_on(server, way.handle, way.notified, listener);
+        let listening = p4runtime_server::listen_on(server, channels.handle, channels.notified, listener);
         let listening = listening.map_err(anyhow::Error::from)?;
-        Ok(Controlled { _listening: listening, teller: way.teller, turns })
+        Ok(Controlled { _listening: listening, sink: channels.sink, hook })
     }
 
     /// Turns whoever waits away: the switch is down.
@@ -87,11 +88,22 @@ pub fn turn_away(listener: &TcpListener) {
 impl Controlled {
     /// Lets controllers change the switch.
     pub fn poll(&mut self, now: u64, switch: &mut Switch, output: &mut Vec<Frame>) {
-        self.turns.poll(Time::from_ns(now), switch, output, &|| ());
+        let (now, injected) = (Time::from_ns(now), &mut Vec::new());
+        self.hook.poll(&mut HookContext { now, switch, output, injected, stop_others: &|| () });
+    }
+
+    /// Whether a controller's operation waits.
+    pub fn is_due(&self) -> bool {
+        Hook::<Switch>::is_due(&self.hook)
+    }
+
+    /// Returns the descriptor that is readable when an operation waits.
+    pub fn poll_fd(&self) -> Option<RawFd> {
+        Hook::<Switch>::poll_fd(&self.hook)
     }
 
     /// Passes on what the switch told.
     pub fn tell(&self, program: &Arc<Program>, told: Vec<Notification>) {
-        self.teller.tell(program, told);
+        self.sink.receive(program, &told);
     }
 }

@@ -11,7 +11,6 @@ use v1model::Switch;
 
 use super::controlled::{Controlled, Door};
 use super::lane::Lane;
-use crate::forward::Control;
 
 /// Frames taken from one port before the next one has its turn.
 const BATCH: usize = 64;
@@ -267,7 +266,7 @@ impl Station {
 
     /// Waits until a frame comes, or one on the way is due.
     fn wait(&self) {
-        if self.controlled.as_ref().is_some_and(|controlled| controlled.turns.is_due()) {
+        if self.controlled.as_ref().is_some_and(Controlled::is_due) {
             return;
         }
         let lanes = self.places.iter().flat_map(|place| [place.out.next(), place.back.as_ref().and_then(Lane::next)]);
@@ -280,8 +279,8 @@ impl Station {
             return;
         }
         let live = self.places.iter().filter(|place| place.failure.is_none());
-        let bell = self.controlled.as_ref().and_then(|controlled| controlled.turns.poll_fd());
-        let descriptors: Vec<_> = live.filter_map(|place| place.driver.poll_fd()).chain(bell).collect();
+        let control = self.controlled.as_ref().and_then(Controlled::poll_fd);
+        let descriptors: Vec<_> = live.filter_map(|place| place.driver.poll_fd()).chain(control).collect();
         if ports::wait(&descriptors, due - SPIN / 2).is_err() {
             std::thread::sleep(due - SPIN / 2);
         }

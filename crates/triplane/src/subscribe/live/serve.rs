@@ -43,7 +43,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
         ..Settings::new(args.rules.clone(), args.switch.dial().endpoint()?.tcp_nodelay(true), args.listen)
     };
-    let stop = crate::commands::run::stop_on_signals()?;
+    let stop = crate::signals::stop_on_signals()?;
     let told = *output;
     let rules = args.rules.display().to_string();
     let running = subscribe_service::start(program, settings, move |event| told.note(&describe(&event, &rules)));

@@ -1,8 +1,8 @@
-//! Which flow a frame belongs to.
+//! Hashes a frame's flow, so that all frames of a flow reach the same worker.
 
-/// A number that all frames of a flow have in common, in both directions: from addresses, protocol and ports of IPv4
-/// and IPv6, from the MAC addresses of everything else. Fragments behind the first have no ports.
-pub fn flow(frame: &[u8]) -> u64 {
+/// Returns a hash that all frames of a flow share, in both directions: of addresses, protocol and ports of IPv4 and
+/// IPv6, of the MAC addresses of everything else. Fragments after the first are hashed without ports.
+pub fn flow_hash(frame: &[u8]) -> u64 {
     let mut at = 12;
     while matches!(frame.get(at..at + 2), Some([0x81, 0x00] | [0x88, 0xa8])) && at < 20 {
         at += 4;
@@ -13,7 +13,7 @@ pub fn flow(frame: &[u8]) -> u64 {
         _ => None,
     };
     found.unwrap_or_else(|| match (frame.get(..6), frame.get(6..12)) {
-        (Some(to), Some(from)) => both(number(to), number(from)),
+        (Some(to), Some(from)) => symmetric(number(to), number(from)),
         _ => 0,
     })
 }
@@ -33,22 +33,22 @@ fn ipv6(packet: &[u8]) -> Option<u64> {
 }
 
 fn transport(from: u64, to: u64, protocol: u8, segment: Option<&[u8]>) -> u64 {
-    // TCP, UDP, DCCP, SCTP, UDP-Lite begin with their ports.
+    // The headers of TCP, UDP, DCCP, SCTP and UDP-Lite begin with their ports.
     let ports = segment.filter(|_| matches!(protocol, 6 | 17 | 33 | 132 | 136)).and_then(|segment| segment.get(..4));
     let (from_port, to_port) = ports.map_or((0, 0), |ports| (number(&ports[..2]), number(&ports[2..])));
-    both(mix(from) ^ from_port, mix(to) ^ to_port) ^ u64::from(protocol)
+    symmetric(mix(from) ^ from_port, mix(to) ^ to_port) ^ u64::from(protocol)
 }
 
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The same whichever of the two comes first.
-fn both(one: u64, other: u64) -> u64 {
+/// Returns the same hash for both orders of its arguments.
+fn symmetric(one: u64, other: u64) -> u64 {
     mix(mix(one).wrapping_add(mix(other)))
 }
 
-/// The end of SplitMix64, which spreads every bit over all.
+/// The finalizer of SplitMix64: every bit of the input affects every bit of the result.
 fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -70,15 +70,15 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_are_one_flow_and_flows_spread() {
+    fn symmetric_directions_are_one_flow_and_flows_spread() {
         for tags in 0..2 {
             let there = udp((1, 1000), (2, 53), tags);
-            assert_eq!(flow(&there), flow(&udp((2, 53), (1, 1000), tags)));
-            assert_ne!(flow(&there), flow(&udp((1, 1001), (2, 53), tags)));
+            assert_eq!(flow_hash(&there), flow_hash(&udp((2, 53), (1, 1000), tags)));
+            assert_ne!(flow_hash(&there), flow_hash(&udp((1, 1001), (2, 53), tags)));
         }
         for workers in [2u64, 3, 4] {
             let mut counts = vec![0; workers as usize];
-            (0..1000).for_each(|port| counts[(flow(&udp((1, port), (2, 53), 0)) % workers) as usize] += 1);
+            (0..1000).for_each(|port| counts[(flow_hash(&udp((1, port), (2, 53), 0)) % workers) as usize] += 1);
             let fair = 1000 / workers as usize;
             assert!(counts.iter().all(|count| (fair * 8 / 10..fair * 12 / 10).contains(count)), "{counts:?}");
         }
@@ -87,12 +87,15 @@ mod tests {
     #[test]
     fn no_frame_is_too_short() {
         let whole = udp((1, 1000), (2, 53), 1);
-        (0..whole.len()).for_each(|len| _ = flow(&whole[..len]));
+        (0..whole.len()).for_each(|len| _ = flow_hash(&whole[..len]));
         let mut six = vec![0; 12];
         six.extend([0x86, 0xdd]);
         six.resize(60, 7);
-        (0..six.len()).for_each(|len| _ = flow(&six[..len]));
-        // Without a header that says more it is the MAC addresses, in either order.
-        assert_eq!(flow(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 9]), flow(&[7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6]));
+        (0..six.len()).for_each(|len| _ = flow_hash(&six[..len]));
+        // Without a known network header the MAC addresses are hashed, in either order.
+        assert_eq!(
+            flow_hash(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 9]),
+            flow_hash(&[7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6])
+        );
     }
 }

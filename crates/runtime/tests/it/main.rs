@@ -1,0 +1,8 @@
+//! The integration tests of `runtime`, in one binary, so that their dependencies are linked once.
+
+mod hooks;
+mod offline;
+mod pool;
+mod rig;
+mod worker;
+mod wrapper;

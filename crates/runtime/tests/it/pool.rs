@@ -1,0 +1,93 @@
+//! Several workers: shared drivers, and a hook that replaces the program.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use runtime::{Hook, HookContext, PortDrivers, RunConfig};
+use switch::{PortId, SwitchControl};
+
+use crate::rig::{Repeater, cable, frame, program, run_while, two_ports};
+
+#[test]
+fn workers_share_drivers_and_no_frame_is_lost() {
+    for workers in [2, 3] {
+        let (ports, [first, second]) = two_ports();
+        let (report, ()) =
+            run_while(RunConfig { workers, ..RunConfig::new(Repeater::new(program("a")), ports) }, || {
+                for flow in 0..200 {
+                    first.send(&frame(flow, 1));
+                    assert_eq!(second.receive(), Some(frame(flow, 1)));
+                    second.send(&frame(flow, 2));
+                    assert_eq!(first.receive(), Some(frame(flow, 2)));
+                }
+            });
+        assert_eq!(report.switch.counts.forwarded.load(Ordering::Relaxed), 400);
+        let received: Vec<_> = report.ports.iter().map(|port| port.stats.rx_packets).collect();
+        assert_eq!(received, [200, 200]);
+    }
+}
+
+#[test]
+fn workers_with_a_driver_each_receive_by_their_own() {
+    let (mut ports, mut cables) = (Vec::new(), Vec::new());
+    for id in [1, 2] {
+        let (drivers, ends): (Vec<_>, Vec<_>) = (0..2).map(|_| cable()).unzip();
+        let drivers = drivers.into_iter().map(|driver| Box::new(driver) as Box<dyn ports::Port>).collect();
+        ports.push(PortDrivers { id: PortId(id), drivers });
+        cables.push(ends);
+    }
+    let (report, ()) =
+        run_while(RunConfig { workers: 2, ..RunConfig::new(Repeater::new(program("a")), ports) }, || {
+            for worker in 0..2 {
+                cables[0][worker].send(&frame(7, 1));
+                assert_eq!(cables[1][worker].receive(), Some(frame(7, 1)), "it leaves by the same worker's driver");
+            }
+        });
+    let received: Vec<_> = report.ports.iter().map(|port| (port.stats.rx_packets, port.stats.tx_packets)).collect();
+    assert_eq!(received, [(2, 0), (0, 2)]);
+}
+
+/// Replaces the program again and again. `overlaps` counts the batches that ran while the workers were stopped.
+struct Replacer {
+    replaced: Arc<AtomicU32>,
+    overlaps: Arc<AtomicU32>,
+}
+
+impl Hook<Repeater> for Replacer {
+    fn poll(&mut self, context: &mut HookContext<'_, Repeater>) {
+        context.quiesce();
+        let counts = Arc::clone(&context.switch.counts);
+        let before = counts.forwarded.load(Ordering::SeqCst);
+        let mut next = Repeater::new(program("next"));
+        next.counts = Arc::clone(&counts);
+        context.switch.swap_with(&mut next);
+        std::thread::sleep(std::time::Duration::from_micros(200));
+        let still_running = counts.running.load(Ordering::SeqCst);
+        if still_running > 0 || counts.forwarded.load(Ordering::SeqCst) != before {
+            self.overlaps.fetch_add(1, Ordering::Relaxed);
+        }
+        self.replaced.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_due(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn no_packet_runs_while_a_hook_replaces_the_program() {
+    let (replaced, overlaps) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (ports, [first, second]) = two_ports();
+    let hook = Replacer { replaced: Arc::clone(&replaced), overlaps: Arc::clone(&overlaps) };
+    let hooks: Vec<Box<dyn Hook<_>>> = vec![Box::new(hook)];
+    let (report, ()) =
+        run_while(RunConfig { workers: 2, hooks, ..RunConfig::new(Repeater::new(program("first")), ports) }, || {
+            for flow in 0..300 {
+                first.send(&frame(flow, 1));
+                assert_eq!(second.receive(), Some(frame(flow, 1)), "a replacement loses no frame");
+            }
+        });
+    assert!(replaced.load(Ordering::Relaxed) > 10);
+    assert_eq!(overlaps.load(Ordering::Relaxed), 0);
+    assert_eq!(report.switch.program().arch, "next");
+}

@@ -1,0 +1,69 @@
+//! The summary of a run, for people and for programs.
+
+use std::collections::BTreeMap;
+
+use runtime::RunReport;
+use serde_json::json;
+use switch::PacketSwitch;
+
+/// Received, sent and dropped packets, for people. `messages` are the notifications by kind. `seconds` is the duration
+/// of a live run.
+pub fn text<S: PacketSwitch>(report: &RunReport<S>, messages: &BTreeMap<String, u64>, seconds: Option<f64>) -> String {
+    let mut text = report.switch.summary();
+    for port in &report.ports {
+        let (id, name, stats) = (port.id, &port.name, port.stats);
+        let lines = [
+            (stats.rx_dropped, "arrived while the switch was busy and were lost"),
+            (stats.rx_unusable, "were too damaged to be used"),
+            (stats.rx_truncated, "stand in the capture with their beginning only"),
+            (stats.tx_queue_full, "did not leave: the interface's queue was full"),
+            (stats.tx_bad_length, "did not leave: too long for the interface, or too short for a frame"),
+            (stats.tx_link_down, "did not leave: the interface is down"),
+        ];
+        for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&format!("port {id} ({name}): {count} {what}\n"));
+        }
+    }
+    for (kind, count) in messages {
+        text.push_str(&format!("{count} messages to the control plane: {kind}\n"));
+    }
+    if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
+        text.push_str(&format!("\n{} packets in {seconds:.1} s\n", received(report)));
+    }
+    text
+}
+
+/// Returns the number of packets that the switch received on all ports.
+fn received<S: PacketSwitch>(report: &RunReport<S>) -> u64 {
+    let registry = report.switch.registry();
+    report.ports.iter().filter_map(|port| registry.get(&format!("port.{}.rx.packets", port.id))).sum()
+}
+
+/// The summary as JSON.
+pub fn json<S: PacketSwitch>(report: &RunReport<S>, messages: &BTreeMap<String, u64>, seconds: f64) -> String {
+    let mut drops = Vec::new();
+    for site in report.switch.drop_sites() {
+        let place = site.place.as_ref();
+        drops.push(json!({
+            "reason": site.reason.name(),
+            "packets": site.packets,
+            "place": place.map(|(place, _)| place.to_string()),
+            "body": place.map(|(_, body)| body),
+        }));
+    }
+    let mut ports = Vec::new();
+    for port in &report.ports {
+        let stats = port.stats;
+        ports.push(json!({
+            "port": port.id.0, "name": port.name,
+            "rx_packets": stats.rx_packets, "rx_bytes": stats.rx_bytes, "rx_dropped": stats.rx_dropped,
+            "rx_unusable": stats.rx_unusable, "rx_truncated": stats.rx_truncated,
+            "tx_packets": stats.tx_packets, "tx_bytes": stats.tx_bytes, "tx_dropped": stats.tx_dropped(),
+        }));
+    }
+    let summary = json!({
+        "seconds": seconds, "ports": ports, "drops": drops, "messages": messages,
+        "counters": report.switch.registry().to_json(),
+    });
+    format!("{summary:#}\n")
+}
