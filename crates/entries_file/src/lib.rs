@@ -48,8 +48,9 @@
 //! A meter entry without `index` is for all elements, a queue entry without `priority` for all queues of its port. A
 //! member is chosen only while its `watch_port` is up; `backup_ports` stand in for an `egress_port` that is down.
 //!
-//! This crate knows files and programs, not switches.
+//! [`apply`] writes entries to any switch, by its control interface. The crate knows no architecture.
 
+mod apply;
 mod arrays;
 mod data;
 mod groups;
@@ -61,14 +62,15 @@ mod value;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use ir::Program;
 
+pub use apply::apply;
 pub use data::*;
 pub use value::text as parse_value;
 
 /// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// The most copies one group or session may make of a packet.
-pub const MAX_REPLICAS: usize = 1024;
+/// Maximum number of copies that one group or session makes of a packet.
+pub use switch::MAX_REPLICAS;
 
 /// Reads the file `file` of `map` and checks it against `program`. `None` when there was an error; all of them are in
 /// `diagnostics` then.
