@@ -4,21 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-/// Exit codes, told by `--help`.
-pub mod exit {
-    /// Everything went well.
-    pub const OK: u8 = 0;
-    /// A program, entries file or packet that the user gave is wrong; the findings say where.
-    pub const INPUT: u8 = 1;
-    /// The command line is wrong; clap uses it too.
-    pub const USAGE: u8 = 2;
-    /// The environment said no: a missing interface, a missing permission, a full disk.
-    pub const ENVIRONMENT: u8 = 3;
-    /// Of a command that compares, as diff(1) has it: both sides are well, and differ.
-    pub const DIFFERENT: u8 = 1;
-    /// Of a command that compares: a side cannot be compared.
-    pub const TROUBLE: u8 = 2;
-}
+use crate::load::ProgramArgs;
+use crate::output::Color;
 
 const AFTER_HELP: &str = "\
 First steps:
@@ -110,17 +97,6 @@ pub struct Cli {
     pub color: Color,
 }
 
-/// When to print colours.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Color {
-    /// When the output is a terminal and `NO_COLOR` is not set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -164,26 +140,6 @@ pub enum Command {
         /// bash, zsh, fish, elvish or powershell.
         shell: clap_complete::Shell,
     },
-}
-
-/// A program and how to read it.
-#[derive(Args, Debug, Clone)]
-pub struct ProgramArgs {
-    /// The P4_16 program, or what `triplane build` made of it.
-    #[arg(value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
-    pub program: PathBuf,
-
-    /// Look for included files here too; may be repeated. `core.p4` and `v1model.p4` are built in.
-    #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub include: Vec<PathBuf>,
-
-    /// Define a preprocessor macro: NAME or NAME=VALUE.
-    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
-    pub define: Vec<String>,
-
-    /// Turn a kind of warning off; the kind stands in brackets in the message.
-    #[arg(short = 'A', long = "allow", value_name = "KIND")]
-    pub allow: Vec<String>,
 }
 
 /// `triplane demo`

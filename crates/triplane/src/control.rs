@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{Args, ValueHint};
 use ir::Program;
 use p4runtime_server::keep::Store;
@@ -16,7 +16,7 @@ use runtime::{Hook, HookContext, NotificationSink, Waker};
 use switch::{Notification, PacketSwitch};
 use v1model::{CPU_PORT, Switch};
 
-use crate::load::{self, ARCHITECTURE, Loader, Pem};
+use crate::load::{self, ARCHITECTURE, Pem};
 use crate::output::{Failure, Output};
 use crate::state::State;
 
@@ -96,15 +96,6 @@ pub struct OperationHook {
     has_more: bool,
 }
 
-/// The program of the command line as a pipeline, as if a controller had sent it. Findings have been printed when this
-/// returns.
-pub fn pipeline(loader: &mut Loader, output: &Output) -> Result<Pipeline, Failure> {
-    let compiled = loader.compile();
-    loader.report(output)?;
-    let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
-    Ok(Pipeline::new(Arc::new(compiled.ir), compiled.p4info, loader.bytes().to_vec()))
-}
-
 /// Starts a server for a switch that is about to run. What was kept is written to it.
 pub fn serve(
     args: &ControlArgs,
@@ -164,9 +155,21 @@ pub fn connect(builder: p4runtime_server::Builder) -> Result<(Channels, Operatio
     Ok((Channels { handle, sink: ServerSink(teller), notified }, hook))
 }
 
+impl OperationHook {
+    /// Whether an operation waits.
+    pub fn is_due(&self) -> bool {
+        self.has_more || !self.waker.is_armed()
+    }
+
+    /// Returns the descriptor that is readable when an operation waits.
+    pub fn poll_fd(&self) -> RawFd {
+        self.waker.fd()
+    }
+}
+
 impl<S: PacketSwitch> Hook<S> for OperationHook {
     fn poll(&mut self, context: &mut HookContext<'_, S>) {
-        if !Hook::<S>::is_due(self) {
+        if !OperationHook::is_due(self) {
             return;
         }
         // From here on, an operation that is queued makes the hook due again.
@@ -178,11 +181,11 @@ impl<S: PacketSwitch> Hook<S> for OperationHook {
     }
 
     fn is_due(&self) -> bool {
-        self.has_more || !self.waker.is_armed()
+        OperationHook::is_due(self)
     }
 
     fn poll_fd(&self) -> Option<RawFd> {
-        Some(self.waker.fd())
+        Some(OperationHook::poll_fd(self))
     }
 }
 

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use clap::{Args, ValueHint};
 use compiler::{Architecture, CompiledProgram, ProgramFile, Source};
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use p4runtime_server::Pipeline;
+use switch::SwitchControl;
 
-use crate::cli::ProgramArgs;
 use crate::output::{Failure, Output};
 
 /// The architecture of every program.
@@ -20,6 +22,26 @@ const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 
 /// Maximum size of a certificate or key file, in bytes.
 const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// A program and how to read it.
+#[derive(Args, Debug, Clone)]
+pub struct ProgramArgs {
+    /// The P4_16 program, or what `triplane build` made of it.
+    #[arg(value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
+    pub program: PathBuf,
+
+    /// Look for included files here too; may be repeated. `core.p4` and `v1model.p4` are built in.
+    #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub include: Vec<PathBuf>,
+
+    /// Define a preprocessor macro: NAME or NAME=VALUE.
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
+
+    /// Turn a kind of warning off; the kind stands in brackets in the message.
+    #[arg(short = 'A', long = "allow", value_name = "KIND")]
+    pub allow: Vec<String>,
+}
 
 /// A program, as P4 source or as a program file, and everything that the compiler found in it.
 pub struct Loader {
@@ -194,9 +216,17 @@ impl Loader {
         Ok(Arc::new(compiled.ir))
     }
 
+    /// Returns the program as a pipeline, as if a controller had sent it. Findings have been printed when this returns.
+    pub fn pipeline(&mut self, output: &Output) -> Result<Pipeline, Failure> {
+        let compiled = self.compile();
+        self.report(output)?;
+        let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+        Ok(Pipeline::new(Arc::new(compiled.ir), compiled.p4info, self.bytes().to_vec()))
+    }
+
     /// Reads an entries file, holds it against the switch's program and gives the switch what it asks for. Findings
     /// have been printed when this returns.
-    pub fn apply(&mut self, path: &Path, switch: &mut v1model::Switch, output: &Output) -> Result<(), Failure> {
+    pub fn apply(&mut self, path: &Path, switch: &mut dyn SwitchControl, output: &Output) -> Result<(), Failure> {
         let text = read(path, entries_file::MAX_FILE_BYTES)?;
         self.apply_text(&path.display().to_string(), &text, switch, output)
     }
@@ -206,7 +236,7 @@ impl Loader {
         &mut self,
         name: &str,
         text: &str,
-        switch: &mut v1model::Switch,
+        switch: &mut dyn SwitchControl,
         output: &Output,
     ) -> Result<(), Failure> {
         self.diagnostics = Diagnostics::new();
@@ -215,11 +245,11 @@ impl Loader {
     }
 
     /// The same, and the findings are added to those of the program.
-    pub fn fill(&mut self, name: &str, text: &str, switch: &mut v1model::Switch) {
+    pub fn fill(&mut self, name: &str, text: &str, switch: &mut dyn SwitchControl) {
         let file = self.map.add(name, text);
         let program = switch.program().clone();
-        if let Some(entries) = crate::subscribe::fit::parse(&self.map, file, &program, &mut self.diagnostics) {
-            crate::apply::apply(switch, &entries, &mut self.diagnostics);
+        if let Some(entries) = crate::entries::parse(&self.map, file, &program, &mut self.diagnostics) {
+            entries_file::apply(switch, &entries, &mut self.diagnostics);
         }
     }
 

@@ -1,7 +1,6 @@
 //! The `triplane` command. Everything that people see is printed here and in the modules below; the crates it stands on
 //! return values.
 
-mod apply;
 mod bench;
 mod clash;
 mod cli;
@@ -10,6 +9,7 @@ mod control;
 mod ctl;
 mod demo;
 mod dial;
+mod entries;
 mod kinds;
 mod lab;
 mod load;
@@ -17,6 +17,7 @@ mod market;
 mod messages;
 mod metrics;
 mod output;
+mod packet_source;
 mod progress;
 mod signals;
 mod state;
@@ -34,7 +35,7 @@ use output::{Failure, Output};
 fn main() -> ExitCode {
     if let Some(asked) = ctl::complete::asked() {
         // A shell that is told nothing goes by the command line's grammar.
-        let _ = ctl::complete::run(&asked, &Output::new(cli::Color::Never));
+        let _ = ctl::complete::run(&asked, &Output::new(output::Color::Never));
         return ExitCode::SUCCESS;
     }
     let cli = Cli::parse();
@@ -56,8 +57,8 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::completions::run(*shell, &output),
     };
     match result {
-        Ok(()) => ExitCode::from(cli::exit::OK),
-        Err(Failure::Closed) => ExitCode::from(cli::exit::OK),
+        Ok(()) => ExitCode::from(output::exit::OK),
+        Err(Failure::Closed) => ExitCode::from(output::exit::OK),
         Err(failure) => {
             output.failure(&failure);
             ExitCode::from(failure.code())

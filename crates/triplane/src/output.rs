@@ -4,7 +4,32 @@ use std::io::{IsTerminal, Write};
 
 use diagnostics::{Diagnostics, SourceMap};
 
-use crate::cli::{Color, exit};
+/// Exit codes, as `--help` lists them.
+pub mod exit {
+    /// Everything went well.
+    pub const OK: u8 = 0;
+    /// A program, entries file or packet that the user gave is wrong; the findings say where.
+    pub const INPUT: u8 = 1;
+    /// The command line is wrong; clap uses it too.
+    pub const USAGE: u8 = 2;
+    /// The environment said no: a missing interface, a missing permission, a full disk.
+    pub const ENVIRONMENT: u8 = 3;
+    /// Of a command that compares, as diff(1) has it: both sides are well, and differ.
+    pub const DIFFERENT: u8 = 1;
+    /// Of a command that compares: a side cannot be compared.
+    pub const TROUBLE: u8 = 2;
+}
+
+/// When to print colours.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Color {
+    /// When the output is a terminal and `NO_COLOR` is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -161,5 +186,30 @@ impl Output {
     /// `text` in bold on standard output.
     pub fn bold(&self, text: &str) -> String {
         if self.stdout_color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Returns a number with its thousands separated: `12,345,678`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(123), "123");
+        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

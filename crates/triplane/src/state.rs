@@ -11,8 +11,7 @@ use p4runtime_server::keep::{DiskError, DiskStore, Kept, Store, StoreError};
 use p4runtime_server::{Builder, Lost, Pipeline, Server};
 use v1model::Switch;
 
-use crate::cli::ProgramArgs;
-use crate::load::{ARCHITECTURE, Loader};
+use crate::load::{ARCHITECTURE, Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 
 /// The name under which the text of the command line's program is kept.
@@ -145,7 +144,7 @@ pub fn program(
     let mut loader = Loader::open(args)?;
     let (program, pipeline) = match is_served {
         true => {
-            let pipeline = crate::control::pipeline(&mut loader, output)?;
+            let pipeline = loader.pipeline(output)?;
             (pipeline.program().clone(), Some(pipeline))
         }
         false => (loader.program(output)?, None),

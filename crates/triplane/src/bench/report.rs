@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Results;
 use super::memory::BATCH;
 use super::parts::Breakdown;
-use crate::output::Output;
+use crate::output::{Output, grouped};
 
 /// Columns of the longest bar.
 const BAR: usize = 30;
@@ -149,19 +149,6 @@ pub fn amount(value: f64) -> String {
     }
 }
 
-/// A number with its thousands apart: `12,345,678`.
-pub fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Words in lines of at most `width` characters, where they allow it.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -185,9 +172,6 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(123), "123");
-        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!((ns(51.04), ns(4721.6)), ("51.0".into(), "4,722".into()));
         assert_eq!(
             (rate(50.0), rate(20_000.0), rate(1e6)),

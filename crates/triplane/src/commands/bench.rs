@@ -11,8 +11,8 @@ use v1model::{Executor, Switch};
 use crate::bench::memory::{self, Bench, Counts, Limit, Measured, Way};
 use crate::bench::traffic::Traffic;
 use crate::bench::{Results, json, parts, report, sampler};
-use crate::cli::{BenchArgs, ProgramArgs};
-use crate::load::{self, Loader};
+use crate::cli::BenchArgs;
+use crate::load::{self, Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 use crate::progress::{self, Progress};
 

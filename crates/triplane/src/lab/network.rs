@@ -127,7 +127,7 @@ impl Network {
         let switch = Switch::from_image(image, self.config(at, seed)).expect("its ports were tried before");
         let mut switch = self.wired(at, switch);
         let mut refused = Diagnostics::new();
-        crate::apply::apply(&mut switch, entries, &mut refused);
+        entries_file::apply(&mut switch, entries, &mut refused);
         assert!(!refused.has_errors(), "the entries were tried before");
         switch
     }
@@ -247,11 +247,11 @@ impl Reader<'_> {
             let mut diagnostics = Diagnostics::new();
             let parsed = text.map(|(name, text)| {
                 let file: FileId = map.add(&name, text.as_str());
-                crate::subscribe::fit::parse(&map, file, made.program(), &mut diagnostics)
+                crate::entries::parse(&map, file, made.program(), &mut diagnostics)
             });
             let parsed = parsed.unwrap_or_else(|| Some(entries_file::Entries::default()));
             if let Some(parsed) = &parsed {
-                crate::apply::apply(&mut made, parsed, &mut diagnostics);
+                entries_file::apply(&mut made, parsed, &mut diagnostics);
             }
             output.diagnostics(&map, &diagnostics);
             self.wrong += diagnostics.error_count();
@@ -290,7 +290,7 @@ impl Reader<'_> {
                 (Ok(text), Some(loaded)) => {
                     let (mut map, mut found) = (loaded.map.clone(), Diagnostics::new());
                     let file = map.add(&file.display().to_string(), text.as_str());
-                    let _ = crate::subscribe::fit::parse(&map, file, &loaded.program, &mut found);
+                    let _ = crate::entries::parse(&map, file, &loaded.program, &mut found);
                     output.diagnostics(&map, &found);
                     self.wrong += found.error_count();
                 }

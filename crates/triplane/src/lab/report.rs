@@ -7,7 +7,7 @@ use lab::scenario::{FlowResult, Results};
 use serde_json::{Value, json};
 
 use super::network::Network;
-use crate::bench::report::grouped;
+use crate::output::grouped;
 
 /// The most links that are listed.
 const LINKS: usize = 10;

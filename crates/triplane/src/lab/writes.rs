@@ -6,7 +6,7 @@ use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use entries_file::Entries;
 use lab::Topology;
 use lab::scenario::{Scenario, Write};
-use v1model::Switch;
+use switch::SwitchControl;
 
 use super::network::{Network, reason};
 use crate::load;
@@ -46,7 +46,7 @@ impl Writes {
                     }
                 };
                 let file = map.add(&path.display().to_string(), text.as_str());
-                let found = crate::subscribe::fit::parse(map, file, network.program(write.switch), &mut diagnostics);
+                let found = crate::entries::parse(map, file, network.program(write.switch), &mut diagnostics);
                 found.unwrap_or_default()
             };
             let (delete, insert) = (read(&write.delete), read(&write.entries));
@@ -83,7 +83,7 @@ impl Writes {
     }
 
     /// Makes one change. `Err` says what the switch refused; the rest is made.
-    pub fn apply(&self, number: usize, switch: &mut Switch) -> Result<(), String> {
+    pub fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String> {
         let Change { delete, insert } = &self.0[number];
         let mut refused = Vec::new();
         for entry in &delete.tables {
@@ -92,7 +92,7 @@ impl Writes {
             }
         }
         let mut diagnostics = Diagnostics::new();
-        crate::apply::apply(switch, insert, &mut diagnostics);
+        entries_file::apply(switch, insert, &mut diagnostics);
         refused.extend(diagnostics.iter().map(|finding| finding.message.clone()));
         if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
     }

@@ -5,7 +5,7 @@ use itch_feed::{Subscriber, Totals};
 use serde_json::{Value, json};
 
 use super::publish::Published;
-use crate::bench::report::grouped;
+use crate::output::grouped;
 
 /// The quantiles that are told, and their names.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];

@@ -12,8 +12,7 @@ use v1model::{Config, Executor, Switch};
 
 use super::listener::Listening;
 use super::{Gauge, listen};
-use crate::cli::Color;
-use crate::output::Output;
+use crate::output::{Color, Output};
 
 /// What a request is answered with: head and body.
 fn ask(address: SocketAddr, request: &str) -> (String, String) {

@@ -13,8 +13,8 @@ use super::args::ExplainArgs;
 use super::load::{Compiled, Loaded};
 use super::packet::Reader;
 use super::{json, options};
-use crate::commands::trace::Packets;
 use crate::output::{Failure, Output};
+use crate::packet_source::PacketSource;
 
 /// Says which rules a message matches, or each message of a packet, and why.
 pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) ->
 
 /// Explains each message of packets.
 fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output) -> Result<(), Failure> {
-    let mut packets = Packets::open(packet)?;
+    let mut packets = PacketSource::open(packet)?;
     let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
     let mut reader = Reader::new(&loaded, output)?;
     let format = &loaded.rules.format;
@@ -72,7 +72,7 @@ fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output
         let read = reader.read(&data, &loaded);
         let mut text = String::new();
         let mut lines = Vec::new();
-        if matches!(packets, Packets::Capture { .. }) {
+        if matches!(packets, PacketSource::Capture { .. }) {
             let _ = writeln!(text, "{}", output.bold(&format!("packet {number}")));
         }
         let count = read.messages.len();

@@ -19,7 +19,7 @@ use subscribe_p4::read_back::{self, Finding};
 
 use super::args::DiffArgs;
 use super::load::Loaded;
-use super::{fit, options};
+use super::options;
 use crate::ctl::args::ServerArgs;
 use crate::ctl::client::Client;
 use crate::ctl::names;
@@ -82,7 +82,7 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     let program = program.ok_or_else(|| Failure::Input(format!("{name}: there is no program for these entries")))?.ir;
     let file = made.map.add(&name, text);
     let mut diagnostics = Diagnostics::new();
-    let parsed = fit::parse(&made.map, file, &program, &mut diagnostics);
+    let parsed = crate::entries::parse(&made.map, file, &program, &mut diagnostics);
     output.diagnostics(&made.map, &diagnostics);
     let Some(parsed) = parsed else { return Err(Failure::Input(format!("{name} cannot be compared"))) };
     let mut wrong = Diagnostics::new();

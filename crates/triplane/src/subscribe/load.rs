@@ -9,8 +9,7 @@ use subscribe_p4::{Format, Options, Rules};
 use super::args::FormatArgs;
 use super::memory::Room;
 use super::report::counted;
-use crate::cli::ProgramArgs;
-use crate::load::Loader;
+use crate::load::{Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 
 /// A format that was read, and what it was read from.

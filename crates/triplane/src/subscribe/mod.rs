@@ -4,7 +4,6 @@ pub mod args;
 mod diff;
 mod document;
 mod explain;
-pub mod fit;
 mod held;
 mod json;
 mod live;

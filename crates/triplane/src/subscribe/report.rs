@@ -6,7 +6,7 @@ use subscribe::{StageSize, Stats, Subscriptions, Wide};
 use subscribe_p4::entries::{Entity, Update};
 
 use super::args::{Ranges, ShapeArgs, flags, target};
-pub use crate::bench::report::grouped as digits;
+pub use crate::output::grouped as digits;
 
 /// `1 rule`, `2,000 rules`.
 pub fn counted(count: usize, one: &str, several: &str) -> String {

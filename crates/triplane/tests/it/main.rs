@@ -16,6 +16,7 @@ mod live_swap;
 mod live_workers;
 mod market;
 mod market_live;
+mod modules;
 mod offline;
 mod state;
 mod stf;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::latency::{Latency, RATE_PPS};
 use super::{Ends, Trial, best};
-use crate::bench::report::{amount, grouped};
+use crate::bench::report::amount;
+use crate::output::grouped;
 
 /// The head of the table of trials.
 pub fn head() -> String {

@@ -14,8 +14,8 @@ use v1model::{Config, Executor, Switch};
 use crate::bench::live::{Ends, Live, LiveError, latency, report};
 use crate::bench::report::amount;
 use crate::bench::traffic::Traffic;
-use crate::cli::{BenchArgs, ProgramArgs};
-use crate::load::Loader;
+use crate::cli::BenchArgs;
+use crate::load::{Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 use crate::progress::{self, Progress};
 

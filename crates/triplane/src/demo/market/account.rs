@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::way::{Way, way};
 use super::{Outcome, PROGRAM_NAME, RULES_NAME, Subscription};
-use crate::bench::report::grouped;
 use crate::demo::account::Mode;
 use crate::market::publish::Published;
 use crate::market::report::micros;
+use crate::output::grouped;
 use crate::output::{Failure, Output};
 
 /// The account of the act.

@@ -1,0 +1,91 @@
+//! Holds the command to an order among its top-level modules: no two of them need each other, directly or through others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Module to the modules that it names, each with one place that does.
+type Edges = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Returns the names that follow `crate::` in a line of code.
+fn named_modules(line: &str) -> Vec<&str> {
+    let code = line.split("//").next().unwrap_or_default();
+    let mut names = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let is_whole_word = !code[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
+        let path = &code[at + "crate::".len()..];
+        let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let starts: Vec<&str> = match path.strip_prefix('{') {
+            Some(list) => list.split(", ").collect(),
+            None => vec![path],
+        };
+        for start in starts.into_iter().filter(|_| is_whole_word) {
+            names.push(start.split(|letter| !is_name(letter)).next().unwrap_or_default());
+        }
+    }
+    names
+}
+
+/// Collects the edges of the files below `folder`, all of which belong to `module` if it is given.
+fn collect(folder: &Path, module: Option<&str>, edges: &mut Edges) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name").to_owned();
+        let module = module.unwrap_or(&stem);
+        if path.is_dir() {
+            collect(&path, Some(module), edges);
+        } else if module != "main" {
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            for (number, line) in text.lines().enumerate() {
+                assert!(!line.ends_with("use crate::{"), "{}: a list over several lines is not read", path.display());
+                for name in named_modules(line).into_iter().filter(|name| *name != module) {
+                    let place = format!("{}:{}", path.display(), number + 1);
+                    edges.entry(module.to_owned()).or_default().entry(name.to_owned()).or_insert(place);
+                }
+            }
+        }
+    }
+}
+
+/// Returns a path of edges from `from` to `to`, each as `module -> module (place)`.
+fn path(edges: &Edges, from: &str, to: &str, visited: &mut BTreeSet<String>) -> Option<Vec<String>> {
+    for (next, place) in edges.get(from)? {
+        let step = format!("{from} -> {next} ({place})");
+        if next == to {
+            return Some(vec![step]);
+        }
+        if visited.insert(next.clone())
+            && let Some(rest) = path(edges, next, to, visited)
+        {
+            return Some([vec![step], rest].concat());
+        }
+    }
+    None
+}
+
+#[test]
+fn no_cycle_among_the_top_level_modules() {
+    let mut edges = Edges::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), None, &mut edges);
+    assert!(edges.len() > 5, "the sources were found");
+    for module in edges.keys() {
+        if let Some(cycle) = path(&edges, module, module, &mut BTreeSet::new()) {
+            panic!("`{module}` needs itself:\n  {}", cycle.join("\n  "));
+        }
+    }
+}
+
+#[test]
+fn a_cycle_is_found_through_others() {
+    let names = named_modules("use crate::{load, output}; crate::state::x(); // crate::cli");
+    assert_eq!(names, ["load", "output", "state"]);
+    let edge = |to: &str| BTreeMap::from([(to.to_owned(), "here:1".to_owned())]);
+    let edges = Edges::from([
+        ("a".into(), edge("b")),
+        ("b".into(), edge("c")),
+        ("c".into(), edge("a")),
+        ("d".into(), edge("a")),
+    ]);
+    let cycle = path(&edges, "a", "a", &mut BTreeSet::new());
+    assert_eq!(cycle.unwrap().join(", "), "a -> b (here:1), b -> c (here:1), c -> a (here:1)");
+    assert_eq!(path(&edges, "d", "d", &mut BTreeSet::new()), None);
+}
