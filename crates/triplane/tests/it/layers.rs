@@ -89,3 +89,16 @@ fn only_some_crates_may_use_unsafe() {
         );
     }
 }
+
+#[test]
+fn crates_that_packets_pass_are_fully_optimized() {
+    // `triplane` instantiates the packet loop of `runtime` for the switch of `v1model`.
+    const PASSED: [&str; 10] =
+        ["bits", "engine", "jit", "ports", "runtime", "switch", "tables", "triplane", "v1model", "wire"];
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
+    let release = manifest.split("[profile.release.package]\n").nth(1).expect("exceptions of the release profile");
+    for line in release.lines().take_while(|line| !line.starts_with('[')) {
+        let name = line.split([' ', '.', '=']).next().unwrap_or_default();
+        assert!(!PASSED.contains(&name), "packets pass `{name}`, which a release builds with another profile: {line}");
+    }
+}
