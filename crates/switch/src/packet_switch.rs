@@ -74,6 +74,9 @@ pub trait SwitchControl: Device + Any + Send {
     /// Sets the capacity of one queue of a port, or of each of its queues, in packets.
     fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize);
 
+    /// Returns the number of packets that wait in the queues of a port, and the number of packets that those queues dropped.
+    fn queue(&self, port: PortId) -> (u64, u64);
+
     /// Returns the counters of the switch by name; at the owner of workers their sum.
     fn registry(&self) -> &Registry;
 

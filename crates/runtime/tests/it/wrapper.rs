@@ -165,6 +165,10 @@ impl<S: SwitchControl> SwitchControl for Holding<S> {
         self.inner.set_queue_depth(port, priority, packets);
     }
 
+    fn queue(&self, port: PortId) -> (u64, u64) {
+        self.inner.queue(port)
+    }
+
     fn registry(&self) -> &Registry {
         self.inner.registry()
     }

@@ -1,21 +1,20 @@
-//! A v1model switch in a simulated network.
+//! A switch of any architecture in a simulated network.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use lab::sim::Element;
-use switch::{Device, Frame, PortId, Time};
-use v1model::Switch;
+use switch::{Device, Frame, PacketSwitch, PortId, Time};
 
 use super::writes::Writes;
 
-/// A switch whose messages to a controller go nowhere: there is none, only the scenario's changes of entries.
-pub struct Simulated {
-    pub switch: Switch,
+/// A switch without a controller. Its notifications are discarded; only the scenario changes its entries.
+pub struct Simulated<S> {
+    pub switch: S,
     pub writes: Arc<Writes>,
 }
 
-impl Device for Simulated {
+impl<S: PacketSwitch> Device for Simulated<S> {
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>) {
         self.switch.step(now, input, output);
         drop(self.switch.take_notifications());
@@ -26,7 +25,7 @@ impl Device for Simulated {
     }
 }
 
-impl Element for Simulated {
+impl<S: PacketSwitch> Element for Simulated<S> {
     fn set_port_up(&mut self, port: PortId, up: bool) {
         self.switch.set_port_up(port, up);
     }

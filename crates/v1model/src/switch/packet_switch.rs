@@ -69,6 +69,10 @@ impl SwitchControl for Switch {
         Switch::set_queue_depth(self, port, priority, packets);
     }
 
+    fn queue(&self, port: PortId) -> (u64, u64) {
+        Switch::queue(self, port)
+    }
+
     fn registry(&self) -> &Registry {
         Switch::registry(self)
     }

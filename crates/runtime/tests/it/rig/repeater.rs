@@ -175,6 +175,10 @@ impl SwitchControl for Repeater {
 
     fn set_queue_depth(&mut self, _: PortId, _: Option<usize>, _: usize) {}
 
+    fn queue(&self, _: PortId) -> (u64, u64) {
+        (0, 0)
+    }
+
     fn registry(&self) -> &Registry {
         &self.registry
     }

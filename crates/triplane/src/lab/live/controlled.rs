@@ -11,8 +11,7 @@ use anyhow::Context;
 use ir::Program;
 use p4runtime_server::{Listening, Server, Settings};
 use runtime::{Hook, HookContext, NotificationSink};
-use switch::{Frame, Notification, Time};
-use v1model::Switch;
+use switch::{Frame, Notification, PacketSwitch, SwitchControl, Time};
 
 use super::super::endpoints::Served;
 use super::super::network::Network;
@@ -53,14 +52,13 @@ impl Door {
     }
 
     /// Serves controllers of a switch that starts.
-    pub fn open(&self, switch: &Switch) -> Result<Controlled, Failure> {
+    pub fn open(&self, switch: &dyn SwitchControl) -> Result<Controlled, Failure> {
         let (network, at, seed) = (Arc::clone(&self.network), self.at, self.seed);
         let builder = p4runtime_server::switch_builder(move |program| network.switch_for(at, seed, program));
         let (channels, hook) = crate::control::connect(builder)?;
-        let config = switch.config();
         let settings = Settings {
             device_id: self.served.device_id,
-            ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
+            ..Settings::new(ARCHITECTURE, switch.ports().ids().map(|port| port.0), switch.cpu_port().map(|port| port.0))
         };
         let server = match self.network.pipeline(at) {
             Some(pipeline) => Server::new(settings).with_pipeline(pipeline, switch),
@@ -87,19 +85,19 @@ pub fn turn_away(listener: &TcpListener) {
 
 impl Controlled {
     /// Lets controllers change the switch.
-    pub fn poll(&mut self, now: u64, switch: &mut Switch, output: &mut Vec<Frame>) {
+    pub fn poll<S: PacketSwitch>(&mut self, now: u64, switch: &mut S, output: &mut Vec<Frame>) {
         let (now, injected) = (Time::from_ns(now), &mut Vec::new());
         self.hook.poll(&mut HookContext { now, switch, output, injected, stop_others: &|| () });
     }
 
     /// Whether a controller's operation waits.
     pub fn is_due(&self) -> bool {
-        Hook::<Switch>::is_due(&self.hook)
+        self.hook.is_due()
     }
 
     /// Returns the descriptor that is readable when an operation waits.
     pub fn poll_fd(&self) -> Option<RawFd> {
-        Hook::<Switch>::poll_fd(&self.hook)
+        Some(self.hook.poll_fd())
     }
 
     /// Passes on what the switch told.

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use lab::sim::Cable;
 use ports::{Port, PortError, Received};
 use serde::{Deserialize, Serialize};
-use switch::{Device, Frame, PortId, Time};
-use v1model::Switch;
+use switch::{Frame, PacketSwitch, PortId, Time};
 
 use super::controlled::{Controlled, Door};
 use super::lane::Lane;
@@ -24,8 +23,8 @@ const MAX_WAIT: Duration = Duration::from_millis(20);
 /// Waits shorter than this are not left to the kernel, which may sleep longer.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Makes the switch as it is when it starts.
-pub type Make = Box<dyn Fn() -> Switch + Send>;
+/// Builds the switch in its initial state.
+pub type Make<S> = Box<dyn Fn() -> S + Send>;
 
 /// Who wants to know that an order has been carried out, or why it was not. He may be gone.
 pub type Done = Sender<Result<(), String>>;
@@ -107,11 +106,11 @@ impl Place {
 }
 
 /// A switch with its ports.
-pub struct Station {
-    make: Make,
+pub struct Station<S> {
+    make: Make<S>,
     door: Option<Door>,
     /// `None` after a crash.
-    switch: Option<Switch>,
+    switch: Option<S>,
     controlled: Option<Controlled>,
     /// Why controllers are not served.
     unserved: Option<String>,
@@ -125,9 +124,15 @@ pub struct Station {
     output: Vec<Frame>,
 }
 
-impl Station {
+impl<S: PacketSwitch> Station<S> {
     /// A switch that starts. `start` is when the network began.
-    pub fn new(make: Make, door: Option<Door>, places: Vec<Place>, orders: Receiver<Order>, start: Instant) -> Station {
+    pub fn new(
+        make: Make<S>,
+        door: Option<Door>,
+        places: Vec<Place>,
+        orders: Receiver<Order>,
+        start: Instant,
+    ) -> Station<S> {
         let mut station = Station {
             make,
             door,
@@ -183,7 +188,7 @@ impl Station {
         self.receive(now);
         for _ in 0..EVENTS {
             let arrivals = self.places.iter().filter_map(|place| place.back.as_ref().and_then(Lane::next));
-            let event = self.switch.as_ref().and_then(Device::next_event).map(Time::as_ns);
+            let event = self.switch.as_ref().and_then(S::next_event).map(Time::as_ns);
             match arrivals.chain(event).min() {
                 Some(at) if at <= now => self.step(at, Vec::new()),
                 _ => break,
@@ -270,7 +275,7 @@ impl Station {
             return;
         }
         let lanes = self.places.iter().flat_map(|place| [place.out.next(), place.back.as_ref().and_then(Lane::next)]);
-        let event = self.switch.as_ref().and_then(Device::next_event).map(Time::as_ns);
+        let event = self.switch.as_ref().and_then(S::next_event).map(Time::as_ns);
         let next = lanes.flatten().chain(event).min();
         let now = self.start.elapsed();
         let due = next.map_or(MAX_WAIT, |next| Duration::from_nanos(next).saturating_sub(now)).min(MAX_WAIT);
