@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ports::{Port, PortError, PortStats};
 use switch::{PacketSwitch, PortId};
@@ -74,19 +74,20 @@ impl<S: PacketSwitch> RunConfig<S> {
     /// If the process can open no more descriptors for the wakers of its workers.
     pub fn run_live(self, stop: &AtomicBool) -> io::Result<RunReport<S>> {
         let mut hooks = HookList::new(self.hooks);
+        let start = Instant::now();
         if self.workers == 1 {
             let mut worker = Worker::new(self.switch, single_drivers(self.ports));
             worker.set_sinks(self.sinks);
             worker.set_on_port_loss(self.on_port_loss);
             live::run(&mut worker, &mut hooks, RunLimit::new(stop, self.limit));
-            return Ok(RunReport::new(worker, std::iter::empty()));
+            return Ok(RunReport::new(worker, std::iter::empty(), start.elapsed()));
         }
         let (mut owner, mut pool) = WorkerPool::new(self.switch, self.ports, self.workers)?;
         pool.set_sinks(&self.sinks);
         owner.set_sinks(self.sinks);
         pool.set_on_port_loss(self.on_port_loss);
         pool.run(&mut owner, &mut hooks, RunLimit::new(stop, self.limit));
-        Ok(RunReport::new(owner, pool.into_workers()))
+        Ok(RunReport::new(owner, pool.into_workers(), start.elapsed()))
     }
 
     /// Runs capture files to their end, in one worker: frames enter in the order of their times, and the switch's time
@@ -94,8 +95,9 @@ impl<S: PacketSwitch> RunConfig<S> {
     pub fn run_offline(self) -> RunReport<S> {
         let mut worker = Worker::new(self.switch, single_drivers(self.ports));
         worker.set_sinks(self.sinks);
+        let start = Instant::now();
         offline::run(&mut worker);
-        RunReport::new(worker, std::iter::empty())
+        RunReport::new(worker, std::iter::empty(), start.elapsed())
     }
 }
 
@@ -109,6 +111,8 @@ pub struct RunReport<S> {
     pub switch: S,
     /// The ports, in the order of the [`RunConfig`].
     pub ports: Vec<PortReport>,
+    /// Duration of the run.
+    pub elapsed: Duration,
 }
 
 /// A port after a run.
@@ -125,7 +129,7 @@ pub struct PortReport {
 
 impl<S: PacketSwitch> RunReport<S> {
     /// Adds up the ports of the owner and of the workers. The owner's ports come first, so their order is the run's.
-    fn new(owner: Worker<S>, workers: impl Iterator<Item = Worker<S>>) -> RunReport<S> {
+    fn new(owner: Worker<S>, workers: impl Iterator<Item = Worker<S>>, elapsed: Duration) -> RunReport<S> {
         let (switch, mut attached) = owner.into_parts();
         attached.extend(workers.flat_map(|worker| worker.into_parts().1));
         let mut ports: Vec<PortReport> = Vec::new();
@@ -138,7 +142,7 @@ impl<S: PacketSwitch> RunReport<S> {
                 None => ports.push(PortReport { id, name: driver.name().to_owned(), stats: driver.stats(), failure }),
             }
         }
-        RunReport { switch, ports }
+        RunReport { switch, ports, elapsed }
     }
 
     /// Returns the errors of the ports that were lost, by port.

@@ -108,7 +108,7 @@ impl<S: PacketSwitch> PacketSwitch for Holding<S> {
     }
 }
 
-impl<S: SwitchControl> SwitchControl for Holding<S> {
+impl<S: PacketSwitch> SwitchControl for Holding<S> {
     fn program(&self) -> &Arc<Program> {
         self.inner.program()
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use p4runtime_server::{Listening, Pipeline};
@@ -38,11 +38,10 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
     let p4runtime = pipeline.map(|pipeline| serve(args, pipeline, state, &mut config, output)).transpose()?;
     let metrics = args.metrics.map(|address| export_metrics(address, &mut config, output)).transpose()?;
-    let start = Instant::now();
     let report = if is_offline { config.run_offline() } else { run_live(config, &name, output)? };
     note_dropped_messages(p4runtime.as_ref(), output);
     drop((p4runtime, metrics));
-    let (seconds, counts) = (start.elapsed().as_secs_f64(), log.counts());
+    let (seconds, counts) = (report.elapsed.as_secs_f64(), log.counts());
     output.print(&if args.json {
         summary::json(&report, &counts, seconds)
     } else {

@@ -44,7 +44,6 @@ pub struct Account {
 
 impl Account {
     /// Draws up the account. `frames` are what the witnesses saw; the first ping among them is traced.
-    #[allow(clippy::too_many_arguments, reason = "each is one part of the account")]
     pub fn new(
         mode: Mode,
         pings: Pings,
@@ -52,7 +51,6 @@ impl Account {
         unrouted: u32,
         frames: &[Seen],
         report: &RunReport<Switch>,
-        elapsed: Duration,
         output: &Output,
     ) -> Result<Account, Failure> {
         let registry = report.switch.registry();
@@ -73,7 +71,7 @@ impl Account {
             trace,
             summary: crate::summary::text(report, &BTreeMap::new(), None),
             packets: [1, 2].iter().filter_map(|port| registry.get(&format!("port.{port}.rx.packets"))).sum(),
-            elapsed,
+            elapsed: report.elapsed,
             compiled: report.switch.is_compiled(),
         })
     }

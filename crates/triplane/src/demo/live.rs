@@ -1,9 +1,7 @@
 //! The live demo: the router as a thread, traffic from the hosts' own stacks.
 
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use ports::{AfPacketPort, Port};
@@ -34,28 +32,12 @@ pub fn live(network: Network, output: &Output) -> Result<Account, Failure> {
         let witness = Witness { driver, port, memory: memory.clone() };
         ports.push(PortDrivers::single(PortId(port), witness));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopping = stop.clone();
-    let router = std::thread::Builder::new().name("router".to_owned()).spawn(move || {
-        let start = Instant::now();
-        let report = RunConfig { limit: Some(LIMIT), ..RunConfig::new(switch, ports) }.run_live(&stopping);
-        (report, start.elapsed())
-    });
+    let router = RunConfig { limit: Some(LIMIT), ..RunConfig::new(switch, ports) }.spawn_live("router");
     let router = router.context("cannot start the router's thread")?;
     let traffic = exchange(&network);
-    stop.store(true, Ordering::Relaxed);
-    let (report, elapsed) = router.join().map_err(|_| anyhow!("the router's thread panicked; this is a bug"))?;
+    let report = router.stop().context("cannot run the router")?;
     let (pings, transfer, unrouted) = traffic?;
-    Account::new(
-        Mode::Live,
-        pings,
-        Some(transfer),
-        unrouted,
-        &memory.frames(),
-        &report.context("cannot run the router")?,
-        elapsed,
-        output,
-    )
+    Account::new(Mode::Live, pings, Some(transfer), unrouted, &memory.frames(), &report, output)
 }
 
 /// What the hosts do while the router runs.

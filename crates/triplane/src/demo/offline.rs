@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use ports::{PcapPort, Port};
@@ -55,14 +55,11 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
         let witness = Witness { driver, port, memory: memory.clone() };
         ports.push(PortDrivers::single(PortId(port), witness));
     }
-    let config = RunConfig::new(super::switch(output)?, ports);
-    let start = Instant::now();
-    let report = config.run_offline();
-    let elapsed = start.elapsed();
+    let report = RunConfig::new(super::switch(output)?, ports).run_offline();
     let answered = answers(&h1_out)?;
     let pings = Pings { sent: u32::from(PINGS), received: answered.0, median: Duration::ZERO, ttl: answered.1 };
     let mode = Mode::Offline(reason.to_owned());
-    Account::new(mode, pings, None, u32::from(LOST), &memory.frames(), &report, elapsed, output)
+    Account::new(mode, pings, None, u32::from(LOST), &memory.frames(), &report, output)
 }
 
 /// A directory that is removed with everything in it.

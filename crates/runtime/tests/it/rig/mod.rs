@@ -3,13 +3,12 @@
 mod cable;
 mod repeater;
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use runtime::{PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId};
 
-pub use cable::{Cable, MemoryPort, cable};
+pub use cable::{Cable, cable};
 pub use repeater::{Program, Repeater, program};
 
 /// Time after which a live test is stopped although it has not reached its end.
@@ -17,15 +16,10 @@ pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs `config` live until `body` returns.
 pub fn run_while<S: PacketSwitch, T>(config: RunConfig<S>, body: impl FnOnce() -> T) -> (RunReport<S>, T) {
-    let stop = AtomicBool::new(false);
     let config = RunConfig { limit: Some(TEST_TIMEOUT), ..config };
-    std::thread::scope(|scope| {
-        let run = scope.spawn(|| config.run_live(&stop).expect("there are descriptors"));
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let report = run.join().expect("the run does not panic");
-        (report, result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
+    let running = config.spawn_live("switch").expect("a thread can be started");
+    let result = body();
+    (running.stop().expect("there are descriptors"), result)
 }
 
 /// Ports 1 and 2 of a switch, one driver each, and the other ends of their cables.

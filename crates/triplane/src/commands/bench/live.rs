@@ -1,13 +1,10 @@
 //! `triplane bench --live`: frames offered to one interface and counted on another.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
 use ports::PortSpec;
-use runtime::{PortDrivers, RunConfig};
+use runtime::{PortDrivers, RunConfig, RunHandle};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
 
@@ -52,12 +49,12 @@ pub fn run(args: &BenchArgs, ends: &str, traffic: Option<Traffic>, output: &Outp
         }
     };
     let running = match switch {
-        Some(switch) if !args.ports.is_empty() => Some(Running::start(switch, &args.ports, output)?),
+        Some(switch) if !args.ports.is_empty() => Some(start(switch, &args.ports, output)?),
         _ => None,
     };
     let result = measure(args, &ends, &traffic, time, tolerated, running.is_some(), output);
     if let Some(running) = running {
-        running.stop()?;
+        running.stop().context("cannot run the switch")?;
     }
     result
 }
@@ -124,34 +121,15 @@ fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Sw
     Ok(switch)
 }
 
-/// A switch on its ports, in a thread of its own.
-struct Running {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
-
-impl Running {
-    fn start(switch: Switch, ports: &[String], output: &Output) -> Result<Running, Failure> {
-        let specs = PortSpec::parse_all(ports).map_err(|error| Failure::Usage(error.to_string()))?;
-        let mut drivers = Vec::new();
-        for (spec, driver) in specs.iter().zip(PortSpec::open_all(&specs)?) {
-            if let Some(note) = driver.note() {
-                output.note(&format!("port {}: {note}", spec.number));
-            }
-            drivers.push(PortDrivers { id: PortId(u32::from(spec.number)), drivers: vec![driver] });
+/// Runs the switch on its ports, in a thread of its own.
+fn start(switch: Switch, ports: &[String], output: &Output) -> Result<RunHandle<Switch>, Failure> {
+    let specs = PortSpec::parse_all(ports).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut ports = Vec::new();
+    for (spec, driver) in specs.iter().zip(PortSpec::open_all(&specs)?) {
+        if let Some(note) = driver.note() {
+            output.note(&format!("port {}: {note}", spec.number));
         }
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = stop.clone();
-        let config = RunConfig::new(switch, drivers);
-        let work = move || drop(config.run_live(&flag));
-        let thread =
-            std::thread::Builder::new().name("switch".to_owned()).spawn(work).context("cannot start a thread")?;
-        Ok(Running { stop, thread })
+        ports.push(PortDrivers { id: PortId(u32::from(spec.number)), drivers: vec![driver] });
     }
-
-    fn stop(self) -> Result<(), Failure> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(())
-    }
+    Ok(RunConfig::new(switch, ports).spawn_live("switch").context("cannot start a thread")?)
 }

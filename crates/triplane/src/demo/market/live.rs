@@ -1,8 +1,7 @@
 //! The second act in namespaces: real sockets, and the switch as a thread.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -63,12 +62,9 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
         ports.push(PortDrivers::single(PortId(port), AfPacketPort::open(&interface(port))?));
     }
 
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopping = stop.clone();
     let limit = Some(Duration::from_secs_f64(LIMIT_S));
-    let forward = move || RunConfig { limit, ..RunConfig::new(switch, ports) }.run_live(&stopping);
-    let forwarder = std::thread::Builder::new().name("switch".to_owned()).spawn(forward);
-    let forwarder = forwarder.context("cannot start the switch's thread")?;
+    let running = RunConfig { limit, ..RunConfig::new(switch, ports) }.spawn_live("switch");
+    let running = running.context("cannot start the switch's thread")?;
     let mut receivers = Vec::new();
     for (subscription, host) in subscriptions.into_iter().zip(&hosts) {
         let own = address(subscription.port);
@@ -96,9 +92,7 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
     for receiver in receivers {
         subscribers.push(receiver.join().map_err(|_| anyhow!("a subscriber's thread panicked; this is a bug"))?);
     }
-    stop.store(true, Ordering::Relaxed);
-    let report = forwarder.join().map_err(|_| anyhow!("the switch's thread panicked; this is a bug"))?;
-    let report = report.context("cannot run the switch")?;
+    let report = running.stop().context("cannot run the switch")?;
     let subscribers = subscribers.into_iter().collect::<Result<Vec<_>, _>>()?;
     Account::new(Mode::Live, published?, subscribers, report.switch.is_compiled(), output)
 }
