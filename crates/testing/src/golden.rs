@@ -2,11 +2,25 @@
 //!
 //! With `UPDATE_EXPECT=1` the files are rewritten instead of compared. Review the difference as code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether expected files are to be rewritten.
 pub fn is_update() -> bool {
     std::env::var_os("UPDATE_EXPECT").is_some()
+}
+
+/// Returns the files of a folder with this extension (`p4`), sorted.
+///
+/// # Panics
+/// If there are none.
+pub fn inputs(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
+    let folder = folder.as_ref();
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("a folder can be read").path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|it| it == extension)).collect();
+    assert!(!paths.is_empty(), "{} has no .{extension} files", folder.display());
+    paths.sort();
+    paths
 }
 
 /// A comparison of several texts with their files. It reports all differences at the end, not only the first.
@@ -28,10 +42,9 @@ impl GoldenFiles {
     pub fn compare(&mut self, path: impl AsRef<Path>, found: &str) {
         let path = path.as_ref();
         if is_update() {
-            if let Err(error) = std::fs::write(path, found) {
-                panic!("{} cannot be written: {error}", path.display());
-            }
-            return;
+            let written =
+                path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, found));
+            return written.unwrap_or_else(|error| panic!("{} cannot be written: {error}", path.display()));
         }
         match std::fs::read_to_string(path) {
             Ok(expected) if expected == found => {}

@@ -1,7 +1,7 @@
 //! Entries files in, what they mean or what is wrong with them out: each `testdata/NAME.json` has a `NAME.expected`.
 //! `UPDATE_EXPECT=1` writes the expectations anew.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bits::Bits;
 use diagnostics::{Diagnostics, SourceMap, SourcePosition};
@@ -9,6 +9,7 @@ use ir::{
     Action, ActionParam, Algorithm, Body, BodyId, BodyKind, Expr, Key, KeyValue, LocId, MatchKind, Meter, Profile,
     Program, Register, Slot, SlotKind, Table, TableAction, Unit, ValueSet,
 };
+use testing::golden::{GoldenFiles, inputs};
 
 fn slot(program: &mut Program, name: &str, width: u32, kind: SlotKind) -> ir::SlotId {
     program.slots.push(Slot { name: name.into(), width, kind, signed: false })
@@ -156,19 +157,15 @@ fn read(name: &str, text: &str) -> String {
 #[test]
 fn files_mean_what_is_expected() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.sort();
+    let files = inputs(dir, "json");
+    let mut golden = GoldenFiles::new();
     assert!(files.len() >= 4, "the test data are there");
     for path in files {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let actual = read(&name, &std::fs::read_to_string(&path).unwrap());
-        let expected = path.with_extension("expected");
-        if std::env::var_os("UPDATE_EXPECT").is_some() {
-            std::fs::write(&expected, &actual).unwrap();
-        }
-        assert_eq!(actual, std::fs::read_to_string(&expected).unwrap_or_default(), "{name}");
+        golden.compare(path.with_extension("expected"), &actual);
     }
+    golden.finish();
 }
 
 #[test]

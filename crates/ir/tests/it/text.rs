@@ -3,6 +3,7 @@
 use crate::golden;
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
+use testing::golden::assert_golden;
 
 /// Reads a text; returns the rendered diagnostics if it cannot be read.
 fn read(text: &str) -> Result<Program, String> {
@@ -21,7 +22,7 @@ fn hand_written_programs_print_as_they_are_written() {
         ir::validate(&program)
             .unwrap_or_else(|violations| panic!("{}: {}", path.display(), golden::lines(&violations)));
         let printed = program.to_string();
-        golden::check(&path, &printed);
+        assert_golden(&path, &printed);
         assert_eq!(read(&printed).unwrap_or_else(|findings| panic!("{findings}")), program, "{}", path.display());
         count += 1;
     }

@@ -5,19 +5,15 @@ use std::path::Path;
 
 use crate::pipeline;
 use diagnostics::{Diagnostics, SourceMap};
+use testing::golden::{GoldenFiles, inputs};
 
 #[test]
 fn programs_become_the_ir_beside_them() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    let update = std::env::var_os("UPDATE_EXPECT").is_some();
-    let mut wrong = Vec::new();
-    let mut seen = 0;
-    let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    for path in files.iter().filter(|path| path.extension().is_some_and(|ext| ext == "p4")) {
-        seen += 1;
+    let mut golden = GoldenFiles::new();
+    for path in inputs(dir, "p4") {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let text = fs::read_to_string(path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
         let outcome = pipeline::compile(&name, &text, &[]);
         // What is wrong with a program is part of what it becomes.
         let mut got = String::new();
@@ -35,13 +31,7 @@ fn programs_become_the_ir_beside_them() {
             assert!(reread.as_ref() == Some(program), "{name}: the IR reads back differently");
             got.push_str(&printed);
         }
-        let expected = path.with_extension("ir");
-        if update {
-            fs::write(&expected, &got).unwrap();
-        } else if fs::read_to_string(&expected).unwrap_or_default() != got {
-            wrong.push(format!("{name} becomes\n{got}"));
-        }
+        golden.compare(path.with_extension("ir"), &got);
     }
-    assert!(seen > 0, "no programs in {}", dir.display());
-    assert!(wrong.is_empty(), "run with UPDATE_EXPECT=1 and look at the difference:\n{}", wrong.join("\n"));
+    golden.finish();
 }

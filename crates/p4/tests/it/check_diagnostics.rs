@@ -7,6 +7,7 @@ use std::path::Path;
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
+use testing::golden::{GoldenFiles, inputs};
 
 #[test]
 fn mistakes_are_reported_as_expected() {
@@ -47,14 +48,9 @@ fn an_assignment_for_a_comparison_is_one_mistake() {
 /// Holds what is said about each program of a folder to its expectation.
 fn compare(folder: &str, at_least: usize, is_accepted: bool) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/diagnostics").join(folder);
-    let mut paths: Vec<_> = fs::read_dir(&directory)
-        .expect("the test data is there")
-        .map(|entry| entry.expect("the entry can be read").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "p4"))
-        .collect();
-    paths.sort();
+    let paths = inputs(&directory, "p4");
     assert!(paths.len() >= at_least, "test data is missing");
-    let mut different = Vec::new();
+    let mut golden = GoldenFiles::new();
     for path in paths {
         let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("the program can be read");
@@ -65,12 +61,7 @@ fn compare(folder: &str, at_least: usize, is_accepted: bool) {
         let checked = p4::check(&program, &map, &mut diagnostics);
         assert_eq!(checked.is_some(), is_accepted, "{name}: {}", diagnostics.render(&map, false));
         let found = diagnostics.render(&map, false).trim_end().to_owned() + "\n";
-        let expected = path.with_extension("expected");
-        if std::env::var_os("UPDATE_EXPECT").is_some() {
-            fs::write(&expected, found).expect("the expectation can be written");
-        } else if fs::read_to_string(&expected).unwrap_or_default() != found {
-            different.push(format!("--- {name}\n{found}"));
-        }
+        golden.compare(path.with_extension("expected"), &found);
     }
-    assert!(different.is_empty(), "UPDATE_EXPECT=1 accepts this:\n{}", different.join("\n"));
+    golden.finish();
 }

@@ -6,18 +6,14 @@ use std::path::Path;
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
+use testing::golden::{GoldenFiles, inputs};
 
 #[test]
 fn diagnostics_are_as_expected() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/diagnostics/parse");
-    let mut paths: Vec<_> = fs::read_dir(&directory)
-        .expect("the test data is there")
-        .map(|entry| entry.expect("the entry can be read").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "p4"))
-        .collect();
-    paths.sort();
+    let paths = inputs(&directory, "p4");
     assert!(paths.len() > 10, "test data is missing");
-    let mut different = Vec::new();
+    let mut golden = GoldenFiles::new();
     for path in paths {
         let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("the program can be read");
@@ -28,12 +24,7 @@ fn diagnostics_are_as_expected() {
         // Where the checkout lies is no matter of the test.
         let place = directory.display().to_string();
         let found = found.replace(&format!("{place}/"), "").replace(&place, ".").trim_end().to_owned() + "\n";
-        let expected = path.with_extension("expected");
-        if std::env::var_os("UPDATE_EXPECT").is_some() {
-            fs::write(&expected, found).expect("the expectation can be written");
-        } else if fs::read_to_string(&expected).unwrap_or_default() != found {
-            different.push(format!("--- {name}\n{found}"));
-        }
+        golden.compare(path.with_extension("expected"), &found);
     }
-    assert!(different.is_empty(), "UPDATE_EXPECT=1 accepts this:\n{}", different.join("\n"));
+    golden.finish();
 }

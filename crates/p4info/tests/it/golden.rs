@@ -10,6 +10,7 @@ use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
 use p4runtime_proto::config::{Preamble, p4_ids::Prefix};
 use p4runtime_proto::{from_bytes, from_json, from_text, to_bytes, to_json, to_text};
+use testing::golden::{GoldenFiles, inputs};
 use v1model::V1Model;
 
 /// The P4Info of a program, and everything that was found.
@@ -26,44 +27,30 @@ fn describe(path: &Path) -> (Option<P4Info>, String) {
 }
 
 fn programs(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut found: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "p4"));
-    found.sort();
-    assert!(!found.is_empty());
-    found
-}
-
-/// Holds `found` against the file, or writes it.
-fn expect(found: &str, path: &Path, wrong: &mut Vec<String>) {
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(path, found).unwrap();
-    } else if fs::read_to_string(path).unwrap_or_default() != found {
-        wrong.push(format!("{} should be:\n{found}", path.display()));
-    }
+    inputs(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), "p4")
 }
 
 #[test]
 fn programs_have_the_p4info_beside_them() {
-    let mut wrong = Vec::new();
+    let mut golden = GoldenFiles::new();
     for path in programs("testdata") {
         let (info, findings) = describe(&path);
         let info = info.unwrap_or_else(|| panic!("{}:\n{findings}", path.display()));
         let findings: String = findings.lines().map(|line| format!("# {line}").trim_end().to_owned() + "\n").collect();
-        expect(&(findings + &to_text(&info)), &path.with_extension("txtpb"), &mut wrong);
+        golden.compare(path.with_extension("txtpb"), &(findings + &to_text(&info)));
     }
-    assert!(wrong.is_empty(), "{}\nUPDATE_EXPECT=1 accepts that.", wrong.join("\n"));
+    golden.finish();
 }
 
 #[test]
 fn what_cannot_be_told_is_reported() {
-    let mut wrong = Vec::new();
+    let mut golden = GoldenFiles::new();
     for path in programs("testdata/wrong") {
         let (info, findings) = describe(&path);
         assert!(info.is_none(), "{} is fine", path.display());
-        expect(&findings, &path.with_extension("txt"), &mut wrong);
+        golden.compare(path.with_extension("txt"), &findings);
     }
-    assert!(wrong.is_empty(), "{}\nUPDATE_EXPECT=1 accepts that.", wrong.join("\n"));
+    golden.finish();
 }
 
 #[test]

@@ -5,33 +5,22 @@ use std::path::Path;
 
 use crate::support;
 use diagnostics::SourceMap;
+use testing::golden::{GoldenFiles, inputs};
 
 #[test]
 fn reports_are_as_expected() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    let entries = std::fs::read_dir(&folder).expect("testdata");
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|it| it == "stf"));
-    paths.sort();
-    assert!(!paths.is_empty(), "there are scripts");
-    let mut wrong = Vec::new();
-    for path in paths {
+    let mut golden = GoldenFiles::new();
+    for path in inputs(&folder, "stf") {
         let mut map = SourceMap::new();
         let text = match support::report(&folder.join("switch.p4"), &path, &mut map) {
             Ok(report) if report.passed() => "passed\n".to_owned(),
             Ok(report) => report.render(&map),
             Err(error) => error,
         };
-        let expected_path = path.with_extension("expected");
-        if std::env::var_os("UPDATE_EXPECT").is_some() {
-            std::fs::write(&expected_path, &text).expect("the expectation can be written");
-            continue;
-        }
-        if std::fs::read_to_string(&expected_path).unwrap_or_default() != text {
-            wrong.push(format!("--- {}\n{text}", path.display()));
-        }
+        golden.compare(path.with_extension("expected"), &text);
     }
-    assert!(wrong.is_empty(), "run with UPDATE_EXPECT=1 and look at the difference:\n{}", wrong.join("\n"));
+    golden.finish();
 }
 
 /// The same in values: what JSON says of a failing test.

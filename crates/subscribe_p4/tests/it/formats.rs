@@ -47,12 +47,7 @@ fn data(name: &str) -> String {
 }
 
 fn expect(found: &str, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(&path, found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == found, "{name} should be as follows; UPDATE_EXPECT=1 accepts that.\n{found}");
+    testing::golden::assert_golden(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), found);
 }
 
 #[test]

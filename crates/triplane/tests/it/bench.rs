@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::support::network::Network;
 use crate::support::{self, Directory, Done, drop_line, run, triplane};
 use serde_json::Value;
+use testing::lock::LIVE_TRAFFIC;
 use wire::pcap::Writer;
 
 const ROUTER: &[&str] = &["bench", "examples/router/router.p4", "--entries", "examples/router/entries.json"];
@@ -223,6 +224,7 @@ impl Drop for Cables {
 
 #[test]
 fn live_trials_count_what_arrives() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(cables) = Cables::new() else { return };
     let live = ["--live", "gen0:sink0", "--trial", "0.05", "--json"];
     let nobody = cables.bench(&[&["bench", "--traffic", "udp"], &live[..]].concat());

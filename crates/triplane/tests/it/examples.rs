@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::network::Network;
-use crate::support::{self, Directory, Done, run, triplane};
+use crate::support::{self, Directory, Done, run, triplane, unique};
 use serde_json::Value;
 use wire::{ethernet, ipv4, pcap};
 
@@ -186,7 +186,7 @@ impl Live {
             testing::skip(&reason);
             return None;
         }
-        let live = Live(format!("{example}-{}", std::process::id()));
+        let live = Live(format!("{example}-{}", unique()));
         run(&mut triplane(&["lab", "up", &file(example, "lab.toml"), "--name", &live.0])).ok();
         Some(live)
     }

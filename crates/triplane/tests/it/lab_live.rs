@@ -5,7 +5,8 @@
 use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
-use crate::support::{self, Directory, Done, PATIENCE, run, triplane};
+use crate::support::{self, Directory, Done, PATIENCE, run, triplane, unique};
+use testing::lock::LIVE_TRAFFIC;
 
 /// A network that is up. It is ended when this is dropped.
 struct Lab {
@@ -24,7 +25,7 @@ impl Lab {
         let path = directory.path("lab.toml");
         let made = run(&mut triplane(&[&["lab", "new"], shape].concat())).ok();
         std::fs::write(&path, made.stdout).expect("the file can be written");
-        let lab = Lab { name: format!("{name}-{}", std::process::id()), _directory: directory };
+        let lab = Lab { name: format!("{name}-{}", unique()), _directory: directory };
         run(&mut triplane(&["lab", "up", &path, "--name", &lab.name])).ok();
         Some(lab)
     }
@@ -100,6 +101,7 @@ fn hosts_reach_each_other_over_links_that_fail_and_switches_that_crash() {
 
 #[test]
 fn rates_of_links_hold_for_tcp() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let shape = ["line", "--switches", "2", "--rate", "20Mbps", "--delay", "1ms"];
     let Some(lab) = Lab::up("rate", &shape, &["iperf3"]) else { return };
     let server = ["lab", "exec", "--lab", &lab.name, "h2", "iperf3", "--server", "--one-off", "--forceflush"];

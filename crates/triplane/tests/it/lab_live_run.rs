@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
 use crate::support::{Directory, Done, PATIENCE, Running, run, triplane};
+use testing::lock::LIVE_TRAFFIC;
 
 /// A path of two switches whose middle is slower.
 const PATH: &str = r#"
@@ -70,6 +71,7 @@ fn is_possible() -> bool {
 /// Of 15 Mbit/s over 10 Mbit/s a third is lost, live and simulated, and the rest arrives at the rate of the link.
 #[test]
 fn rates_and_losses_are_those_of_the_simulation() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     if !is_possible() {
         return;
     }
@@ -92,6 +94,7 @@ fn rates_and_losses_are_those_of_the_simulation() {
 
 #[test]
 fn faults_come_and_go_in_real_time() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     if !is_possible() {
         return;
     }
@@ -155,6 +158,7 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
 /// Everything that a scenario can send, to a receiver that counts it the same in both worlds.
 #[test]
 fn one_scenario_plays_in_both_worlds() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     if !is_possible() {
         return;
     }
@@ -278,6 +282,7 @@ rate = "100Mbps"
 /// Requests go out at their times, whether or not the ones before were answered.
 #[test]
 fn pings_do_not_wait_for_answers() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     if !is_possible() {
         return;
     }

@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::support::network::Network;
 use crate::support::{self, Directory, Done, Running, drop_line, run, triplane};
 use serde_json::Value;
+use testing::lock::LIVE_TRAFFIC;
 
 /// The network, or why there is none; the test is skipped then.
 fn network(tools: &[&str], static_neighbours: bool) -> Option<Network> {
@@ -78,6 +79,7 @@ const RECEIVER: &str = r#"
 
 #[test]
 fn a_file_arrives_over_tcp_as_it_was_sent() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(network) = network(&["perl"], false) else { return };
     // The hosts' offloads stay as they are: where they send, checksums are unfinished and segments up to 64 KiB long.
     let (router, directory) = (network.router(&[]), Directory::new());
@@ -98,6 +100,7 @@ fn a_file_arrives_over_tcp_as_it_was_sent() {
 
 #[test]
 fn much_tcp_passes_both_ways() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(network) = network(&["iperf3"], false) else { return };
     let router = network.router(&[]);
     for direction in [&[][..], &["--reverse"]] {
@@ -111,6 +114,7 @@ fn much_tcp_passes_both_ways() {
 
 #[test]
 fn af_xdp_ports_carry_tcp_and_a_second_router_says_why_it_has_none() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(network) = network(&["iperf3"], false) else { return };
     let ports = ["1=xdp:p1", "2=xdp:p2"];
     let mut router = network.router_on(ports, &["--json"]);
@@ -131,6 +135,7 @@ fn af_xdp_ports_carry_tcp_and_a_second_router_says_why_it_has_none() {
 
 #[test]
 fn udp_passes_whole_and_in_fragments() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(network) = network(&["iperf3"], false) else { return };
     let router = network.router(&[]);
     for length in ["1200", "4000"] {
@@ -248,6 +253,7 @@ fn a_run_ends_after_its_duration_and_on_a_termination_request() {
 
 #[test]
 fn jumbo_frames_pass_af_xdp_ports_whole() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(network) = network(&["ping"], true) else { return };
     let links = [("h1", "eth0"), ("h2", "eth0"), ("router", "p1"), ("router", "p2")];
     for (namespace, link) in links {

@@ -14,6 +14,7 @@ use p4runtime_proto::config::{P4Info, Preamble};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
+use testing::lock::LIVE_TRAFFIC;
 use tonic::transport::Channel;
 use v1::entity::Entity;
 use v1::set_forwarding_pipeline_config_request::Action;
@@ -215,6 +216,7 @@ async fn until(is_so: impl Fn() -> bool) {
 
 #[test]
 fn another_program_under_traffic_loses_nothing() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let network = match Network::new() {
         Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
         network => network.expect("a network"),

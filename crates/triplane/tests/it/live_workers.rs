@@ -8,6 +8,7 @@ use crate::support::flows::{FLOWS, send_through};
 use crate::support::{PATIENCE, Running, root, triplane};
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use serde_json::Value;
+use testing::lock::LIVE_TRAFFIC;
 
 /// Datagrams of each flow.
 const EACH: u32 = 800;
@@ -82,18 +83,21 @@ fn run(queues: u32, ports: [&str; 2]) -> Option<(String, Value)> {
 
 #[test]
 fn workers_with_a_queue_of_their_own_each_lose_and_reorder_nothing() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some((said, _)) = run(2, ["1=xdp:p1", "2=xdp:p2"]) else { return };
     assert!(!said.contains("AF_PACKET") && !said.contains("one worker receives"), "{said}");
 }
 
 #[test]
 fn a_worker_that_receives_for_two_deals_flows_out_in_order() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some((said, _)) = run(1, ["1=xdp:p1", "2=xdp:p2"]) else { return };
     assert!(said.contains("port 1: `p1` has fewer queues than there are workers"), "{said}");
 }
 
 #[test]
 fn the_kernel_deals_flows_out_to_packet_sockets() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     let Some((said, _)) = run(1, ["1=p1", "2=p2"]) else { return };
     assert!(!said.contains("one worker receives"), "{said}");
 }

@@ -3,6 +3,7 @@
 use crate::support::network::Network;
 use crate::support::{Running, root, run, triplane, unique};
 use itch_feed::{Feed, Filter, Mix, Spec, Workload};
+use testing::lock::LIVE_TRAFFIC;
 use wire::itch::Message;
 
 const RULES: &str = "examples/market-data/rules.sub";
@@ -19,6 +20,7 @@ impl Drop for Lab {
 
 #[test]
 fn every_subscriber_of_the_lab_gets_what_it_asked_for_without_gaps() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
     if let Some(reason) = Network::obstacle(&[]) {
         return testing::skip(&reason);
     }

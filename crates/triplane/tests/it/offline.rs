@@ -18,13 +18,7 @@ fn command(arguments: &[&str]) -> Done {
 /// Holds text against a file.
 #[track_caller]
 fn golden(name: &str, text: &str) {
-    let path = root().join("crates/triplane/tests/golden").join(name);
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
-        return std::fs::write(&path, text).expect("the expectation can be written");
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == expected, "{name} is not as expected; UPDATE_EXPECT=1 accepts this:\n{text}");
+    testing::golden::assert_golden(root().join("crates/triplane/tests/golden").join(name), text);
 }
 
 /// A frame of h1 to an address behind the router, with the checksum of its IPv4 header right.

@@ -145,11 +145,7 @@ fn story(name: &str) {
             let _ = writeln!(told, "  {line}");
         }
     }
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        return std::fs::write(&path, told).expect("the story can be written");
-    }
-    let differs = told.lines().zip(expected.lines()).find(|(told, expected)| told != expected);
-    assert!(told == expected, "{name}: first difference: {differs:?}; the whole:\n{told}");
+    testing::golden::assert_golden(path, &told);
 }
 
 /// No frame may be lost: what came in, and every copy made of it, left, was dropped for a reason, was replaced by its

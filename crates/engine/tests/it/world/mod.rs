@@ -1,7 +1,5 @@
 //! What the tests share: a program from text, its objects, and one packet after the other through its bodies.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
-
 use bits::Bits;
 use diagnostics::{Diagnostics, SourceMap};
 use engine::{Ending, Event, Interpreter, Now, Objects, PacketState, TableEntry, Watch};

@@ -1,7 +1,5 @@
 //! Runs a program in both executors, packet after packet, and says where they differ.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
-
 pub mod guard;
 
 use std::cell::Cell;

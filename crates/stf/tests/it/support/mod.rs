@@ -27,13 +27,11 @@ pub fn program(path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, Str
 }
 
 /// Runs the script `stf_path` on the program `p4_path`: the report, or what was found in the two files.
-#[allow(dead_code, reason = "not every test that shares this module runs scripts from files")]
 pub fn report(p4_path: &Path, stf_path: &Path, map: &mut SourceMap) -> Result<stf::Report, String> {
     report_by(stf::Way::Traced, p4_path, stf_path, map)
 }
 
 /// The same, whichever way packets go.
-#[allow(dead_code, reason = "as above")]
 pub fn report_by(way: stf::Way, p4_path: &Path, stf_path: &Path, map: &mut SourceMap) -> Result<stf::Report, String> {
     let program = program(p4_path, map)?;
     let mut diagnostics = Diagnostics::new();

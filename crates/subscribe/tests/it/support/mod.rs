@@ -1,7 +1,5 @@
 //! A format of small fields, random rules about it as text, and random messages.
 
-#![allow(dead_code, reason = "each test uses a part of this")]
-
 use diagnostics::{Diagnostics, SourceMap};
 use rng::SplitMix64;
 use subscribe::{

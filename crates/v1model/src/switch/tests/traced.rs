@@ -18,12 +18,7 @@ fn path(name: &str) -> PathBuf {
 
 /// Holds a text against the file of this name.
 fn expect(name: &str, text: &str) {
-    let path = path(name);
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        return std::fs::write(&path, text).expect("the expectation can be written");
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == text, "{} is not what was traced:\n{text}", path.display());
+    testing::golden::assert_golden(path(name), text);
 }
 
 /// The router of `router.ir`, its text changed before it is read. Each statement that sets `$drop_site` names its own place.
