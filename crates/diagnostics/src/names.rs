@@ -42,18 +42,27 @@ pub fn find<'a, T: Copy>(wanted: &str, candidates: &[(T, &'a str)], endings: End
     }
 }
 
-/// Returns the candidate most similar to `wanted`, if any is similar enough. `wanted` may omit a candidate's
-/// prefix up to its last dot.
-pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let last = |name: &'a str| name.rsplit('.').next().unwrap_or(name);
-    candidates
-        .map(|name| {
-            let score = strsim::jaro_winkler(wanted, name).max(strsim::jaro_winkler(wanted, last(name)));
-            (name, score)
-        })
-        .filter(|(_, score)| *score > 0.8)
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(name, _)| name)
+/// Returns the candidate that is spelled most like `wanted`, if any is close enough to be meant. `wanted` may omit a
+/// candidate's prefix up to its last dot.
+///
+/// The distance is that of Damerau and Levenshtein, and at most a third of the letters of `wanted`, or one. Names of one
+/// or two letters are close to one another by chance, so they are only near a longer name or one that differs in case.
+pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |name: &'a str| {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        [name, last].into_iter().filter_map(|name| distance(wanted, name)).min()
+    };
+    let others = candidates.into_iter().filter(|name| *name != wanted);
+    others.filter_map(|name| Some((distance(name)?, name))).min().map(|(_, name)| name)
+}
+
+/// Returns the distance of two names, if they are close enough that one may be meant by the other.
+fn distance(wanted: &str, name: &str) -> Option<usize> {
+    let (length, other) = (wanted.chars().count(), name.chars().count());
+    let limit = (length / 3).max(1);
+    let is_close = length.max(other) > 2 && length.abs_diff(other) <= limit;
+    let is_plausible = is_close && name.chars().any(|c| wanted.contains(c)) || name.eq_ignore_ascii_case(wanted);
+    is_plausible.then(|| strsim::damerau_levenshtein(wanted, name)).filter(|distance| *distance <= limit)
 }
 
 /// Formats names for a sentence: `a`, `b`, `c`. A long list is truncated; an empty one becomes "nothing".
@@ -91,5 +100,8 @@ mod tests {
         let all = ["MyIngress.ipv4_lpm", "MyIngress.arp"];
         assert_eq!(nearest("ipv4_lmp", all.into_iter()), Some("MyIngress.ipv4_lpm"));
         assert_eq!(nearest("unlike", all.into_iter()), None);
+        assert_eq!(nearest("a", ["b", "ab"]), Some("ab"), "short names are close by chance");
+        assert_eq!(nearest("a", ["b", "A"]), Some("A"));
+        assert_eq!(nearest("host", ["host"]), None, "the name itself is no suggestion");
     }
 }

@@ -223,10 +223,9 @@ impl Check<'_> {
         let Some(found) = self.keys.iter().position(|key| key.name == name) else {
             let whose = if self.owner == Owner::Table { "table" } else { "action" };
             let finding = Finding::error("restriction-name", at, format!("the {whose} has no {what} `{name}`"));
-            let near = self.keys.iter().map(|key| (strsim::osa_distance(&key.name, name), &key.name)).min();
-            let near = near.filter(|(distance, key)| distance * 3 <= key.len().max(3));
+            let near = diagnostics::names::nearest(name, self.keys.iter().map(|key| key.name.as_str()));
             self.findings.push(match near {
-                Some((_, key)) => finding.help(format!("did you mean `{key}`?")),
+                Some(key) => finding.help(format!("did you mean `{key}`?")),
                 None if name.chars().all(|c| !c.is_ascii_lowercase()) => {
                     finding.help("macros are not replaced inside a string: write the number")
                 }

@@ -3,11 +3,9 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-use super::field;
 
 /// A value and its place.
 pub(crate) type Value<'a> = (&'a DeValue<'a>, Span);
@@ -44,7 +42,7 @@ impl Reader<'_> {
             let name: &str = key.get_ref();
             if !keys.contains(&name) {
                 let finding = Diagnostic::error("topology", self.span(key.span()), format!("{what} has no `{name}`"));
-                let help = match field::nearest(name, keys.iter().copied()) {
+                let help = match names::nearest(name, keys.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("it has {}", keys.join(", ")),
                 };

@@ -1,12 +1,6 @@
-//! What the readers need of names and values: ends, networks, suggestions.
+//! Forms of names and values that the readers share: ends and networks.
 
 use std::net::Ipv4Addr;
-
-/// The name nearest to one that is not there, if any is near.
-pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = names.into_iter().map(|name| (strsim::damerau_levenshtein(wanted, name), name));
-    scored.filter(|(distance, name)| *distance <= name.len().max(wanted.len()).div_ceil(3)).min().map(|(_, name)| name)
-}
 
 /// What is wrong with a name of a host or switch; it becomes the name of a namespace and of files.
 pub fn wrong_name(name: &str) -> Option<&'static str> {

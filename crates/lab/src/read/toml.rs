@@ -30,7 +30,7 @@
 //! mtu = 1500
 //! ```
 
-use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
 use toml::de::DeTable;
 
 use super::document::{self, Reader};
@@ -239,7 +239,7 @@ impl Reader<'_> {
             let finding = Diagnostic::error("topology", span, format!("there is no host or switch `{name}`"));
             let hosts = topology.hosts.iter().map(|host| host.name.as_str());
             let names = hosts.chain(topology.switches.iter().map(|switch| switch.name.as_str()));
-            let finding = match field::nearest(name, names) {
+            let finding = match names::nearest(name, names) {
                 Some(near) => finding.help(format!("did you mean `{near}`?")),
                 None => finding,
             };

@@ -8,7 +8,7 @@
 //! Of the commands that hosts run, `route add default gw` and `arp -i eth0 -s` are understood, so that simulated hosts,
 //! which have no shell, behave the same.
 
-use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
 use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 
@@ -205,7 +205,7 @@ impl Reader<'_> {
         let Some(node) = topology.node(name) else {
             let finding = Diagnostic::error("topology", span, format!("there is no host or switch `{name}`"));
             let hosts = topology.hosts.iter().map(|host| host.name.as_str());
-            let near = field::nearest(name, hosts.chain(topology.switches.iter().map(|switch| switch.name.as_str())));
+            let near = names::nearest(name, hosts.chain(topology.switches.iter().map(|switch| switch.name.as_str())));
             self.diagnostics.push(match near {
                 Some(near) => finding.help(format!("did you mean `{near}`?")),
                 None => finding,

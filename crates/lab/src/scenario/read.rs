@@ -87,12 +87,11 @@
 //! among = ["s1:2", "s1:3"]
 //! ```
 
-use diagnostics::{Diagnostics, FileId, Span};
+use diagnostics::{Diagnostics, FileId, Span, names};
 use toml::de::{DeTable, DeValue};
 
 use super::{RandomFaults, Scenario, Traffic, TrafficKind};
 use crate::read::document::{self, Reader};
-use crate::read::field;
 use crate::topology::{Delay, Node, Topology};
 
 /// The most tables of traffic: each has a port of its own.
@@ -209,7 +208,7 @@ impl Reader<'_> {
         if node.is_none() {
             let hosts = topology.hosts.iter().map(|host| host.name.as_str());
             let names = hosts.chain(topology.switches.iter().map(|switch| switch.name.as_str()));
-            let near = field::nearest(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let near = names::nearest(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             self.wrong(span, format!("there is no host or switch `{name}`{near}"));
         }
         node

@@ -209,20 +209,7 @@ impl Checker<'_> {
     }
 }
 
-/// The candidate that is spelled most like `name`, if any is close enough to be meant. Names of one or two letters are
-/// close to one another by chance: they are near a longer name, or one that differs in case, only.
+/// Returns the candidate that is spelled most like `name`, if any is close enough to be meant.
 pub(super) fn nearest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<String> {
-    let length = name.chars().count();
-    let limit = (length / 3).max(1);
-    let is_plausible = |candidate: &str| {
-        let other = candidate.chars().count();
-        let is_close = length.max(other) > 2 && length.abs_diff(other) <= limit;
-        is_close && candidate.chars().any(|c| name.contains(c)) || candidate.eq_ignore_ascii_case(name)
-    };
-    candidates
-        .filter(|candidate| *candidate != name && is_plausible(candidate))
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min()
-        .map(|(_, candidate)| candidate.to_owned())
+    diagnostics::names::nearest(name, candidates).map(str::to_owned)
 }
