@@ -134,7 +134,7 @@ fn meter(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option<
 
 /// `table` with its keys and actions, for people who got one of them wrong.
 fn describe(program: &Program, table: &Table) -> String {
-    let keys = table.keys.iter().map(|key| format!("{} ({}, {} bits)", key.name, kind_name(key.kind), key.width));
+    let keys = table.keys.iter().map(|key| format!("{} ({}, {} bits)", key.name, key.kind, key.width));
     let actions = table.actions.iter().map(|entry| {
         let action = &program.actions[entry.action];
         let params =
@@ -147,17 +147,6 @@ fn describe(program: &Program, table: &Table) -> String {
         keys.collect::<Vec<_>>().join("\n           "),
         actions.collect::<Vec<_>>().join("\n           ")
     )
-}
-
-fn kind_name(kind: MatchKind) -> &'static str {
-    match kind {
-        MatchKind::Exact => "exact",
-        MatchKind::Lpm => "lpm",
-        MatchKind::Ternary => "ternary",
-        MatchKind::Range => "range",
-        MatchKind::Optional => "optional",
-        MatchKind::Selector => "selector",
-    }
 }
 
 /// The actions that entries of a table may use.

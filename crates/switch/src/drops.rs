@@ -91,6 +91,19 @@ pub struct DropSite {
     pub packets: u64,
 }
 
+impl DropSite {
+    /// Returns `{"reason": .., "packets": .., "place": .., "body": ..}`; place and body are null where there is none.
+    pub fn to_json(&self) -> serde_json::Value {
+        let place = self.place.as_ref();
+        serde_json::json!({
+            "reason": self.reason.name(),
+            "packets": self.packets,
+            "place": place.map(|(place, _)| place.to_string()),
+            "body": place.map(|(_, body)| body),
+        })
+    }
+}
+
 impl std::fmt::Display for DropSite {
     /// `12 dropped in ingress by the program at router.p4:88:9 (MyIngress.drop)`
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use runtime::RunReport;
 use serde_json::json;
-use switch::PacketSwitch;
+use switch::{DropSite, PacketSwitch};
 
 /// Received, sent and dropped packets, for people. `messages` are the notifications by kind. `seconds` is the duration
 /// of a live run.
@@ -41,16 +41,7 @@ fn received<S: PacketSwitch>(report: &RunReport<S>) -> u64 {
 
 /// The summary as JSON.
 pub fn json<S: PacketSwitch>(report: &RunReport<S>, messages: &BTreeMap<String, u64>, seconds: f64) -> String {
-    let mut drops = Vec::new();
-    for site in report.switch.drop_sites() {
-        let place = site.place.as_ref();
-        drops.push(json!({
-            "reason": site.reason.name(),
-            "packets": site.packets,
-            "place": place.map(|(place, _)| place.to_string()),
-            "body": place.map(|(_, body)| body),
-        }));
-    }
+    let drops: Vec<_> = report.switch.drop_sites().iter().map(DropSite::to_json).collect();
     let mut ports = Vec::new();
     for port in &report.ports {
         let stats = port.stats;

@@ -10,18 +10,6 @@ use crate::key::EntryKey;
 use crate::schema::{Field, Sdn};
 use crate::status::{Code, Refusal};
 
-/// How a kind of match is called.
-pub(super) fn kind_name(kind: MatchKind) -> &'static str {
-    match kind {
-        MatchKind::Exact => "exact",
-        MatchKind::Lpm => "lpm",
-        MatchKind::Ternary => "ternary",
-        MatchKind::Range => "range",
-        MatchKind::Optional => "optional",
-        MatchKind::Selector => "selector",
-    }
-}
-
 /// The bits of a value that the controller gives.
 pub(super) fn parse_value(field: &Field, bytes: &[u8]) -> Result<Bits, Refusal> {
     field.sdn.parse(bytes, field.width)
@@ -50,7 +38,7 @@ pub(crate) fn parse_matches(fields: &[Field], matches: &[FieldMatch]) -> Result<
         };
         let field = &fields[at];
         let about = |refusal: Refusal| Refusal {
-            message: format!("field {} is {}, {}", field.name, kind_name(field.kind), refusal.message),
+            message: format!("field {} is {}, {}", field.name, field.kind, refusal.message),
             ..refusal
         };
         if keys[at].is_some() {

@@ -1,6 +1,7 @@
 //! A benchmark for programs to read. The names are stable; times are in nanoseconds a packet.
 
 use serde_json::{Value, json};
+use switch::DropSite;
 
 use super::Results;
 use super::memory::{BATCH, Measured};
@@ -9,19 +10,7 @@ use super::parts::Kind;
 /// The whole account.
 pub fn render(results: &Results) -> String {
     let Results { counts, breakdown, .. } = results;
-    let drops: Vec<Value> = counts
-        .drops
-        .iter()
-        .map(|site| {
-            let place = site.place.as_ref();
-            json!({
-                "reason": site.reason.name(),
-                "packets": site.packets,
-                "place": place.map(|(place, _)| place.to_string()),
-                "body": place.map(|(_, body)| body),
-            })
-        })
-        .collect();
+    let drops: Vec<Value> = counts.drops.iter().map(DropSite::to_json).collect();
     let parts: Vec<Value> = breakdown
         .shares
         .iter()
