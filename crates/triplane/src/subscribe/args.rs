@@ -21,7 +21,7 @@ ask for: @query_field, @query_field_exact, @query_field_lpm, and of messages bef
   stock == \"GOOGL\" and price > 50 : fwd(1, 2)
   stock in {\"AAPL\", \"MSFT\"} or shares >= 1000 : fwd(3); to_controller
 
-docs/subscriptions.md has the whole language.";
+docs/subscriptions-reference.md has the whole language.";
 
 /// `triplane subscribe`.
 #[derive(Args, Debug)]
