@@ -6,7 +6,7 @@
 //! | [`golden`] | expected texts in files, which `UPDATE_EXPECT=1` rewrites |
 //! | [`port`] | TCP ports that a test needs to know before a server listens on them |
 //! | [`lock`](mod@lock) | tests of one binary that must not run at the same time |
-//! | [`seed`] | random tests, which must print the seed that failed |
+//! | [`seed`] | the seeds of random tests, from the environment |
 //!
 //! The crate knows nothing of P4 or switches, so that crates low in the stack can use it without compiling the workspace.
 

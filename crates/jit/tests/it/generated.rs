@@ -96,8 +96,7 @@ fn shrink(mut program: Program, seed: u64) -> (Program, String) {
 
 #[test]
 fn generated_programs_agree() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
-    let (from, count) = (number("JIT_FUZZ_FROM", 0u64), number("JIT_FUZZ_COUNT", 60u64));
+    let (from, count) = (testing::number("JIT_FUZZ_FROM", 0u64), testing::number("JIT_FUZZ_COUNT", 60u64));
     for seed in from..from + count {
         let program = generate::program(seed);
         if differs(&program, seed).is_some() {

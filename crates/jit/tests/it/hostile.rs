@@ -43,8 +43,7 @@ fn packet(rng: &mut RandomValues) -> Vec<u8> {
 
 #[test]
 fn hostile_packets_stay_inside() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
-    let (seed, packets) = (number("JIT_HOSTILE_SEED", 1), number("JIT_HOSTILE_PACKETS", 3000));
+    let (seed, packets) = (testing::number("JIT_HOSTILE_SEED", 1), testing::number("JIT_HOSTILE_PACKETS", 3000));
     for name in PROGRAMS {
         println!("{name}");
         let program = program(name);

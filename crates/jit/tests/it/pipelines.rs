@@ -347,8 +347,7 @@ fn packet(rng: &mut RandomValues) -> Vec<u8> {
 
 #[test]
 fn pipelines_agree() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
-    let (from, count) = (number("JIT_FUZZ_FROM", 0u64), number("JIT_FUZZ_COUNT", 150u64));
+    let (from, count) = (testing::number("JIT_FUZZ_FROM", 0u64), testing::number("JIT_FUZZ_COUNT", 150u64));
     for seed in from..from + count {
         let mut rng = RandomValues::new(seed);
         let (text, program) = program(&mut rng);

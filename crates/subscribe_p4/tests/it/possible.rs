@@ -299,7 +299,7 @@ const SEARCHED: [(&str, &[u8], usize); 11] = [
 ];
 
 fn rounds() -> u64 {
-    std::env::var("SUBSCRIBE_FUZZ_COUNT").ok().and_then(|value| value.parse().ok()).unwrap_or(60_000)
+    testing::number("SUBSCRIBE_FUZZ_COUNT", 60_000)
 }
 
 #[test]

@@ -172,8 +172,7 @@ fn has_codes(seed: u64) -> bool {
 
 #[test]
 fn programs_do_with_packets_what_random_rules_say() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
-    let (from, count) = (number("SUBSCRIBE_FUZZ_FROM", 0u64), number("SUBSCRIBE_FUZZ_COUNT", 12u64));
+    let (from, count) = (testing::number("SUBSCRIBE_FUZZ_FROM", 0u64), testing::number("SUBSCRIBE_FUZZ_COUNT", 12u64));
     let mut tally = Tally::default();
     for seed in from..from + count {
         round(&read(seed), seed, &mut tally, |program| program).unwrap_or_else(|wrong| panic!("{wrong}"));

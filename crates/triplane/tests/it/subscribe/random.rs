@@ -48,8 +48,7 @@ fn condition(rng: &mut SplitMix64, depth: u32) -> String {
 
 #[test]
 fn each_port_gets_just_the_messages_that_random_rules_ask_for() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
-    let (from, count) = (number("SUBSCRIBE_FUZZ_FROM", 0u64), number("SUBSCRIBE_FUZZ_COUNT", 4u64));
+    let (from, count) = (testing::number("SUBSCRIBE_FUZZ_FROM", 0u64), testing::number("SUBSCRIBE_FUZZ_COUNT", 4u64));
     let mut delivered = 0;
     for seed in from..from + count {
         let mut rng = SplitMix64::new(seed);

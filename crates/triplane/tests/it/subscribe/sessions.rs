@@ -184,8 +184,7 @@ fn with_session(directory: &Directory, session: &str) -> String {
 
 #[test]
 fn sessions_have_numbers_of_their_own_at_each_port() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
-    let (from, count) = (number("SUBSCRIBE_FUZZ_FROM", 0u64), number("SUBSCRIBE_FUZZ_COUNT", 2u64));
+    let (from, count) = (testing::number("SUBSCRIBE_FUZZ_FROM", 0u64), testing::number("SUBSCRIBE_FUZZ_COUNT", 2u64));
     let directory = Directory::new();
     let mut packets = 0;
     for seed in from..from + count {
