@@ -1,14 +1,14 @@
-//! The text of a restriction inside an annotation of a P4Info, and where it stands.
+//! Extracts the text of a restriction from an annotation of a P4Info, and locates it in the program.
 //!
-//! A P4Info has annotations as strings (`@entry_restriction("a == 1;" "b == 2")`), in which the strings of the program
-//! are quoted as they were written. Their contents, joined by line ends, are the restriction. Findings are shown in the
-//! program where its text can be found in the source map, else in a file made of the restriction alone.
+//! A P4Info has annotations as strings (`@entry_restriction("a == 1;" "b == 2")`) that quote the strings of the program
+//! as written. Their contents, joined by newlines, are the restriction. A finding is shown in the program if the text
+//! is found in the source map, else in a file made of the restriction alone.
 
 use diagnostics::{FileId, SourceMap, Span};
 
-use crate::lex::At;
+use crate::lex::TextRange;
 
-/// A restriction's text, and which stretches of it stand where in the annotation's strings.
+/// Text of a restriction, and a mapping of its parts to the annotation's strings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Restriction {
     pub(crate) text: String,
@@ -18,13 +18,13 @@ pub(crate) struct Restriction {
 /// One string of the annotation.
 #[derive(Clone, Debug)]
 struct Literal {
-    /// As it was written, with its quotes.
+    /// The string as written, with its quotes.
     written: String,
-    /// Where in the restriction's text it begins, and where in `written` each stretch without an escape begins.
+    /// For each part without an escape: its offset in the restriction's text and its offset in `written`.
     runs: Vec<(usize, usize)>,
 }
 
-/// What stands in the parentheses of the annotation `@name(…)`.
+/// Returns the text in the parentheses of the annotation `@name(…)`.
 pub(crate) fn body<'a>(annotation: &'a str, name: &str) -> Option<&'a str> {
     let rest = annotation.trim().strip_prefix('@')?.strip_prefix(name)?.trim();
     if rest.is_empty() {
@@ -33,7 +33,7 @@ pub(crate) fn body<'a>(annotation: &'a str, name: &str) -> Option<&'a str> {
     rest.strip_prefix('(')?.strip_suffix(')')
 }
 
-/// The strings in `body`, as one text; `None` if there is anything else in it, or nothing.
+/// Joins the strings in `body` to one text. Returns `None` if there is anything else in it, or nothing.
 pub(crate) fn strings(body: &str) -> Option<Restriction> {
     let mut out = Restriction::default();
     let mut rest = body.trim_start();
@@ -61,30 +61,30 @@ pub(crate) fn strings(body: &str) -> Option<Restriction> {
     (!out.literals.is_empty()).then_some(out)
 }
 
-/// Where the findings of a restriction are shown.
-pub(crate) enum Places {
-    /// In the program: where each string begins.
+/// The file in which the findings of a restriction are shown.
+pub(crate) enum TextOrigin {
+    /// The program: file and offset of each string.
     Program(Vec<(FileId, usize)>),
-    /// In a file of its own.
+    /// A file of its own.
     Own(FileId),
 }
 
 impl Restriction {
-    /// Finds the place of the restriction in the files of `map`. If it does not stand there, or not only once, a file
-    /// called `name` is added.
-    pub(crate) fn places(&self, map: &mut SourceMap, name: &str) -> Places {
+    /// Locates the restriction in the files of `map`. If it is not found there, or found more than once, adds a file
+    /// named `name`.
+    pub(crate) fn places(&self, map: &mut SourceMap, name: &str) -> TextOrigin {
         let found: Option<Vec<_>> = self.literals.iter().map(|literal| only_place(map, &literal.written)).collect();
         match found {
-            Some(places) => Places::Program(places),
-            None => Places::Own(map.add(name, self.text.as_str())),
+            Some(places) => TextOrigin::Program(places),
+            None => TextOrigin::Own(map.add(name, self.text.as_str())),
         }
     }
 
-    /// The span of `at`, which is a stretch of the text.
-    pub(crate) fn span(&self, at: At, places: &Places) -> Span {
+    /// Returns the source span of `range`, a range of the restriction's text.
+    pub(crate) fn span(&self, at: TextRange, places: &TextOrigin) -> Span {
         match places {
-            Places::Own(file) => Span::new(*file, offset(at.start), offset(at.end.max(at.start))),
-            Places::Program(places) => {
+            TextOrigin::Own(file) => Span::new(*file, offset(at.start), offset(at.end.max(at.start))),
+            TextOrigin::Program(places) => {
                 let (file, start) = self.place(at.start, places);
                 let (_, end) = self.place(at.end.saturating_sub(1).max(at.start), places);
                 Span::new(file, start, if at.end > at.start { end + 1 } else { end })
@@ -101,12 +101,12 @@ impl Restriction {
     }
 }
 
-/// Files of a source map are shorter than 4 GiB.
+/// Converts an offset; files of a source map are shorter than 4 GiB.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Where `text` stands in the files of `map`, if that is one place.
+/// Returns the position of `text` in the files of `map`, if it occurs exactly once.
 fn only_place(map: &SourceMap, text: &str) -> Option<(FileId, usize)> {
     let ids = (0..).map(FileId).take_while(|id| map.contains(*id));
     let mut places = ids.flat_map(|id| {
@@ -129,7 +129,7 @@ mod tests {
         let mut map = SourceMap::new();
         map.add("p.p4", r#"@entry_restriction("a \"b"   "c")"#);
         let places = restriction.places(&mut map, "own");
-        let shown = |start, end| map.text(restriction.span(At { start, end }, &places)).to_owned();
+        let shown = |start, end| map.text(restriction.span(TextRange { start, end }, &places)).to_owned();
         assert_eq!([shown(0, 1), shown(3, 4), shown(5, 6)], ["a", "b", "c"]);
     }
 
@@ -146,6 +146,6 @@ mod tests {
         let mut map = SourceMap::new();
         map.add("p.p4", "\"true\" \"true\"");
         let places = restriction.places(&mut map, "own");
-        assert_eq!(map.position(restriction.span(At { start: 0, end: 4 }, &places)).file, "own");
+        assert_eq!(map.position(restriction.span(TextRange { start: 0, end: 4 }, &places)).file, "own");
     }
 }

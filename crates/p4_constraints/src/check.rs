@@ -1,16 +1,16 @@
-//! Expressions against the keys of a table or the parameters of an action.
+//! Checks expressions against the keys of a table or the parameters of an action.
 //!
-//! The types of what is compared are those of the specification: integers, `bit<w>`, and matches of a kind and a width. Integers
-//! become `bit<w>`, and both become matches, where the other side of a comparison asks for it.
+//! Operands have the types of the specification: integers, `bit<w>`, and matches of a kind and a width. Integers
+//! convert to `bit<w>`, and both convert to matches, as the other side of a comparison requires.
 
 use num_bigint::BigInt;
 
 use crate::clause::{Clause, Operand, Test, wrapped};
-use crate::expr::{Comparison, Expr, Kind};
-use crate::lex::{At, Finding};
-use crate::value::{Key, MatchKind, Part};
+use crate::expr::{Comparison, Expr, ExprKind};
+use crate::lex::{Finding, TextRange};
+use crate::value::{KeyPart, KeySpec, MatchKind};
 
-/// Whose restriction it is.
+/// Kind of object that a restriction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Table,
@@ -18,44 +18,45 @@ pub(crate) enum Owner {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
+enum OperandType {
     Int,
     Bits(u32),
     Match(MatchKind, u32),
 }
 
-impl Type {
+impl OperandType {
     fn describe(self) -> String {
         match self {
-            Type::Int => "int".to_owned(),
-            Type::Bits(width) => format!("bit<{width}>"),
-            Type::Match(kind, width) => format!("{}<{width}>", kind.name()),
+            OperandType::Int => "int".to_owned(),
+            OperandType::Bits(width) => format!("bit<{width}>"),
+            OperandType::Match(kind, width) => format!("{}<{width}>", kind.name()),
         }
     }
 
     fn has_order(self) -> bool {
-        matches!(self, Type::Int | Type::Bits(_) | Type::Match(MatchKind::Exact, _))
+        matches!(self, OperandType::Int | OperandType::Bits(_) | OperandType::Match(MatchKind::Exact, _))
     }
 }
 
-/// The restriction `expr` of something with these keys. `None` if anything is wrong, which `findings` then says.
-pub(crate) fn check(expr: &Expr, owner: Owner, keys: &[Key], findings: &mut Vec<Finding>) -> Option<Clause> {
-    Check { owner, keys, findings }.clause(expr)
+/// Checks the restriction `expr` of an object with these keys. Returns `None` if there is an error, which is then in
+/// `findings`.
+pub(crate) fn check(expr: &Expr, owner: Owner, keys: &[KeySpec], findings: &mut Vec<Finding>) -> Option<Clause> {
+    TypeCheck { owner, keys, findings }.clause(expr)
 }
 
-struct Check<'a> {
+struct TypeCheck<'a> {
     owner: Owner,
-    keys: &'a [Key],
+    keys: &'a [KeySpec],
     findings: &'a mut Vec<Finding>,
 }
 
-impl Check<'_> {
-    fn wrong<T>(&mut self, at: At, message: impl Into<String>) -> Option<T> {
+impl TypeCheck<'_> {
+    fn wrong<T>(&mut self, at: TextRange, message: impl Into<String>) -> Option<T> {
         self.findings.push(Finding::error("restriction-type", at, message));
         None
     }
 
-    /// Each of these; none if one of them is wrong, after all of them have been looked at.
+    /// Checks every expression. Returns `None` if one of them is wrong, but only after checking all of them.
     fn clauses(&mut self, exprs: &[Expr]) -> Option<Vec<Clause>> {
         let clauses: Vec<_> = exprs.iter().map(|expr| self.clause(expr)).collect();
         clauses.into_iter().collect()
@@ -68,12 +69,12 @@ impl Check<'_> {
 
     fn clause(&mut self, expr: &Expr) -> Option<Clause> {
         let test = match &expr.kind {
-            Kind::Bool(truth) => Test::Constant(*truth),
-            Kind::Not(inner) => Test::Not(Box::new(self.clause(inner)?)),
-            Kind::All(exprs) => Test::All(self.clauses(exprs)?),
-            Kind::Any(exprs) => Test::Any(self.clauses(exprs)?),
-            Kind::Implies(exprs) => Test::Implies(self.both(exprs)?),
-            Kind::Compare(comparison, exprs) => self.compare(*comparison, exprs, expr.at)?,
+            ExprKind::Bool(truth) => Test::Constant(*truth),
+            ExprKind::Not(inner) => Test::Not(Box::new(self.clause(inner)?)),
+            ExprKind::All(exprs) => Test::All(self.clauses(exprs)?),
+            ExprKind::Any(exprs) => Test::Any(self.clauses(exprs)?),
+            ExprKind::Implies(exprs) => Test::Implies(self.both(exprs)?),
+            ExprKind::Compare(comparison, exprs) => self.compare(*comparison, exprs, expr.at)?,
             _ => {
                 let (_, found) = self.operand(expr)?;
                 let finding = Finding::error(
@@ -88,7 +89,7 @@ impl Check<'_> {
         Some(Clause { test, at: expr.at })
     }
 
-    fn compare(&mut self, comparison: Comparison, exprs: &[Expr; 2], at: At) -> Option<Test> {
+    fn compare(&mut self, comparison: Comparison, exprs: &[Expr; 2], at: TextRange) -> Option<Test> {
         if is_truth(&exprs[0]) && is_truth(&exprs[1]) {
             let both = self.both(exprs)?;
             if comparison.is_ordered() {
@@ -101,8 +102,9 @@ impl Check<'_> {
         let Some(target) = upper(left_type, right_type) else {
             let message = format!("{} cannot be compared with {}", left_type.describe(), right_type.describe());
             let mut finding = Finding::error("restriction-type", at, message);
-            if let (Type::Match(..), Type::Match(..)) | (Type::Bits(_), _) | (_, Type::Bits(_)) =
-                (left_type, right_type)
+            if let (OperandType::Match(..), OperandType::Match(..))
+            | (OperandType::Bits(_), _)
+            | (_, OperandType::Bits(_)) = (left_type, right_type)
             {
                 finding = finding.help("compare parts of one width, as in `a::value == b::value`");
             }
@@ -113,7 +115,7 @@ impl Check<'_> {
             let finding =
                 Finding::error("restriction-type", at, format!("matches of type {} have no order", target.describe()));
             let part = match target {
-                Type::Match(kind, _) => kind.parts()[0].name(),
+                OperandType::Match(kind, _) => kind.parts()[0].name(),
                 _ => "value",
             };
             self.findings.push(finding.help(format!("compare a part of the key, as in `key::{part}`")));
@@ -124,14 +126,14 @@ impl Check<'_> {
         Some(Test::Compare(comparison, Box::new([left, right])))
     }
 
-    /// `operand` of type `from` as one of type `to`, which is not below it.
-    fn convert(&mut self, operand: Operand, from: Type, to: Type, at: At) -> Operand {
+    /// Converts `operand` of type `from` to type `to`, which ranks no lower.
+    fn convert(&mut self, operand: Operand, from: OperandType, to: OperandType, at: TextRange) -> Operand {
         let width = match to {
-            Type::Bits(width) | Type::Match(_, width) => width,
-            Type::Int => return operand,
+            OperandType::Bits(width) | OperandType::Match(_, width) => width,
+            OperandType::Int => return operand,
         };
         let mut operand = operand;
-        if from == Type::Int {
+        if from == OperandType::Int {
             operand = match operand {
                 Operand::Constant(number) => {
                     let fits = wrapped(&number, width);
@@ -151,28 +153,32 @@ impl Check<'_> {
             };
         }
         match to {
-            // Exact matches and `bit<w>` are the same number.
-            Type::Match(kind, width) if kind != MatchKind::Exact && !matches!(from, Type::Match(..)) => {
+            // An exact match and a `bit<w>` are the same number.
+            OperandType::Match(kind, width) if kind != MatchKind::Exact && !matches!(from, OperandType::Match(..)) => {
                 Operand::Exactly(Box::new(operand), kind, width)
             }
             _ => operand,
         }
     }
 
-    fn operand(&mut self, expr: &Expr) -> Option<(Operand, Type)> {
+    fn operand(&mut self, expr: &Expr) -> Option<(Operand, OperandType)> {
         match &expr.kind {
-            Kind::Number(number) => Some((Operand::Constant(number.clone()), Type::Int)),
-            Kind::Name(name) => {
+            ExprKind::Number(number) => Some((Operand::Constant(number.clone()), OperandType::Int)),
+            ExprKind::Name(name) => {
                 let (key, width) = self.key(name, expr.at)?;
                 let kind = self.keys[key].kind;
-                let of = if kind == MatchKind::Parameter { Type::Bits(width) } else { Type::Match(kind, width) };
+                let of = if kind == MatchKind::Parameter {
+                    OperandType::Bits(width)
+                } else {
+                    OperandType::Match(kind, width)
+                };
                 Some((Operand::Key(key), of))
             }
-            Kind::Attribute(name) => self.attribute(name, expr.at),
-            Kind::Part(inner, part) => self.part(inner, part, expr.at),
-            Kind::Negative(inner) => match self.operand(inner)? {
-                (Operand::Constant(number), Type::Int) => Some((Operand::Constant(-number), Type::Int)),
-                (operand, Type::Int) => Some((Operand::Negative(Box::new(operand)), Type::Int)),
+            ExprKind::Attribute(name) => self.attribute(name, expr.at),
+            ExprKind::Part(inner, part) => self.part(inner, part, expr.at),
+            ExprKind::Negative(inner) => match self.operand(inner)? {
+                (Operand::Constant(number), OperandType::Int) => Some((Operand::Constant(-number), OperandType::Int)),
+                (operand, OperandType::Int) => Some((Operand::Negative(Box::new(operand)), OperandType::Int)),
                 (_, found) => {
                     let message = format!("only integers have a negative, and this is {}", found.describe());
                     self.wrong(inner.at, message)
@@ -185,9 +191,9 @@ impl Check<'_> {
         }
     }
 
-    fn attribute(&mut self, name: &str, at: At) -> Option<(Operand, Type)> {
+    fn attribute(&mut self, name: &str, at: TextRange) -> Option<(Operand, OperandType)> {
         if name == "priority" && self.owner == Owner::Table {
-            return Some((Operand::Priority, Type::Int));
+            return Some((Operand::Priority, OperandType::Int));
         }
         let message = match self.owner {
             Owner::Table => format!("entries have no attribute `{name}`"),
@@ -201,9 +207,9 @@ impl Check<'_> {
         None
     }
 
-    fn part(&mut self, inner: &Expr, part: &str, at: At) -> Option<(Operand, Type)> {
+    fn part(&mut self, inner: &Expr, part: &str, at: TextRange) -> Option<(Operand, OperandType)> {
         let (operand, of) = self.operand(inner)?;
-        let (Operand::Key(key), Type::Match(kind, width)) = (operand, of) else {
+        let (Operand::Key(key), OperandType::Match(kind, width)) = (operand, of) else {
             return self.wrong(at, format!("something of type {} has no parts", of.describe()));
         };
         let Some(found) = kind.parts().iter().find(|candidate| candidate.name() == part) else {
@@ -213,12 +219,12 @@ impl Check<'_> {
             self.findings.push(finding.help(format!("it has {}", parts.join(" and "))));
             return None;
         };
-        let of = if *found == Part::PrefixLength { Type::Int } else { Type::Bits(width) };
+        let of = if *found == KeyPart::PrefixLength { OperandType::Int } else { OperandType::Bits(width) };
         Some((Operand::Part(key, *found), of))
     }
 
-    /// The key with this name and its width.
-    fn key(&mut self, name: &str, at: At) -> Option<(usize, u32)> {
+    /// Returns the key with this name and its width.
+    fn key(&mut self, name: &str, at: TextRange) -> Option<(usize, u32)> {
         let what = if self.owner == Owner::Table { "key" } else { "parameter" };
         let Some(found) = self.keys.iter().position(|key| key.name == name) else {
             let whose = if self.owner == Owner::Table { "table" } else { "action" };
@@ -243,19 +249,28 @@ impl Check<'_> {
     }
 }
 
-/// Whether an expression is something true or false, by its form.
+/// Whether an expression is boolean, judged by its form.
 fn is_truth(expr: &Expr) -> bool {
     match &expr.kind {
-        Kind::Bool(_) | Kind::Not(_) | Kind::All(_) | Kind::Any(_) | Kind::Implies(_) | Kind::Compare(..) => true,
-        Kind::Number(_) | Kind::Name(_) | Kind::Attribute(_) | Kind::Part(..) | Kind::Negative(_) => false,
+        ExprKind::Bool(_)
+        | ExprKind::Not(_)
+        | ExprKind::All(_)
+        | ExprKind::Any(_)
+        | ExprKind::Implies(_)
+        | ExprKind::Compare(..) => true,
+        ExprKind::Number(_)
+        | ExprKind::Name(_)
+        | ExprKind::Attribute(_)
+        | ExprKind::Part(..)
+        | ExprKind::Negative(_) => false,
     }
 }
 
-/// The type that both become when they are compared.
-fn upper(left: Type, right: Type) -> Option<Type> {
-    let above = |high: Type, low: Type| match (high, low) {
-        (Type::Bits(_) | Type::Match(..), Type::Int) => true,
-        (Type::Match(_, width), Type::Bits(other)) => width == other,
+/// Returns the type to which both sides of a comparison convert.
+fn upper(left: OperandType, right: OperandType) -> Option<OperandType> {
+    let above = |high: OperandType, low: OperandType| match (high, low) {
+        (OperandType::Bits(_) | OperandType::Match(..), OperandType::Int) => true,
+        (OperandType::Match(_, width), OperandType::Bits(other)) => width == other,
         _ => high == low,
     };
     if above(left, right) {

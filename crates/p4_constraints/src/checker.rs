@@ -1,4 +1,4 @@
-//! The restrictions of a program, held against entries.
+//! Checks entries against the restrictions of a program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,42 +10,42 @@ use p4runtime_proto::v1;
 
 use crate::annotation::{self, Restriction};
 use crate::check::{self, Owner};
-use crate::clause::{Clause, Operand, Seen};
+use crate::clause::{Clause, EntryValues, Operand};
 use crate::lex::Finding;
 use crate::parse::parse;
 use crate::show::on_one_line;
-use crate::value::{Key, MatchKind, Matched};
+use crate::value::{KeySpec, MatchKind, MatchValue};
 
-/// How many values an explanation shows.
+/// Maximum number of values in an explanation.
 const MAX_VALUES: usize = 16;
 
 /// The restrictions of a program's tables and actions.
 #[derive(Debug, Default)]
 pub struct Checker {
-    tables: BTreeMap<u32, Restricted>,
-    actions: BTreeMap<u32, Restricted>,
+    tables: BTreeMap<u32, RestrictedObject>,
+    actions: BTreeMap<u32, RestrictedObject>,
 }
 
 /// A table or an action with a restriction.
 #[derive(Debug)]
-struct Restricted {
+struct RestrictedObject {
     name: String,
     owner: Owner,
-    keys: Vec<Key>,
+    keys: Vec<KeySpec>,
     text: String,
     clause: Clause,
 }
 
-/// Why an entry is refused.
+/// Explanation of why an entry is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What is restricted: ``table `MyIngress.acl` ``.
+    /// The restricted object: ``table `MyIngress.acl` ``.
     pub owner: String,
-    /// Which annotation says so.
+    /// Name of the annotation.
     pub annotation: &'static str,
-    /// The clause that has to be true and is not, on one line. The first one, if there are several.
+    /// The clause that does not hold, on one line. The first one, if there are several.
     pub clause: String,
-    /// What the clause names, and what the entry has there.
+    /// Operands of the clause, and their values in the entry.
     pub values: Vec<(String, String)>,
 }
 
@@ -60,8 +60,8 @@ impl fmt::Display for Violation {
 }
 
 impl Checker {
-    /// Reads the restrictions in `info`. What is wrong with them is added to `diagnostics`, at its place in the program
-    /// if `map` has the program, else in a file that is added to `map`; such a restriction is not in the result.
+    /// Reads the restrictions in `info`. Errors in them are added to `diagnostics`, with positions in the program if
+    /// `map` contains it, else in a file that is added to `map`. Restrictions with errors are left out of the result.
     pub fn new(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnostics) -> Checker {
         let mut checker = Checker::default();
         for table in &info.tables {
@@ -86,8 +86,8 @@ impl Checker {
         self.tables.is_empty() && self.actions.is_empty()
     }
 
-    /// Holds an entry, and the actions in it, against what is asked of them. A default entry has no match, and only its
-    /// action is looked at.
+    /// Checks an entry, and the actions in it, against their restrictions. A default entry has no match, so only its
+    /// action is checked.
     pub fn check_entry(&self, entry: &v1::TableEntry) -> Result<(), Box<Violation>> {
         use v1::table_action::Type;
         if let Some(table) = self.tables.get(&entry.table_id).filter(|_| !entry.is_default_action) {
@@ -103,7 +103,7 @@ impl Checker {
         }
     }
 
-    /// Holds an action, that of a member for example, against what is asked of it.
+    /// Checks an action, for example that of a member, against its restriction.
     pub fn check_action(&self, action: &v1::Action) -> Result<(), Box<Violation>> {
         match self.actions.get(&action.action_id) {
             Some(restricted) => restricted.check(&restricted.arguments(action)),
@@ -128,7 +128,7 @@ impl Owner {
     }
 }
 
-fn key(field: &MatchField) -> Key {
+fn key(field: &MatchField) -> KeySpec {
     let kind = match field.r#match {
         Some(Match::MatchType(kind)) => match MatchType::try_from(kind) {
             Ok(MatchType::Exact) => Some(MatchKind::Exact),
@@ -140,7 +140,7 @@ fn key(field: &MatchField) -> Key {
         },
         _ => None,
     };
-    Key {
+    KeySpec {
         id: field.id,
         name: field.name.clone(),
         kind: kind.unwrap_or(MatchKind::Exact),
@@ -148,27 +148,27 @@ fn key(field: &MatchField) -> Key {
     }
 }
 
-fn parameter(param: &p4runtime_proto::config::action::Param) -> Key {
-    Key { id: param.id, name: param.name.clone(), kind: MatchKind::Parameter, width: width(param.bitwidth) }
+fn parameter(param: &p4runtime_proto::config::action::Param) -> KeySpec {
+    KeySpec { id: param.id, name: param.name.clone(), kind: MatchKind::Parameter, width: width(param.bitwidth) }
 }
 
-/// The widest field that restrictions speak of, which is the widest that P4 programs here may have.
+/// Maximum width in bits of a field in a restriction, which is the maximum width in P4 programs here.
 const MAX_WIDTH: u32 = 1 << 16;
 
-/// Strings have no width.
+/// Returns the width of a field; strings have none.
 fn width(bitwidth: i32) -> Option<u32> {
     u32::try_from(bitwidth).ok().filter(|width| (1..=MAX_WIDTH).contains(width))
 }
 
-/// Where findings go.
-struct Sink<'a> {
+/// Destination of the findings of one restriction.
+struct FindingSink<'a> {
     restriction: Restriction,
     file: String,
     map: &'a mut SourceMap,
     diagnostics: &'a mut Diagnostics,
 }
 
-impl Sink<'_> {
+impl FindingSink<'_> {
     fn report(self, findings: Vec<Finding>) {
         if findings.is_empty() {
             return;
@@ -189,10 +189,10 @@ impl Sink<'_> {
 fn read(
     preamble: &Preamble,
     owner: Owner,
-    keys: impl FnOnce() -> Vec<Key>,
+    keys: impl FnOnce() -> Vec<KeySpec>,
     map: &mut SourceMap,
     diagnostics: &mut Diagnostics,
-) -> Option<Restricted> {
+) -> Option<RestrictedObject> {
     let mut bodies = preamble.annotations.iter().filter_map(|text| annotation::body(text, owner.annotation()));
     let body = bodies.next()?;
     let file = format!("@{} of {}", owner.annotation(), owner.describe(&preamble.name));
@@ -218,39 +218,39 @@ fn read(
             None
         }
     };
-    Sink { restriction, file, map, diagnostics }.report(findings);
-    Some(Restricted { name: preamble.name.clone(), owner, keys, text, clause: clause? })
+    FindingSink { restriction, file, map, diagnostics }.report(findings);
+    Some(RestrictedObject { name: preamble.name.clone(), owner, keys, text, clause: clause? })
 }
 
-impl Restricted {
-    fn left_out(&self) -> Vec<Matched> {
-        self.keys.iter().map(|key| Matched::left_out(key.kind, key.width.unwrap_or(1))).collect()
+impl RestrictedObject {
+    fn left_out(&self) -> Vec<MatchValue> {
+        self.keys.iter().map(|key| MatchValue::left_out(key.kind, key.width.unwrap_or(1))).collect()
     }
 
-    fn entry(&self, entry: &v1::TableEntry) -> Seen {
+    fn entry(&self, entry: &v1::TableEntry) -> EntryValues {
         let mut keys = self.left_out();
         for field in &entry.r#match {
             let Some(at) = self.keys.iter().position(|key| key.id == field.field_id) else { continue };
             let key = &self.keys[at];
             let read = field.field_match_type.as_ref().zip(key.width);
-            if let Some(matched) = read.and_then(|(field, width)| Matched::read(field, key.kind, width)) {
+            if let Some(matched) = read.and_then(|(field, width)| MatchValue::read(field, key.kind, width)) {
                 keys[at] = matched;
             }
         }
-        Seen { keys, priority: entry.priority }
+        EntryValues { keys, priority: entry.priority }
     }
 
-    fn arguments(&self, action: &v1::Action) -> Seen {
+    fn arguments(&self, action: &v1::Action) -> EntryValues {
         let mut keys = self.left_out();
         for param in &action.params {
             if let Some(at) = self.keys.iter().position(|key| key.id == param.param_id) {
-                keys[at] = Matched::Number(crate::value::number(&param.value));
+                keys[at] = MatchValue::Number(crate::value::number(&param.value));
             }
         }
-        Seen { keys, priority: 0 }
+        EntryValues { keys, priority: 0 }
     }
 
-    fn check(&self, seen: &Seen) -> Result<(), Box<Violation>> {
+    fn check(&self, seen: &EntryValues) -> Result<(), Box<Violation>> {
         if self.clause.holds(seen) {
             return Ok(());
         }

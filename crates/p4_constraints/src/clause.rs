@@ -1,17 +1,17 @@
-//! A restriction that makes sense, and what it says of an entry.
+//! A checked restriction, and its evaluation on an entry.
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed};
 
 use crate::expr::Comparison;
-use crate::lex::At;
-use crate::value::{MatchKind, Matched, Part};
+use crate::lex::TextRange;
+use crate::value::{KeyPart, MatchKind, MatchValue};
 
-/// Something that is true of an entry or not, and where it stands.
+/// A condition on an entry, and its position in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Clause {
     pub(crate) test: Test,
-    pub(crate) at: At,
+    pub(crate) at: TextRange,
 }
 
 #[derive(Clone, Debug)]
@@ -21,18 +21,18 @@ pub(crate) enum Test {
     All(Vec<Clause>),
     Any(Vec<Clause>),
     Implies(Box<[Clause; 2]>),
-    /// Whether both are true or both are false, for `true`; the opposite for `false`.
+    /// For `true`, both hold or neither does; for `false`, exactly one holds.
     Same(bool, Box<[Clause; 2]>),
     Compare(Comparison, Box<[Operand; 2]>),
 }
 
-/// Something with a value. Both sides of a comparison are numbers, or both are matches of one kind.
+/// An operand. Both sides of a comparison are numbers, or both are matches of one kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Constant(BigInt),
-    /// A number of the table's keys, or the action's parameters.
+    /// Index of one of the table's keys, or the action's parameters.
     Key(usize),
-    Part(usize, Part),
+    Part(usize, KeyPart),
     Priority,
     Negative(Box<Operand>),
     /// Modulo `2^width`.
@@ -41,15 +41,15 @@ pub(crate) enum Operand {
     Exactly(Box<Operand>, MatchKind, u32),
 }
 
-/// What restrictions see of an entry.
-pub(crate) struct Seen {
-    pub(crate) keys: Vec<Matched>,
+/// The values of an entry that restrictions can read.
+pub(crate) struct EntryValues {
+    pub(crate) keys: Vec<MatchValue>,
     pub(crate) priority: i32,
 }
 
 impl Clause {
-    /// Whether the clause is true of what is seen.
-    pub(crate) fn holds(&self, seen: &Seen) -> bool {
+    /// Whether the clause holds for these values.
+    pub(crate) fn holds(&self, seen: &EntryValues) -> bool {
         match &self.test {
             Test::Constant(truth) => *truth,
             Test::Not(clause) => !clause.holds(seen),
@@ -68,8 +68,8 @@ impl Clause {
         }
     }
 
-    /// The smallest conjuncts of which each has to hold, and does not.
-    pub(crate) fn failing<'a>(&'a self, seen: &Seen, out: &mut Vec<&'a Clause>) {
+    /// Collects the smallest conjuncts that have to hold and do not.
+    pub(crate) fn failing<'a>(&'a self, seen: &EntryValues, out: &mut Vec<&'a Clause>) {
         match &self.test {
             Test::All(clauses) => clauses.iter().for_each(|clause| clause.failing(seen, out)),
             _ if !self.holds(seen) => out.push(self),
@@ -77,7 +77,7 @@ impl Clause {
         }
     }
 
-    /// Calls `with` for every operand that names something of the entry, in the order of the text.
+    /// Calls `with` for every operand that refers to the entry, in textual order.
     pub(crate) fn mentions(&self, with: &mut dyn FnMut(&Operand)) {
         match &self.test {
             Test::Constant(_) => {}
@@ -89,9 +89,9 @@ impl Clause {
     }
 }
 
-/// Only numbers have an order; the check sees to it that nothing else comes here.
-fn compare(comparison: Comparison, left: &Matched, right: &Matched) -> bool {
-    let (Matched::Number(left), Matched::Number(right)) = (left, right) else { return false };
+/// Compares two values. Only numbers are ordered; the type check rejects ordered comparisons of anything else.
+fn compare(comparison: Comparison, left: &MatchValue, right: &MatchValue) -> bool {
+    let (MatchValue::Number(left), MatchValue::Number(right)) = (left, right) else { return false };
     match comparison {
         Comparison::Less => left < right,
         Comparison::LessEqual => left <= right,
@@ -102,7 +102,7 @@ fn compare(comparison: Comparison, left: &Matched, right: &Matched) -> bool {
     }
 }
 
-/// `number` modulo `2^width`, not negative.
+/// Returns `number` modulo `2^width`, which is not negative.
 pub(crate) fn wrapped(number: &BigInt, width: u32) -> BigInt {
     let size = BigInt::one() << width;
     let rest = number % &size;
@@ -110,22 +110,22 @@ pub(crate) fn wrapped(number: &BigInt, width: u32) -> BigInt {
 }
 
 impl Operand {
-    fn number(&self, seen: &Seen) -> BigInt {
+    fn number(&self, seen: &EntryValues) -> BigInt {
         match self.value(seen) {
-            Matched::Number(number) => number,
+            MatchValue::Number(number) => number,
             _ => BigInt::default(),
         }
     }
 
-    fn value(&self, seen: &Seen) -> Matched {
-        Matched::Number(match self {
+    fn value(&self, seen: &EntryValues) -> MatchValue {
+        MatchValue::Number(match self {
             Operand::Constant(number) => number.clone(),
             Operand::Key(key) => return seen.keys[*key].clone(),
             Operand::Part(key, part) => seen.keys[*key].part(*part),
             Operand::Priority => seen.priority.into(),
             Operand::Negative(operand) => -operand.number(seen),
             Operand::Wrapped(operand, width) => wrapped(&operand.number(seen), *width),
-            Operand::Exactly(operand, kind, width) => return Matched::exactly(*kind, *width, operand.number(seen)),
+            Operand::Exactly(operand, kind, width) => return MatchValue::exactly(*kind, *width, operand.number(seen)),
         })
     }
 
@@ -139,10 +139,10 @@ impl Operand {
         }
     }
 
-    /// What it has in an entry, as people read it: numbers of the entry in hexadecimal, counts in decimal.
-    pub(crate) fn shown(&self, seen: &Seen) -> String {
+    /// Formats the operand's value in an entry: numbers of the entry in hexadecimal, counts in decimal.
+    pub(crate) fn shown(&self, seen: &EntryValues) -> String {
         match self {
-            Operand::Priority | Operand::Part(_, Part::PrefixLength) => self.number(seen).to_string(),
+            Operand::Priority | Operand::Part(_, KeyPart::PrefixLength) => self.number(seen).to_string(),
             _ => self.value(seen).to_string(),
         }
     }

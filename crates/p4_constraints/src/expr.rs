@@ -1,10 +1,10 @@
-//! A restriction as it is written, before anything is known of its keys.
+//! Syntax of restrictions, before names are resolved.
 
 use num_bigint::BigInt;
 
-use crate::lex::At;
+use crate::lex::TextRange;
 
-/// A comparison.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -16,7 +16,7 @@ pub(crate) enum Comparison {
 }
 
 impl Comparison {
-    /// The comparison that is written so.
+    /// Returns the comparison that is written as `sign`.
     pub(crate) fn of(sign: &str) -> Option<Comparison> {
         Some(match sign {
             "==" => Comparison::Equal,
@@ -29,22 +29,22 @@ impl Comparison {
         })
     }
 
-    /// Whether it needs an order among what it compares.
+    /// Whether it requires ordered operands.
     pub(crate) fn is_ordered(self) -> bool {
         !matches!(self, Comparison::Equal | Comparison::NotEqual)
     }
 }
 
-/// An expression and where it stands.
+/// An expression and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
-    pub(crate) kind: Kind,
-    pub(crate) at: At,
+    pub(crate) kind: ExprKind,
+    pub(crate) at: TextRange,
 }
 
-/// What an expression is. Chains of one operator are one node, so that their length is no depth.
+/// Kind of an expression. A chain of one operator is one node, so that a long chain is not deep.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ExprKind {
     Bool(bool),
     Number(BigInt),
     /// `hdr.ipv4.dst`: a key of a table, a parameter of an action.

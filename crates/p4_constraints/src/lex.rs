@@ -3,36 +3,36 @@
 use num_bigint::BigInt;
 use num_traits::Num;
 
-/// The longest numeral that is read, in characters: the widest field in binary fits.
+/// Maximum length of a numeral in characters: enough for the widest field in binary.
 const MAX_NUMERAL: usize = (1 << 16) + 2;
 
 /// Bytes `start..end` of a restriction's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct TextRange {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-impl At {
-    /// The smallest stretch that covers both.
-    pub(crate) fn to(self, other: At) -> At {
-        At { start: self.start.min(other.start), end: self.end.max(other.end) }
+impl TextRange {
+    /// Returns the smallest range that covers both.
+    pub(crate) fn to(self, other: TextRange) -> TextRange {
+        TextRange { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
 
-/// What is wrong with a restriction, and where in its text.
+/// A problem in a restriction, and its position in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    pub(crate) at: At,
+    pub(crate) at: TextRange,
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
-    /// Whether the restriction can be used all the same.
+    /// Whether the restriction is usable all the same.
     pub(crate) harmless: bool,
 }
 
 impl Finding {
-    pub(crate) fn error(code: &'static str, at: At, message: impl Into<String>) -> Finding {
+    pub(crate) fn error(code: &'static str, at: TextRange, message: impl Into<String>) -> Finding {
         Finding { at, code, message: message.into(), help: None, harmless: false }
     }
 
@@ -43,57 +43,57 @@ impl Finding {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum RestrictionToken {
     True,
     False,
     Number(BigInt),
     Word(String),
-    /// A text in single quotes, without them.
+    /// A text in single quotes, without the quotes.
     Quoted(String),
-    /// A sign, as it is written.
+    /// An operator or other punctuation, as written.
     Sign(&'static str),
     End,
 }
 
-impl Token {
-    /// How messages name it.
+impl RestrictionToken {
+    /// Returns its description for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
-            Token::True => "`true`".to_owned(),
-            Token::False => "`false`".to_owned(),
-            Token::Number(_) => "a number".to_owned(),
-            Token::Word(word) => format!("`{word}`"),
-            Token::Quoted(_) => "a text in quotes".to_owned(),
-            Token::Sign(sign) => format!("`{sign}`"),
-            Token::End => "the end".to_owned(),
+            RestrictionToken::True => "`true`".to_owned(),
+            RestrictionToken::False => "`false`".to_owned(),
+            RestrictionToken::Number(_) => "a number".to_owned(),
+            RestrictionToken::Word(word) => format!("`{word}`"),
+            RestrictionToken::Quoted(_) => "a text in quotes".to_owned(),
+            RestrictionToken::Sign(sign) => format!("`{sign}`"),
+            RestrictionToken::End => "the end".to_owned(),
         }
     }
 }
 
-/// Longer signs stand before their beginnings.
+/// Longer signs come before their prefixes.
 const SIGNS: [&str; 17] = ["&&", "||", "->", "::", "==", "!=", ">=", "<=", "!", "(", ")", ">", "<", ".", ";", "-", ","];
 
-/// The tokens of `text`, the last of which is [`Token::End`].
-pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, At)>, Finding> {
+/// Splits `text` into tokens; the last one is [`RestrictionToken::End`].
+pub(crate) fn tokens(text: &str) -> Result<Vec<(RestrictionToken, TextRange)>, Finding> {
     let mut out = Vec::new();
     let mut at = 0;
     loop {
         at += blank(&text[at..]).map_err(|offset| {
-            let at = At { start: at + offset, end: at + offset + 2 };
+            let at = TextRange { start: at + offset, end: at + offset + 2 };
             Finding::error("restriction-syntax", at, "this comment has no end").help("end it with `*/`")
         })?;
         let rest = &text[at..];
         let Some(first) = rest.chars().next() else {
-            out.push((Token::End, At { start: at, end: at }));
+            out.push((RestrictionToken::End, TextRange { start: at, end: at }));
             return Ok(out);
         };
         let (token, length) = match first {
             'a'..='z' | 'A'..='Z' | '_' => {
                 let word = word(rest);
                 let token = match word {
-                    "true" => Token::True,
-                    "false" => Token::False,
-                    _ => Token::Word(word.to_owned()),
+                    "true" => RestrictionToken::True,
+                    "false" => RestrictionToken::False,
+                    _ => RestrictionToken::Word(word.to_owned()),
                 };
                 (token, word.len())
             }
@@ -103,27 +103,27 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, At)>, Finding> {
                     let shown: String = word.chars().take(40).collect();
                     Finding::error(
                         "restriction-syntax",
-                        At { start: at, end: at + word.len() },
+                        TextRange { start: at, end: at + word.len() },
                         format!("`{shown}` is not a number"),
                     )
                     .help("numbers are written `42`, `0x2a`, `0o52` or `0b101010`")
                 })?;
-                (Token::Number(number), word.len())
+                (RestrictionToken::Number(number), word.len())
             }
             '\'' => match rest[1..].find('\'') {
-                Some(length) => (Token::Quoted(rest[1..1 + length].to_owned()), length + 2),
+                Some(length) => (RestrictionToken::Quoted(rest[1..1 + length].to_owned()), length + 2),
                 None => {
                     return Err(Finding::error(
                         "restriction-syntax",
-                        At { start: at, end: at + 1 },
+                        TextRange { start: at, end: at + 1 },
                         "this quote is not closed",
                     ));
                 }
             },
             _ => match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-                Some(sign) => (Token::Sign(sign), sign.len()),
+                Some(sign) => (RestrictionToken::Sign(sign), sign.len()),
                 None => {
-                    let at = At { start: at, end: at + first.len_utf8() };
+                    let at = TextRange { start: at, end: at + first.len_utf8() };
                     let finding = Finding::error("restriction-syntax", at, format!("`{first}` means nothing here"));
                     return Err(match first {
                         '&' => finding.help("the conjunction is written `&&`"),
@@ -135,13 +135,13 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, At)>, Finding> {
                 }
             },
         };
-        out.push((token, At { start: at, end: at + length }));
+        out.push((token, TextRange { start: at, end: at + length }));
         at += length;
     }
 }
 
-/// The length of the white space and comments that `text` begins with; the error is where a comment begins that does
-/// not end.
+/// Returns the length of the white space and comments that `text` begins with. The error is the offset of a comment
+/// that does not end.
 pub(crate) fn blank(text: &str) -> Result<usize, usize> {
     let mut at = 0;
     loop {
@@ -172,7 +172,7 @@ fn number(word: &str) -> Option<BigInt> {
         Some("0d" | "0D") => (10, &word[2..]),
         _ => (10, word),
     };
-    // `from_str_radix` takes signs and underscores, which the language does not have.
+    // `from_str_radix` accepts signs and underscores, which the language does not have.
     let plain = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
     (plain && digits.len() <= MAX_NUMERAL).then(|| BigInt::from_str_radix(digits, radix).ok()).flatten()
 }

@@ -1,4 +1,4 @@
-//! What entries have to satisfy besides having the right form: restrictions and references.
+//! Semantic checks of entries, beyond their form: restrictions and references.
 //!
 //! ```p4
 //! @entry_restriction("
@@ -11,26 +11,26 @@
 //! action replicate(@refers_to(multicast_group_table, multicast_group_id) bit<16> group) { … }
 //! ```
 //!
-//! **Restrictions** are expressions of the p4-constraints language (its public specification:
-//! p4lang/p4-constraints, `docs/language-specification.md`). A [`Checker`] is made of a P4Info; it reports what is wrong
-//! with the restrictions themselves, at their places, and then holds entries against them. The [`Violation`] of an entry
-//! shows the clause that failed and the values it saw.
+//! **Restrictions** are expressions of the p4-constraints language (public specification: p4lang/p4-constraints,
+//! `docs/language-specification.md`). A [`Checker`] is created from a P4Info. It reports errors in the restrictions
+//! themselves, with their positions, and then checks entries against them. The [`Violation`] of an entry shows the
+//! clause that failed and the values of its operands.
 //!
 //! ```text
 //! annotation ── text, places ──> lex ──> parse ──> check against keys ──> clause ── entry ──> holds, or an explanation
 //! ```
 //!
-//! Where the specification leaves something open, the meaning is that of the reference implementation: an integer that
-//! meets a field of `w` bits is taken modulo `2^w` (so `mask == -1` says "all ones"; other constants that do not fit get
-//! a warning), and a number that meets a whole ternary, lpm, range or optional key stands for the match of exactly that
-//! number. Keys and parameters have the values that the control plane writes, also where a type is translated.
+//! Where the specification is open, the meaning is that of the reference implementation. An integer compared with a
+//! field of `w` bits is taken modulo `2^w` (so `mask == -1` means "all ones"; other constants that do not fit cause a
+//! warning). A number compared with a whole ternary, lpm, range or optional key stands for the match of exactly that
+//! number. Keys and parameters have the values that the control plane writes, even where a type is translated.
 //!
-//! **References** (`@refers_to(table, field)` on match fields and action parameters, the convention of SAI P4) are kept
-//! by [`References`]: an entry can be written only if what it refers to exists, and what is referred to can neither be
-//! deleted nor changed away.
+//! **References** (`@refers_to(table, field)` on match fields and action parameters, the convention of SAI P4) are
+//! enforced by [`References`]: an entry can be written only if the entries it refers to exist, and an entry that is
+//! referred to can be neither deleted nor changed so that the reference dangles.
 //!
-//! Both are pure; they know the messages of P4Runtime and nothing of switches or sessions. What they are given has passed
-//! the server's checks of form; what has not is taken as what is left out.
+//! Both are pure: they know the messages of P4Runtime, but no switches or sessions. Their input has passed the server's
+//! syntactic checks; anything else is treated as omitted.
 
 #![forbid(unsafe_code)]
 
@@ -47,10 +47,10 @@ mod show;
 mod value;
 
 pub use checker::{Checker, Violation};
-pub use references::{Broken, Item, References, Touches};
+pub use references::{EntityReferences, ReferenceEntity, ReferenceError, References};
 
-/// The longest restriction that is read, in bytes.
+/// Maximum length of a restriction in bytes.
 pub const MAX_TEXT: usize = 64 << 10;
 
-/// How deep parentheses and signs may nest in a restriction.
+/// Maximum nesting depth of parentheses and signs in a restriction.
 pub const MAX_DEPTH: usize = 100;

@@ -1,4 +1,4 @@
-//! Text to expressions: recursive descent, one function a level of precedence.
+//! Recursive-descent parser of restrictions, with one function per level of precedence.
 //!
 //! ```text
 //! list    ::= implies (';' implies)* ';'?
@@ -16,58 +16,58 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use num_bigint::{BigInt, Sign};
 
 use crate::MAX_DEPTH;
-use crate::expr::{Comparison, Expr, Kind};
-use crate::lex::{At, Finding, Token, tokens};
+use crate::expr::{Comparison, Expr, ExprKind};
+use crate::lex::{Finding, RestrictionToken, TextRange, tokens};
 
-type Parsed = Result<Expr, Finding>;
+type ParseResult = Result<Expr, Finding>;
 
-/// The expression that `text` is; the first thing that is wrong with it otherwise.
-pub(crate) fn parse(text: &str) -> Parsed {
+/// Parses `text` as an expression.
+pub(crate) fn parse(text: &str) -> ParseResult {
     if text.len() > crate::MAX_TEXT {
         let message = format!("a restriction of {} bytes is over the limit of {}", text.len(), crate::MAX_TEXT);
-        return Err(Finding::error("restriction-limit", At::default(), message));
+        return Err(Finding::error("restriction-limit", TextRange::default(), message));
     }
     let tokens = tokens(text)?;
-    let mut parser = Parser { tokens: &tokens, next: 0, depth: 0 };
+    let mut parser = RestrictionParser { tokens: &tokens, next: 0, depth: 0 };
     let expr = parser.list()?;
     match parser.peek() {
-        Token::End => Ok(expr),
+        RestrictionToken::End => Ok(expr),
         _ => Err(parser.unexpected("an operator or the end")),
     }
 }
 
-struct Parser<'a> {
-    tokens: &'a [(Token, At)],
+struct RestrictionParser<'a> {
+    tokens: &'a [(RestrictionToken, TextRange)],
     next: usize,
     depth: usize,
 }
 
-impl<'a> Parser<'a> {
-    fn peek(&self) -> &'a Token {
+impl<'a> RestrictionParser<'a> {
+    fn peek(&self) -> &'a RestrictionToken {
         &self.tokens[self.next].0
     }
 
-    fn at(&self) -> At {
+    fn at(&self) -> TextRange {
         self.tokens[self.next].1
     }
 
-    /// Goes on to the next token; behind the last one there is always the last one.
-    fn advance(&mut self) -> At {
+    /// Advances to the next token; the last token is never passed.
+    fn advance(&mut self) -> TextRange {
         let at = self.at();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         at
     }
 
-    fn take(&mut self, sign: &str) -> Option<At> {
+    fn take(&mut self, sign: &str) -> Option<TextRange> {
         self.sign(sign).then(|| self.advance())
     }
 
-    /// Whether this sign stands next.
+    /// Whether the next token is this sign.
     fn sign(&self, sign: &str) -> bool {
-        matches!(self.peek(), Token::Sign(found) if *found == sign)
+        matches!(self.peek(), RestrictionToken::Sign(found) if *found == sign)
     }
 
-    fn expect(&mut self, sign: &str) -> Result<At, Finding> {
+    fn expect(&mut self, sign: &str) -> Result<TextRange, Finding> {
         self.take(sign).ok_or_else(|| self.unexpected(&format!("`{sign}`")))
     }
 
@@ -85,19 +85,19 @@ impl<'a> Parser<'a> {
         Err(Finding::error("restriction-limit", self.at(), message).help("`!` and parentheses count"))
     }
 
-    fn list(&mut self) -> Parsed {
+    fn list(&mut self) -> ParseResult {
         let mut parts = vec![self.implies()?];
         while self.take(";").is_some() {
-            // The last clause may be followed by a semicolon.
-            if matches!(self.peek(), Token::End) || self.sign(")") {
+            // A semicolon may follow the last clause.
+            if matches!(self.peek(), RestrictionToken::End) || self.sign(")") {
                 break;
             }
             parts.push(self.implies()?);
         }
-        Ok(chain(parts, Kind::All))
+        Ok(chain(parts, ExprKind::All))
     }
 
-    fn implies(&mut self) -> Parsed {
+    fn implies(&mut self) -> ParseResult {
         let left = self.any()?;
         if self.take("->").is_none() {
             return Ok(left);
@@ -108,33 +108,33 @@ impl<'a> Parser<'a> {
             return Err(finding.help("write `a -> (b -> c)` or `(a -> b) -> c`"));
         }
         let at = left.at.to(right.at);
-        Ok(Expr { kind: Kind::Implies(Box::new([left, right])), at })
+        Ok(Expr { kind: ExprKind::Implies(Box::new([left, right])), at })
     }
 
-    fn any(&mut self) -> Parsed {
+    fn any(&mut self) -> ParseResult {
         let mut parts = vec![self.all()?];
         while self.take("||").is_some() {
             parts.push(self.all()?);
         }
-        Ok(chain(parts, Kind::Any))
+        Ok(chain(parts, ExprKind::Any))
     }
 
-    fn all(&mut self) -> Parsed {
+    fn all(&mut self) -> ParseResult {
         let mut parts = vec![self.compare()?];
         while self.take("&&").is_some() {
             parts.push(self.compare()?);
         }
-        Ok(chain(parts, Kind::All))
+        Ok(chain(parts, ExprKind::All))
     }
 
     fn comparison(&self) -> Option<Comparison> {
         match self.peek() {
-            Token::Sign(sign) => Comparison::of(sign),
+            RestrictionToken::Sign(sign) => Comparison::of(sign),
             _ => None,
         }
     }
 
-    fn compare(&mut self) -> Parsed {
+    fn compare(&mut self) -> ParseResult {
         let left = self.unary()?;
         let Some(comparison) = self.comparison() else { return Ok(left) };
         self.advance();
@@ -144,14 +144,14 @@ impl<'a> Parser<'a> {
             return Err(finding.help("write `a == b && b == c`, or parentheses"));
         }
         let at = left.at.to(right.at);
-        Ok(Expr { kind: Kind::Compare(comparison, Box::new([left, right])), at })
+        Ok(Expr { kind: ExprKind::Compare(comparison, Box::new([left, right])), at })
     }
 
-    fn unary(&mut self) -> Parsed {
-        let (start, kind): (At, fn(Box<Expr>) -> Kind) = if let Some(at) = self.take("!") {
-            (at, Kind::Not)
+    fn unary(&mut self) -> ParseResult {
+        let (start, kind): (TextRange, fn(Box<Expr>) -> ExprKind) = if let Some(at) = self.take("!") {
+            (at, ExprKind::Not)
         } else if let Some(at) = self.take("-") {
-            (at, Kind::Negative)
+            (at, ExprKind::Negative)
         } else {
             return self.part();
         };
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
         Ok(Expr { kind: kind(Box::new(operand)), at })
     }
 
-    fn part(&mut self) -> Parsed {
+    fn part(&mut self) -> ParseResult {
         let mut expr = self.primary()?;
         let mut parts = 0;
         while self.take("::").is_some() {
@@ -173,31 +173,31 @@ impl<'a> Parser<'a> {
             }
             let (word, at) = self.word("the part's name")?;
             let at = expr.at.to(at);
-            expr = Expr { kind: Kind::Part(Box::new(expr), word), at };
+            expr = Expr { kind: ExprKind::Part(Box::new(expr), word), at };
         }
         Ok(expr)
     }
 
-    fn word(&mut self, what: &str) -> Result<(String, At), Finding> {
+    fn word(&mut self, what: &str) -> Result<(String, TextRange), Finding> {
         match self.peek() {
-            Token::Word(word) => Ok((word.clone(), self.advance())),
+            RestrictionToken::Word(word) => Ok((word.clone(), self.advance())),
             _ => Err(self.unexpected(what)),
         }
     }
 
-    fn primary(&mut self) -> Parsed {
+    fn primary(&mut self) -> ParseResult {
         let at = self.at();
         let kind = match self.peek() {
-            Token::True => Kind::Bool(true),
-            Token::False => Kind::Bool(false),
-            Token::Number(number) => Kind::Number(number.clone()),
-            Token::Word(_) => return self.name(),
-            Token::Sign("::") => {
+            RestrictionToken::True => ExprKind::Bool(true),
+            RestrictionToken::False => ExprKind::Bool(false),
+            RestrictionToken::Number(number) => ExprKind::Number(number.clone()),
+            RestrictionToken::Word(_) => return self.name(),
+            RestrictionToken::Sign("::") => {
                 self.advance();
                 let (word, end) = self.word("an attribute, as in `::priority`")?;
-                return Ok(Expr { kind: Kind::Attribute(word), at: at.to(end) });
+                return Ok(Expr { kind: ExprKind::Attribute(word), at: at.to(end) });
             }
-            Token::Sign("(") => {
+            RestrictionToken::Sign("(") => {
                 self.advance();
                 self.deeper()?;
                 let inner = self.list()?;
@@ -211,28 +211,28 @@ impl<'a> Parser<'a> {
         Ok(Expr { kind, at })
     }
 
-    /// A dotted name, or an address as `ipv4('10.0.0.1')`.
-    fn name(&mut self) -> Parsed {
+    /// Parses a dotted name, or an address such as `ipv4('10.0.0.1')`.
+    fn name(&mut self) -> ParseResult {
         let (mut name, mut at) = self.word("a name")?;
         if self.take("(").is_some() {
-            let Token::Quoted(text) = self.peek() else {
+            let RestrictionToken::Quoted(text) = self.peek() else {
                 return Err(self.unexpected("an address in single quotes"));
             };
             let inner = self.advance();
             at = at.to(self.expect(")")?);
-            return Ok(Expr { kind: Kind::Number(address(&name, text, at, inner)?), at });
+            return Ok(Expr { kind: ExprKind::Number(address(&name, text, at, inner)?), at });
         }
         while self.take(".").is_some() {
             let (word, end) = self.word("the rest of the name")?;
             name = name + "." + &word;
             at = at.to(end);
         }
-        Ok(Expr { kind: Kind::Name(name), at })
+        Ok(Expr { kind: ExprKind::Name(name), at })
     }
 }
 
-/// One expression stands for itself.
-fn chain(mut parts: Vec<Expr>, kind: fn(Vec<Expr>) -> Kind) -> Expr {
+/// Combines expressions; a single one stays as it is.
+fn chain(mut parts: Vec<Expr>, kind: fn(Vec<Expr>) -> ExprKind) -> Expr {
     if parts.len() == 1 {
         return parts.remove(0);
     }
@@ -240,7 +240,7 @@ fn chain(mut parts: Vec<Expr>, kind: fn(Vec<Expr>) -> Kind) -> Expr {
     Expr { kind: kind(parts), at }
 }
 
-fn address(kind: &str, text: &str, at: At, inner: At) -> Result<BigInt, Finding> {
+fn address(kind: &str, text: &str, at: TextRange, inner: TextRange) -> Result<BigInt, Finding> {
     let bytes = match kind {
         "ipv4" => text.parse::<Ipv4Addr>().ok().map(|address| address.octets().to_vec()),
         "ipv6" => text.parse::<Ipv6Addr>().ok().map(|address| address.octets().to_vec()),

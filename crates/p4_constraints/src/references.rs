@@ -1,4 +1,4 @@
-//! References between entries: what has to exist, and what has to stay.
+//! Referential integrity between entries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,12 +8,12 @@ use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1::field_match::FieldMatchType;
 use p4runtime_proto::v1::{self, table_action};
 
-use crate::refers_to::{self, Relations, Source, Target};
+use crate::refers_to::{self, ReferenceSource, ReferenceTarget, Relations};
 
-/// Something that refers, or is referred to.
+/// An entity that refers to others, or that others refer to.
 #[derive(Clone, Copy, Debug)]
-pub enum Item<'a> {
-    /// An entry of a table, with the actions in it.
+pub enum ReferenceEntity<'a> {
+    /// A table entry, with its actions.
     Entry(&'a v1::TableEntry),
     /// A member of an action profile, with its action.
     Member(&'a v1::ActionProfileMember),
@@ -21,36 +21,36 @@ pub enum Item<'a> {
     MulticastGroup(u32),
 }
 
-/// Why a write is refused.
+/// Reason why a write is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// What is written refers to something that is not there.
+pub enum ReferenceError {
+    /// The written entity refers to an entry that does not exist.
     Missing {
-        /// Who refers: ``action `C.set_nexthop` ``.
+        /// The referring object: ``action `C.set_nexthop` ``.
         by: String,
-        /// What there should be: ``table `C.nexthop` with `id` ``.
+        /// The missing entry: ``table `C.nexthop` with `id` ``.
         target: String,
         /// The values of these fields.
         values: String,
     },
-    /// What is taken away is referred to.
+    /// The write would remove an entry that is referred to.
     InUse {
-        /// What it is: ``table `C.nexthop` with `id` ``.
+        /// The entry: ``table `C.nexthop` with `id` ``.
         target: String,
         /// The values of these fields.
         values: String,
-        /// How many refer to it.
+        /// Number of references to it.
         count: usize,
     },
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for ReferenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::Missing { by, target, values } => {
+            ReferenceError::Missing { by, target, values } => {
                 write!(f, "{by} refers to an entry that does not exist: {target} = {values}")
             }
-            Broken::InUse { target, values, count } => {
+            ReferenceError::InUse { target, values, count } => {
                 let plural = if *count == 1 { "reference" } else { "references" };
                 write!(f, "this entry is in use by {count} {plural}: {target} = {values}")
             }
@@ -58,65 +58,70 @@ impl fmt::Display for Broken {
     }
 }
 
-/// Values of a relation's fields, canonical, and how many provide and use them.
-type Counts = HashMap<Vec<Vec<u8>>, Count>;
+/// Reference counts by the canonical values of a relation's fields.
+type RefCounts = HashMap<Vec<Vec<u8>>, RefCount>;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct RefCount {
     provided: usize,
     used: usize,
 }
 
-/// What refers to what in a switch. It sees every write ([`References::replace`]) and remembers values and counts only.
+/// The references between the entities of a switch. It processes every write ([`References::replace`]) and stores only
+/// values and counts.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     relations: Relations,
-    counts: Vec<Counts>,
-    /// What is there, by the names that callers give it, as far as it refers or can be referred to.
-    held: HashMap<Vec<u8>, Touches>,
+    counts: Vec<RefCounts>,
+    /// Existing entities by the keys that callers chose, as far as they refer or can be referred to.
+    entities: HashMap<Vec<u8>, EntityReferences>,
 }
 
-/// How an item refers, and is referred to.
+/// The references that an entity makes, and the values that it provides to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touches {
-    list: Vec<Touch>,
-    /// The item says nothing of its action, which stays as it was.
+pub struct EntityReferences {
+    list: Vec<ReferenceEnd>,
+    /// Whether the entity does not specify its action, which then stays as it was.
     keeps_action: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Touch {
+struct ReferenceEnd {
     relation: usize,
     values: Vec<Vec<u8>>,
-    /// Who uses it; `None` if the item provides it.
-    by: Option<Source>,
+    /// The user of the values; `None` if the entity provides them.
+    by: Option<ReferenceSource>,
 }
 
 impl References {
-    /// Reads the `@refers_to` annotations in `info`; what is wrong with them is added to `diagnostics`, in files that are
-    /// added to `map`.
+    /// Reads the `@refers_to` annotations in `info`. Errors in them are added to `diagnostics`, with positions in files
+    /// that are added to `map`.
     pub fn new(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnostics) -> References {
         let relations = refers_to::read(info, map, diagnostics);
-        let counts = vec![Counts::new(); relations.list.len()];
-        References { relations, counts, held: HashMap::new() }
+        let counts = vec![RefCounts::new(); relations.list.len()];
+        References { relations, counts, entities: HashMap::new() }
     }
 
-    /// Whether nothing refers to anything.
+    /// Whether there are no references.
     pub fn is_empty(&self) -> bool {
         self.relations.list.is_empty()
     }
 
-    /// Puts an item in the place of the one that has the name `key`, or takes it away (`None`), and gives what was there.
+    /// Replaces the entity with key `key`, or removes it (`None`), and returns the previous one.
     ///
     /// # Errors
-    /// If anything of the item refers to something that is not there then, or something that is referred to would be
-    /// gone. Nothing has changed then.
-    pub fn replace(&mut self, key: &[u8], item: Option<Touches>) -> Result<Option<Touches>, Broken> {
-        let before = self.force(key, item);
-        let now = self.held.get(key).map_or(&[][..], |touches| &touches.list);
-        let broken = now.iter().find_map(|touch| self.missing(touch));
-        let gone = before.as_ref().map_or(&[][..], |touches| &touches.list);
-        match broken.or_else(|| gone.iter().find_map(|touch| self.in_use(touch))) {
+    /// If the entity would refer to an entry that does not exist afterwards, or if an entry that is referred to would
+    /// be removed. Nothing is changed in this case.
+    pub fn replace(
+        &mut self,
+        key: &[u8],
+        entity: Option<EntityReferences>,
+    ) -> Result<Option<EntityReferences>, ReferenceError> {
+        let before = self.force(key, entity);
+        let now = self.entities.get(key).map_or(&[][..], |entity_references| &entity_references.list);
+        let broken = now.iter().find_map(|end| self.missing(end));
+        let gone = before.as_ref().map_or(&[][..], |entity_references| &entity_references.list);
+        match broken.or_else(|| gone.iter().find_map(|end| self.in_use(end))) {
             None => Ok(before),
             Some(broken) => {
                 self.force(key, before);
@@ -125,105 +130,110 @@ impl References {
         }
     }
 
-    /// Like [`References::replace`] without asking: to take back a write that failed elsewhere, or to begin with what is
-    /// there in any order.
-    pub fn force(&mut self, key: &[u8], item: Option<Touches>) -> Option<Touches> {
-        let before = self.held.remove(key);
-        let mut item = item.unwrap_or_default();
-        if std::mem::take(&mut item.keeps_action) {
-            let of_action = |touch: &&Touch| matches!(touch.by, Some(Source::Action(_)));
-            item.list.extend(before.iter().flat_map(|before| before.list.iter().filter(of_action)).cloned());
+    /// Like [`References::replace`], but without checks: to undo a write that failed elsewhere, or to load existing
+    /// entities in any order.
+    pub fn force(&mut self, key: &[u8], entity: Option<EntityReferences>) -> Option<EntityReferences> {
+        let before = self.entities.remove(key);
+        let mut entity = entity.unwrap_or_default();
+        if std::mem::take(&mut entity.keeps_action) {
+            let of_action = |end: &&ReferenceEnd| matches!(end.by, Some(ReferenceSource::Action(_)));
+            entity.list.extend(before.iter().flat_map(|before| before.list.iter().filter(of_action)).cloned());
         }
-        for touch in &item.list {
-            let count = self.counts[touch.relation].entry(touch.values.clone()).or_default();
-            *(if touch.by.is_some() { &mut count.used } else { &mut count.provided }) += 1;
+        for end in &entity.list {
+            let count = self.counts[end.relation].entry(end.values.clone()).or_default();
+            *(if end.by.is_some() { &mut count.used } else { &mut count.provided }) += 1;
         }
-        for touch in before.iter().flat_map(|before| &before.list) {
-            let Some(count) = self.counts[touch.relation].get_mut(&touch.values) else { continue };
-            let number = if touch.by.is_some() { &mut count.used } else { &mut count.provided };
+        for end in before.iter().flat_map(|before| &before.list) {
+            let Some(count) = self.counts[end.relation].get_mut(&end.values) else { continue };
+            let number = if end.by.is_some() { &mut count.used } else { &mut count.provided };
             *number = number.saturating_sub(1);
             if count.used == 0 && count.provided == 0 {
-                self.counts[touch.relation].remove(&touch.values);
+                self.counts[end.relation].remove(&end.values);
             }
         }
-        if !item.list.is_empty() {
-            self.held.insert(key.to_vec(), item);
+        if !entity.list.is_empty() {
+            self.entities.insert(key.to_vec(), entity);
         }
         before
     }
 
-    fn of(&self, touch: &Touch) -> Count {
-        self.counts[touch.relation].get(&touch.values).copied().unwrap_or_default()
+    fn of(&self, end: &ReferenceEnd) -> RefCount {
+        self.counts[end.relation].get(&end.values).copied().unwrap_or_default()
     }
 
-    fn missing(&self, touch: &Touch) -> Option<Broken> {
-        let by = touch.by.filter(|_| self.of(touch).provided == 0)?;
-        Some(Broken::Missing {
+    fn missing(&self, end: &ReferenceEnd) -> Option<ReferenceError> {
+        let by = end.by.filter(|_| self.of(end).provided == 0)?;
+        Some(ReferenceError::Missing {
             by: self.relations.names.get(&by).cloned().unwrap_or_default(),
-            target: self.relations.list[touch.relation].1.clone(),
-            values: shown(&touch.values),
+            target: self.relations.list[end.relation].1.clone(),
+            values: shown(&end.values),
         })
     }
 
-    fn in_use(&self, touch: &Touch) -> Option<Broken> {
-        let count = self.of(touch);
-        (touch.by.is_none() && count.provided == 0 && count.used > 0).then(|| Broken::InUse {
-            target: self.relations.list[touch.relation].1.clone(),
-            values: shown(&touch.values),
+    fn in_use(&self, end: &ReferenceEnd) -> Option<ReferenceError> {
+        let count = self.of(end);
+        (end.by.is_none() && count.provided == 0 && count.used > 0).then(|| ReferenceError::InUse {
+            target: self.relations.list[end.relation].1.clone(),
+            values: shown(&end.values),
             count: count.used,
         })
     }
 
-    /// How an item refers and is referred to; to be given to [`References::replace`].
-    pub fn touches(&self, item: Item<'_>) -> Touches {
+    /// Returns the references of an entity, for [`References::replace`].
+    pub fn entity_references(&self, entity: ReferenceEntity<'_>) -> EntityReferences {
         let mut out = Vec::new();
         let mut keeps_action = false;
-        match item {
-            // Default entries match nothing, and so neither have values to refer to nor refer by their match.
-            Item::Entry(entry) => {
+        match entity {
+            // A default entry has no match, so it neither provides values nor refers by its match.
+            ReferenceEntity::Entry(entry) => {
                 keeps_action = entry.action.is_none();
                 if !entry.is_default_action {
-                    self.touches_of_match(entry, &mut out);
+                    self.ends_of_match(entry, &mut out);
                 }
                 match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
-                    Some(table_action::Type::Action(action)) => self.touches_of_action(action, &mut out),
+                    Some(table_action::Type::Action(action)) => self.ends_of_action(action, &mut out),
                     Some(table_action::Type::ActionProfileActionSet(set)) => {
                         let actions = set.action_profile_actions.iter().filter_map(|one| one.action.as_ref());
-                        actions.for_each(|action| self.touches_of_action(action, &mut out));
+                        actions.for_each(|action| self.ends_of_action(action, &mut out));
                     }
                     _ => {}
                 }
             }
-            Item::Member(member) => {
+            ReferenceEntity::Member(member) => {
                 if let Some(action) = &member.action {
-                    self.touches_of_action(action, &mut out);
+                    self.ends_of_action(action, &mut out);
                 }
             }
-            Item::MulticastGroup(id) => {
+            ReferenceEntity::MulticastGroup(id) => {
                 let values = vec![canonical(&id.to_be_bytes())];
-                self.provides(Target::MulticastGroups, |_| Some(values.clone()), &mut out);
+                self.provides(ReferenceTarget::MulticastGroups, |_| Some(values.clone()), &mut out);
             }
         }
-        Touches { list: out, keeps_action }
+        EntityReferences { list: out, keeps_action }
     }
 
-    fn provides(&self, target: Target, values: impl Fn(&[u32]) -> Option<Vec<Vec<u8>>>, out: &mut Vec<Touch>) {
+    fn provides(
+        &self,
+        target: ReferenceTarget,
+        values: impl Fn(&[u32]) -> Option<Vec<Vec<u8>>>,
+        out: &mut Vec<ReferenceEnd>,
+    ) {
         let relations = self.relations.list.iter().enumerate().filter(|(_, (relation, _))| relation.target == target);
         out.extend(relations.filter_map(|(at, (relation, _))| {
-            Some(Touch { relation: at, values: values(&relation.fields)?, by: None })
+            Some(ReferenceEnd { relation: at, values: values(&relation.fields)?, by: None })
         }));
     }
 
-    /// Adds how `source` uses what it refers to. A value that is left out refers to nothing.
-    fn uses(&self, source: Source, values: &BTreeMap<u32, Vec<u8>>, out: &mut Vec<Touch>) {
+    /// Adds the references that `source` makes. An omitted value refers to nothing.
+    fn uses(&self, source: ReferenceSource, values: &BTreeMap<u32, Vec<u8>>, out: &mut Vec<ReferenceEnd>) {
         let relations = self.relations.sources.get(&source).into_iter().flatten();
         out.extend(relations.filter_map(|(relation, from)| {
             let values: Option<_> = from.iter().map(|id| values.get(id).cloned()).collect();
-            Some(Touch { relation: *relation, values: values?, by: Some(source) })
+            Some(ReferenceEnd { relation: *relation, values: values?, by: Some(source) })
         }));
     }
 
-    fn touches_of_match(&self, entry: &v1::TableEntry, out: &mut Vec<Touch>) {
+    fn ends_of_match(&self, entry: &v1::TableEntry, out: &mut Vec<ReferenceEnd>) {
         let value = |field: &v1::FieldMatch| match field.field_match_type.as_ref()? {
             FieldMatchType::Exact(exact) => Some((field.field_id, canonical(&exact.value))),
             FieldMatchType::Optional(optional) => Some((field.field_id, canonical(&optional.value))),
@@ -231,12 +241,12 @@ impl References {
         };
         let values: BTreeMap<u32, Vec<u8>> = entry.r#match.iter().filter_map(value).collect();
         let all = |fields: &[u32]| fields.iter().map(|id| values.get(id).cloned()).collect();
-        self.provides(Target::Table(entry.table_id), all, out);
-        self.uses(Source::Match(entry.table_id), &values, out);
+        self.provides(ReferenceTarget::Table(entry.table_id), all, out);
+        self.uses(ReferenceSource::Match(entry.table_id), &values, out);
     }
 
-    fn touches_of_action(&self, action: &v1::Action, out: &mut Vec<Touch>) {
-        let source = Source::Action(action.action_id);
+    fn ends_of_action(&self, action: &v1::Action, out: &mut Vec<ReferenceEnd>) {
+        let source = ReferenceSource::Action(action.action_id);
         if self.relations.sources.contains_key(&source) {
             let values = action.params.iter().map(|param| (param.param_id, canonical(&param.value))).collect();
             self.uses(source, &values, out);
@@ -244,13 +254,13 @@ impl References {
     }
 }
 
-/// Without the zeros in front; texts never begin with one.
+/// Strips leading zero bytes; texts never begin with one.
 fn canonical(bytes: &[u8]) -> Vec<u8> {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     bytes[zeros..].to_vec()
 }
 
-/// Values for people: readable texts as they are, all else in hexadecimal.
+/// Formats values for people: printable texts as they are, anything else in hexadecimal.
 fn shown(values: &[Vec<u8>]) -> String {
     let values = values.iter().map(|value| match std::str::from_utf8(value) {
         Ok(text) if value.len() > 1 && text.chars().all(|c| c.is_ascii_graphic()) => format!("\"{text}\""),

@@ -1,9 +1,9 @@
-//! Who refers to what: the `@refers_to` annotations of a P4Info.
+//! Reads the `@refers_to` annotations of a P4Info.
 //!
-//! `@refers_to(table, field)` at a match field or an action parameter says that its value is one of `field` in some
-//! entry of `table`. Several of them at one place are several references. References of one table's match, or of one
-//! action, to several fields of one table are one reference to an entry that has all of the values. The table
-//! `multicast_group_table` with the field `multicast_group_id` stands for the multicast groups.
+//! `@refers_to(table, field)` on a match field or an action parameter says that its value is that of `field` in some
+//! entry of `table`. Several annotations on one field or parameter are several references. References of one table's
+//! match, or of one action, to several fields of one table are one reference to an entry that has all of the values.
+//! The table `multicast_group_table` with the field `multicast_group_id` stands for the multicast groups.
 
 use std::collections::BTreeMap;
 
@@ -13,52 +13,53 @@ use p4runtime_proto::config::{MatchField, P4Info, Preamble, Table};
 
 use crate::annotation;
 
-/// What is referred to.
+/// The object of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Target {
+pub(crate) enum ReferenceTarget {
     Table(u32),
     MulticastGroups,
 }
 
-/// Who refers: the match of a table, or an action.
+/// The subject of a reference: the match of a table, or an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum ReferenceSource {
     Match(u32),
     Action(u32),
 }
 
-/// Fields of a table whose values, together, are referred to.
+/// Fields of a table that are referred to together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Relation {
-    pub(crate) target: Target,
-    /// In ascending order; the one field of the multicast groups is 0.
+    pub(crate) target: ReferenceTarget,
+    /// Field ids in ascending order; the single field of the multicast groups has id 0.
     pub(crate) fields: Vec<u32>,
 }
 
 /// The references of a program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Relations {
-    /// Each with what messages call it: ``table `C.nexthop` with `id` ``.
+    /// Each relation with its description for messages: ``table `C.nexthop` with `id` ``.
     pub(crate) list: Vec<(Relation, String)>,
-    /// For each source, the relations and whose values (ids of match fields or parameters) stand for their fields.
-    pub(crate) sources: BTreeMap<Source, Vec<(usize, Vec<u32>)>>,
-    /// What messages call a source.
-    pub(crate) names: BTreeMap<Source, String>,
+    /// For each source, its relations and the ids of the match fields or parameters whose values stand for the
+    /// relation's fields.
+    pub(crate) sources: BTreeMap<ReferenceSource, Vec<(usize, Vec<u32>)>>,
+    /// Description of each source for messages.
+    pub(crate) names: BTreeMap<ReferenceSource, String>,
 }
 
 const GROUPS: [&str; 3] = ["multicast_group_table", "builtin::multicast_group_table", "builtin_multicast_group_table"];
 const GROUP_FIELD: &str = "multicast_group_id";
 
-/// One annotation: the id of what it stands at, and the field it names.
+/// One annotation: the id of the annotated field or parameter, and the field it names.
 struct Reference {
     from: u32,
-    target: Target,
+    target: ReferenceTarget,
     field: u32,
 }
 
-/// Reads the references in `info`; what is wrong with them is added to `diagnostics`, and left out.
+/// Reads the references in `info`. Those with errors are reported in `diagnostics` and left out.
 pub(crate) fn read(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnostics) -> Relations {
-    let mut reader = Reader { info, map, diagnostics, out: Relations::default() };
+    let mut reader = ReferenceReader { info, map, diagnostics, out: Relations::default() };
     for table in &info.tables {
         let Some(preamble) = &table.preamble else { continue };
         let mut references = Vec::new();
@@ -72,7 +73,7 @@ pub(crate) fn read(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnos
             }
             references.extend(refers);
         }
-        reader.add(Source::Match(preamble.id), format!("table `{}`", preamble.name), references);
+        reader.add(ReferenceSource::Match(preamble.id), format!("table `{}`", preamble.name), references);
     }
     for action in &info.actions {
         let Some(preamble) = &action.preamble else { continue };
@@ -81,7 +82,7 @@ pub(crate) fn read(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnos
             let place = format!("parameter `{}` of action `{}`", param.name, preamble.name);
             references.extend(reader.references(param.id, &param.annotations, &place));
         }
-        reader.add(Source::Action(preamble.id), format!("action `{}`", preamble.name), references);
+        reader.add(ReferenceSource::Action(preamble.id), format!("action `{}`", preamble.name), references);
     }
     reader.out
 }
@@ -91,14 +92,14 @@ fn has_one_value(field: &MatchField) -> bool {
     one.iter().any(|kind| field.r#match == Some(Match::MatchType((*kind).into())))
 }
 
-struct Reader<'a> {
+struct ReferenceReader<'a> {
     info: &'a P4Info,
     map: &'a mut SourceMap,
     diagnostics: &'a mut Diagnostics,
     out: Relations,
 }
 
-impl Reader<'_> {
+impl ReferenceReader<'_> {
     fn wrong(&mut self, place: &str, annotation: &str, message: &str, help: Option<String>) {
         let file = self.map.add(&format!("@refers_to at {place}"), annotation);
         let span = Span::new(file, 0, u32::try_from(annotation.len()).unwrap_or(u32::MAX));
@@ -111,7 +112,7 @@ impl Reader<'_> {
         let mut out = Vec::new();
         for annotation in annotations {
             let Some(body) = annotation::body(annotation, "refers_to") else { continue };
-            // A P4Info has blanks between the tokens of an annotation.
+            // A P4Info has spaces between the tokens of an annotation.
             let plain = |part: &str| part.replace([' ', '\t', '\n', '"'], "");
             let parts: Vec<String> = body.split(',').map(plain).collect();
             match &parts[..] {
@@ -128,7 +129,7 @@ impl Reader<'_> {
         out
     }
 
-    fn resolve(&self, table: &str, field: &str) -> Result<(Target, u32), (String, Option<String>)> {
+    fn resolve(&self, table: &str, field: &str) -> Result<(ReferenceTarget, u32), (String, Option<String>)> {
         let named = |preamble: &Preamble| preamble.name == table || preamble.alias == table;
         let Some(found) = self.info.tables.iter().find(|found| found.preamble.as_ref().is_some_and(named)) else {
             if !GROUPS.contains(&table) {
@@ -138,7 +139,7 @@ impl Reader<'_> {
                 let help = format!("the one field of the multicast groups is `{GROUP_FIELD}`");
                 return Err((format!("multicast groups have no field `{field}`"), Some(help)));
             }
-            return Ok((Target::MulticastGroups, 0));
+            return Ok((ReferenceTarget::MulticastGroups, 0));
         };
         let Some(key) = found.match_fields.iter().find(|key| key.name == field) else {
             let names: Vec<_> = found.match_fields.iter().take(8).map(|key| format!("`{}`", key.name)).collect();
@@ -149,13 +150,13 @@ impl Reader<'_> {
             let message = format!("match field `{field}` of table `{table}` is not matched exactly");
             return Err((message, Some("only values of exact fields can be referred to".to_owned())));
         }
-        Ok((Target::Table(id(found)), key.id))
+        Ok((ReferenceTarget::Table(id(found)), key.id))
     }
 
-    /// Puts the references of one source together, each group of fields of one table into one relation. A field that is
-    /// referred to twice begins another group.
-    fn add(&mut self, source: Source, name: String, references: Vec<Reference>) {
-        let mut groups: Vec<(Target, BTreeMap<u32, u32>)> = Vec::new();
+    /// Combines the references of one source: each group of fields of one table becomes one relation. A second
+    /// reference to the same field begins another group.
+    fn add(&mut self, source: ReferenceSource, name: String, references: Vec<Reference>) {
+        let mut groups: Vec<(ReferenceTarget, BTreeMap<u32, u32>)> = Vec::new();
         for Reference { from, target, field } in references {
             match groups.iter_mut().find(|(known, fields)| *known == target && !fields.contains_key(&field)) {
                 Some((_, fields)) => {
@@ -178,7 +179,9 @@ impl Reader<'_> {
     }
 
     fn describe(&self, relation: &Relation) -> String {
-        let Target::Table(table) = relation.target else { return format!("multicast groups with `{GROUP_FIELD}`") };
+        let ReferenceTarget::Table(table) = relation.target else {
+            return format!("multicast groups with `{GROUP_FIELD}`");
+        };
         let table = self.info.tables.iter().find(|known| id(known) == table);
         let names = relation.fields.iter().map(|field| {
             let keys = table.map_or(&[][..], |table| &table.match_fields);

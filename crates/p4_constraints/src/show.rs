@@ -1,11 +1,11 @@
-//! A part of a restriction on one line, for messages.
+//! Formats a part of a restriction on one line, for messages.
 
 use crate::lex;
 
-/// The longest text that is shown, in characters.
+/// Maximum length of the formatted text in characters.
 const MAX_SHOWN: usize = 300;
 
-/// `text` without comments, blanks as one space each, cut where it gets long.
+/// Formats `text` without comments, with white space collapsed to single spaces, truncated if too long.
 pub(crate) fn on_one_line(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text.trim();

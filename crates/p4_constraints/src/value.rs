@@ -1,4 +1,4 @@
-//! What an entry holds, as restrictions see it.
+//! Values of an entry, as restrictions read them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{One, Zero};
 use p4runtime_proto::v1::field_match::FieldMatchType;
 
-/// How a key is matched. A parameter of an action is a number, and nothing else.
+/// Match kind of a key. A parameter of an action is a plain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchKind {
     Exact,
@@ -18,18 +18,18 @@ pub(crate) enum MatchKind {
 }
 
 impl MatchKind {
-    /// The parts of a key that is matched so.
-    pub(crate) fn parts(self) -> &'static [Part] {
+    /// Returns the parts of a key with this match kind.
+    pub(crate) fn parts(self) -> &'static [KeyPart] {
         match self {
-            MatchKind::Exact => &[Part::Value],
-            MatchKind::Ternary | MatchKind::Optional => &[Part::Value, Part::Mask],
-            MatchKind::Lpm => &[Part::Value, Part::PrefixLength],
-            MatchKind::Range => &[Part::Low, Part::High],
+            MatchKind::Exact => &[KeyPart::Value],
+            MatchKind::Ternary | MatchKind::Optional => &[KeyPart::Value, KeyPart::Mask],
+            MatchKind::Lpm => &[KeyPart::Value, KeyPart::PrefixLength],
+            MatchKind::Range => &[KeyPart::Low, KeyPart::High],
             MatchKind::Parameter => &[],
         }
     }
 
-    /// The name it has in P4.
+    /// Returns its name in P4.
     pub(crate) fn name(self) -> &'static str {
         match self {
             MatchKind::Exact => "exact",
@@ -44,7 +44,7 @@ impl MatchKind {
 
 /// A part of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum KeyPart {
     Value,
     Mask,
     PrefixLength,
@@ -52,33 +52,33 @@ pub(crate) enum Part {
     High,
 }
 
-impl Part {
-    /// The name it has behind `::`.
+impl KeyPart {
+    /// Returns its name after `::`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Part::Value => "value",
-            Part::Mask => "mask",
-            Part::PrefixLength => "prefix_length",
-            Part::Low => "low",
-            Part::High => "high",
+            KeyPart::Value => "value",
+            KeyPart::Mask => "mask",
+            KeyPart::PrefixLength => "prefix_length",
+            KeyPart::Low => "low",
+            KeyPart::High => "high",
         }
     }
 }
 
 /// A key or a parameter that restrictions may name.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
-    /// The id that entries use.
+pub(crate) struct KeySpec {
+    /// Id in entries.
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) kind: MatchKind,
-    /// How many bits; `None` for what restrictions cannot speak of: texts and matches of other kinds.
+    /// Width in bits; `None` for fields that restrictions cannot read: texts and matches of other kinds.
     pub(crate) width: Option<u32>,
 }
 
-/// What an entry matches on, or gives to an action, for one key.
+/// The value of an entry for one key, or of an action for one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Matched {
+pub(crate) enum MatchValue {
     /// Exact matches and parameters.
     Number(BigInt),
     /// Ternary and optional matches.
@@ -96,80 +96,84 @@ pub(crate) enum Matched {
     },
 }
 
-/// The number with all of its `width` bits set.
+/// Returns the number with all of its `width` bits set.
 pub(crate) fn ones(width: u32) -> BigInt {
     (BigInt::one() << width) - 1
 }
 
-/// An unsigned number, most significant byte first.
+/// Converts an unsigned number, most significant byte first.
 pub(crate) fn number(bytes: &[u8]) -> BigInt {
     BigInt::from_bytes_be(Sign::Plus, bytes)
 }
 
-impl Matched {
-    /// What leaving a key out means (P4Runtime specification, section on match formats): it matches everything.
-    pub(crate) fn left_out(kind: MatchKind, width: u32) -> Matched {
+impl MatchValue {
+    /// Returns the meaning of an omitted key (P4Runtime specification, section on match formats): it matches
+    /// everything.
+    pub(crate) fn left_out(kind: MatchKind, width: u32) -> MatchValue {
         match kind {
-            MatchKind::Exact | MatchKind::Parameter => Matched::Number(BigInt::zero()),
-            MatchKind::Ternary | MatchKind::Optional => Matched::Masked { value: BigInt::zero(), mask: BigInt::zero() },
-            MatchKind::Lpm => Matched::Prefix { value: BigInt::zero(), length: BigInt::zero() },
-            MatchKind::Range => Matched::Range { low: BigInt::zero(), high: ones(width) },
+            MatchKind::Exact | MatchKind::Parameter => MatchValue::Number(BigInt::zero()),
+            MatchKind::Ternary | MatchKind::Optional => {
+                MatchValue::Masked { value: BigInt::zero(), mask: BigInt::zero() }
+            }
+            MatchKind::Lpm => MatchValue::Prefix { value: BigInt::zero(), length: BigInt::zero() },
+            MatchKind::Range => MatchValue::Range { low: BigInt::zero(), high: ones(width) },
         }
     }
 
-    /// The match of exactly this number.
-    pub(crate) fn exactly(kind: MatchKind, width: u32, number: BigInt) -> Matched {
+    /// Returns the match of exactly this number.
+    pub(crate) fn exactly(kind: MatchKind, width: u32, number: BigInt) -> MatchValue {
         match kind {
-            MatchKind::Exact | MatchKind::Parameter => Matched::Number(number),
-            MatchKind::Ternary | MatchKind::Optional => Matched::Masked { value: number, mask: ones(width) },
-            MatchKind::Lpm => Matched::Prefix { value: number, length: width.into() },
-            MatchKind::Range => Matched::Range { low: number.clone(), high: number },
+            MatchKind::Exact | MatchKind::Parameter => MatchValue::Number(number),
+            MatchKind::Ternary | MatchKind::Optional => MatchValue::Masked { value: number, mask: ones(width) },
+            MatchKind::Lpm => MatchValue::Prefix { value: number, length: width.into() },
+            MatchKind::Range => MatchValue::Range { low: number.clone(), high: number },
         }
     }
 
-    /// What a message says of a key of this kind; `None` if it is a match of another kind.
-    pub(crate) fn read(field: &FieldMatchType, kind: MatchKind, width: u32) -> Option<Matched> {
+    /// Converts the match of a message for a key of this kind; `None` if it is a match of another kind.
+    pub(crate) fn read(field: &FieldMatchType, kind: MatchKind, width: u32) -> Option<MatchValue> {
         Some(match (field, kind) {
-            (FieldMatchType::Exact(exact), MatchKind::Exact) => Matched::Number(number(&exact.value)),
+            (FieldMatchType::Exact(exact), MatchKind::Exact) => MatchValue::Number(number(&exact.value)),
             (FieldMatchType::Ternary(ternary), MatchKind::Ternary) => {
-                Matched::Masked { value: number(&ternary.value), mask: number(&ternary.mask) }
+                MatchValue::Masked { value: number(&ternary.value), mask: number(&ternary.mask) }
             }
             (FieldMatchType::Lpm(lpm), MatchKind::Lpm) => {
-                Matched::Prefix { value: number(&lpm.value), length: lpm.prefix_len.into() }
+                MatchValue::Prefix { value: number(&lpm.value), length: lpm.prefix_len.into() }
             }
             (FieldMatchType::Range(range), MatchKind::Range) => {
-                Matched::Range { low: number(&range.low), high: number(&range.high) }
+                MatchValue::Range { low: number(&range.low), high: number(&range.high) }
             }
             (FieldMatchType::Optional(optional), MatchKind::Optional) => {
-                Matched::exactly(kind, width, number(&optional.value))
+                MatchValue::exactly(kind, width, number(&optional.value))
             }
             _ => return None,
         })
     }
 
-    /// One part of it. Parts that it does not have are 0; the check refuses to ask for them.
-    pub(crate) fn part(&self, part: Part) -> BigInt {
+    /// Returns one of its parts. Parts that it does not have are 0; the type check rejects expressions that read them.
+    pub(crate) fn part(&self, part: KeyPart) -> BigInt {
         match (self, part) {
-            (Matched::Number(value) | Matched::Masked { value, .. } | Matched::Prefix { value, .. }, Part::Value) => {
-                value.clone()
-            }
-            (Matched::Masked { mask, .. }, Part::Mask) => mask.clone(),
-            (Matched::Prefix { length, .. }, Part::PrefixLength) => length.clone(),
-            (Matched::Range { low, .. }, Part::Low) => low.clone(),
-            (Matched::Range { high, .. }, Part::High) => high.clone(),
+            (
+                MatchValue::Number(value) | MatchValue::Masked { value, .. } | MatchValue::Prefix { value, .. },
+                KeyPart::Value,
+            ) => value.clone(),
+            (MatchValue::Masked { mask, .. }, KeyPart::Mask) => mask.clone(),
+            (MatchValue::Prefix { length, .. }, KeyPart::PrefixLength) => length.clone(),
+            (MatchValue::Range { low, .. }, KeyPart::Low) => low.clone(),
+            (MatchValue::Range { high, .. }, KeyPart::High) => high.clone(),
             _ => BigInt::zero(),
         }
     }
 }
 
-/// As P4 writes sets: `0x1`, `0x10 &&& 0xf0`, `0xa000000/8`, `0x1..0x9`.
-impl fmt::Display for Matched {
+/// Formats the match as P4 writes sets: `0x1`, `0x10 &&& 0xf0`, `0xa000000/8`, `0x1..0x9`.
+impl fmt::Display for MatchValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Matched::Number(value) => write!(f, "{value:#x}"),
-            Matched::Masked { value, mask } => write!(f, "{value:#x} &&& {mask:#x}"),
-            Matched::Prefix { value, length } => write!(f, "{value:#x}/{length}"),
-            Matched::Range { low, high } => write!(f, "{low:#x}..{high:#x}"),
+            MatchValue::Number(value) => write!(f, "{value:#x}"),
+            MatchValue::Masked { value, mask } => write!(f, "{value:#x} &&& {mask:#x}"),
+            MatchValue::Prefix { value, length } => write!(f, "{value:#x}/{length}"),
+            MatchValue::Range { low, high } => write!(f, "{low:#x}..{high:#x}"),
         }
     }
 }

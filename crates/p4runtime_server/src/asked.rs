@@ -3,7 +3,7 @@
 //! Restrictions are looked at when an update is translated, on the controller's side of everything. References depend on
 //! what is there, and so are looked at, update by update, where a batch runs.
 
-use p4_constraints::{Item, References, Touches};
+use p4_constraints::{EntityReferences, ReferenceEntity, References};
 use p4runtime_proto::v1;
 
 use crate::mirror::{Change, Mirror, decode};
@@ -32,7 +32,7 @@ pub(crate) fn check(schema: &Schema, change: &Change) -> Result<(), Refusal> {
 #[derive(Debug)]
 pub(crate) struct Before {
     key: Vec<u8>,
-    touches: Option<Touches>,
+    entity_references: Option<EntityReferences>,
 }
 
 /// The references of what `mirror` holds.
@@ -41,24 +41,27 @@ pub(crate) fn references(schema: &Schema, mirror: &Mirror) -> References {
     if references.is_empty() {
         return references;
     }
-    let mut put = |key: Vec<u8>, item: Item<'_>| {
-        let touches = schema.references.touches(item);
-        references.force(&key, Some(touches));
+    let mut put = |key: Vec<u8>, item: ReferenceEntity<'_>| {
+        let entity_references = schema.references.entity_references(item);
+        references.force(&key, Some(entity_references));
     };
     for (table, entries) in &mirror.tables {
         for (key, entry) in entries.iter() {
-            put(entry_name(*table, key), Item::Entry(&decode(entry)));
+            put(entry_name(*table, key), ReferenceEntity::Entry(&decode(entry)));
         }
     }
     for (table, entry) in &mirror.defaults {
-        put(name(b'd', [*table, 0]), Item::Entry(entry));
+        put(name(b'd', [*table, 0]), ReferenceEntity::Entry(entry));
     }
     for ((profile, member), action) in mirror.members.iter() {
         let action = Some((**action).clone());
-        put(name(b'm', [*profile, *member]), Item::Member(&v1::ActionProfileMember { action, ..Default::default() }));
+        put(
+            name(b'm', [*profile, *member]),
+            ReferenceEntity::Member(&v1::ActionProfileMember { action, ..Default::default() }),
+        );
     }
     for (id, _) in mirror.multicast.iter() {
-        put(name(b'g', [*id, 0]), Item::MulticastGroup(*id));
+        put(name(b'g', [*id, 0]), ReferenceEntity::MulticastGroup(*id));
     }
     references
 }
@@ -71,34 +74,35 @@ pub(crate) fn replace(references: &mut References, change: &Change) -> Result<Op
     if references.is_empty() {
         return Ok(None);
     }
-    let (key, touches) = match change {
+    let (key, entity_references) = match change {
         Change::PutEntry { table, key, entry } => {
-            (entry_name(*table, key), Some(references.touches(Item::Entry(entry))))
+            (entry_name(*table, key), Some(references.entity_references(ReferenceEntity::Entry(entry))))
         }
         Change::DropEntry { table, key } => (entry_name(*table, key), None),
         Change::PutDefault { table, entry } => {
-            let touches = entry.as_ref().map(|entry| references.touches(Item::Entry(entry)));
-            (name(b'd', [*table, 0]), touches)
+            let entity_references =
+                entry.as_ref().map(|entry| references.entity_references(ReferenceEntity::Entry(entry)));
+            (name(b'd', [*table, 0]), entity_references)
         }
         Change::PutMember((profile, member), action) => {
             let action = Some((**action).clone());
             let item = v1::ActionProfileMember { action, ..Default::default() };
-            (name(b'm', [*profile, *member]), Some(references.touches(Item::Member(&item))))
+            (name(b'm', [*profile, *member]), Some(references.entity_references(ReferenceEntity::Member(&item))))
         }
         Change::DropMember((profile, member)) => (name(b'm', [*profile, *member]), None),
         Change::PutMulticast(group) => {
             let id = group.multicast_group_id;
-            (name(b'g', [id, 0]), Some(references.touches(Item::MulticastGroup(id))))
+            (name(b'g', [id, 0]), Some(references.entity_references(ReferenceEntity::MulticastGroup(id))))
         }
         Change::DropMulticast(id) => (name(b'g', [*id, 0]), None),
         _ => return Ok(None),
     };
-    match references.replace(&key, touches) {
-        Ok(touches) => Ok(Some(Before { key, touches })),
+    match references.replace(&key, entity_references) {
+        Ok(entity_references) => Ok(Some(Before { key, entity_references })),
         Err(broken) => {
             let code = match broken {
-                p4_constraints::Broken::Missing { .. } => Code::NotFound,
-                p4_constraints::Broken::InUse { .. } => Code::FailedPrecondition,
+                p4_constraints::ReferenceError::Missing { .. } => Code::NotFound,
+                p4_constraints::ReferenceError::InUse { .. } => Code::FailedPrecondition,
             };
             Err(Refusal::new(code, broken.to_string()))
         }
@@ -107,8 +111,8 @@ pub(crate) fn replace(references: &mut References, change: &Change) -> Result<Op
 
 /// Takes back what [`replace`] took note of.
 pub(crate) fn put_back(references: &mut References, before: Option<Before>) {
-    if let Some(Before { key, touches }) = before {
-        references.force(&key, touches);
+    if let Some(Before { key, entity_references }) = before {
+        references.force(&key, entity_references);
     }
 }
 

@@ -1,5 +1,4 @@
-//! Random restrictions and entries: the checker agrees with a slow evaluator that shares nothing with it, and no text
-//! makes it fall over.
+//! Random restrictions and entries: the checker agrees with a slow, independent evaluator, and no text makes it panic.
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4_constraints::Checker;
@@ -40,7 +39,7 @@ fn program(restriction: &str) -> P4Info {
     P4Info { tables: vec![Table { preamble, match_fields, ..Table::default() }], ..P4Info::default() }
 }
 
-/// An entry as the slow evaluator sees it: for each key, its two parts.
+/// An entry as the slow evaluator reads it: for each key, its two parts.
 struct Entry {
     parts: [(i64, i64); 5],
     priority: i64,
@@ -80,7 +79,7 @@ fn message(entry: &Entry) -> TableEntry {
     TableEntry { table_id: 1, priority: entry.priority as i32, r#match: fields.collect(), ..TableEntry::default() }
 }
 
-/// A restriction as text and as a function, made together.
+/// A restriction as text and as a function, generated together.
 type Made = (String, Box<dyn Fn(&Entry) -> bool>);
 
 /// A number as text and as a function; `true` if it is an integer, which a field of 4 bits wraps.
@@ -118,7 +117,7 @@ fn number(random: &mut Random) -> Number {
 
 fn compare(random: &mut Random) -> Made {
     if random.below(4) == 0 {
-        // A whole key against a constant: the match of exactly that number.
+        // A whole key compared with a constant: the match of exactly that number.
         let (key, full) = [(1, 15), (2, 4), (3, 0), (4, 15)][random.below(4) as usize];
         let constant = random.below(16) as i64;
         let text = format!("{} == {constant}", KEYS[key].0);
@@ -139,7 +138,8 @@ fn compare(random: &mut Random) -> Made {
     (format!("{left} {sign} {right}"), Box::new(move |entry| holds(wrap(a(entry)), wrap(b(entry)))))
 }
 
-/// Text and function; parentheses stand wherever the level of `inside` asks for them, and at times where it does not.
+/// Generates text and function. Parentheses are added wherever the precedence level `inside` requires them, and
+/// sometimes elsewhere.
 fn made(random: &mut Random, depth: u32, inside: u32) -> Made {
     if depth == 0 || random.below(6) == 0 {
         return match random.below(8) {
@@ -158,7 +158,7 @@ fn made(random: &mut Random, depth: u32, inside: u32) -> Made {
         let (text, holds) = made(random, depth - 1, 6);
         (format!("!{text}"), Box::new(move |entry| !holds(entry)))
     } else {
-        // `->` and comparisons do not chain; the others do.
+        // `->` and comparisons do not chain; the other operators do.
         let below = if matches!(sign, "->" | "==" | "!=") { level + 1 } else { level };
         let ((left, a), (right, b)) = (made(random, depth - 1, below), made(random, depth - 1, below));
         let holds: Box<dyn Fn(&Entry) -> bool> = match sign {
@@ -203,7 +203,7 @@ fn no_text_makes_it_fall_over() {
         let text: String = match random.below(3) {
             0 => (0..random.below(30)).map(|_| pieces[random.below(pieces.len() as u64) as usize]).collect(),
             kind => {
-                // A restriction that makes sense, with a few characters changed.
+                // A valid restriction with a few characters changed.
                 let mut chars: Vec<char> = made(&mut random, 3, 0).0.chars().collect();
                 for _ in 0..=kind {
                     let at = random.below(chars.len() as u64) as usize;

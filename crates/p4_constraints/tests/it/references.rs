@@ -1,7 +1,7 @@
-//! `@refers_to`: what may be written, and what has to stay.
+//! `@refers_to`: entries that may be written, and entries that must not be removed.
 
 use diagnostics::{Diagnostics, SourceMap};
-use p4_constraints::{Item, References};
+use p4_constraints::{ReferenceEntity, References};
 use p4runtime_proto::config::match_field::{Match, MatchType};
 use p4runtime_proto::config::{Action, MatchField, P4Info, Preamble, Table, action::Param};
 use p4runtime_proto::v1::field_match::{Exact, FieldMatchType, Optional};
@@ -29,8 +29,8 @@ fn param(id: u32, name: &str, annotations: &[&str]) -> Param {
     Param { id, name: name.to_owned(), bitwidth: 16, annotations, ..Param::default() }
 }
 
-/// Neighbours have an interface and an address, which next hops name together; routes name next hops, by their action
-/// and, if they will, by their match.
+/// Creates a P4Info. Neighbours have an interface and an address, which next hops refer to together. Routes refer to
+/// next hops by their action and, optionally, by their match.
 fn program() -> P4Info {
     let table = |id, name, match_fields| Table { preamble: named(id, name), match_fields, ..Table::default() };
     let action = |id, name, params| Action { preamble: named(id, name), params };
@@ -78,7 +78,7 @@ fn references() -> References {
     references
 }
 
-/// An entry of `table` with exact values, and an action with arguments.
+/// Creates an entry of `table` with exact values, and an action with arguments.
 fn entry(table_id: u32, keys: &[u8], action: Option<(u32, &[u8])>) -> TableEntry {
     let exact = |(at, value): (usize, &u8)| FieldMatch {
         field_id: at as u32 + 1,
@@ -94,19 +94,19 @@ fn call(action_id: u32, values: &[u8]) -> v1::Action {
     v1::Action { action_id, params: values.iter().enumerate().map(argument).collect() }
 }
 
-/// The name of an entry: its table and its match.
+/// Returns the key of an entry: its table and its match.
 fn key(entry: &TableEntry) -> Vec<u8> {
     format!("{} {:?} {}", entry.table_id, entry.r#match, entry.is_default_action).into_bytes()
 }
 
-fn put(references: &mut References, key: &[u8], item: Item<'_>) -> Result<(), String> {
-    let touches = references.touches(item);
-    references.replace(key, Some(touches)).map(drop).map_err(|broken| broken.to_string())
+fn put(references: &mut References, key: &[u8], item: ReferenceEntity<'_>) -> Result<(), String> {
+    let entity_references = references.entity_references(item);
+    references.replace(key, Some(entity_references)).map(drop).map_err(|broken| broken.to_string())
 }
 
 /// Inserts or modifies an entry.
 fn insert(references: &mut References, entry: &TableEntry) -> Result<(), String> {
-    put(references, &key(entry), Item::Entry(entry))
+    put(references, &key(entry), ReferenceEntity::Entry(entry))
 }
 
 fn delete(references: &mut References, entry: &TableEntry) -> Result<(), String> {
@@ -121,7 +121,7 @@ fn what_is_referred_to_has_to_exist() {
         insert(&mut references, &hop).unwrap_err(),
         "action `C.set_nexthop` refers to an entry that does not exist: table `C.neighbor` with `rif`, `ip` = 0x05, 0x09"
     );
-    // Both values exist, but not in one entry.
+    // Both values exist, but not in the same entry.
     insert(&mut references, &entry(NEIGHBOR, &[5, 8], None)).unwrap();
     insert(&mut references, &entry(NEIGHBOR, &[4, 9], None)).unwrap();
     assert!(insert(&mut references, &hop).is_err());
@@ -144,7 +144,7 @@ fn what_is_referred_to_has_to_stay() {
     );
     delete(&mut references, &routes[0]).unwrap();
     assert!(delete(&mut references, &hop).is_err());
-    // A route that goes elsewhere lets the next hop go.
+    // The next hop can be removed once the route refers to another one.
     insert(&mut references, &other).unwrap();
     let moved = entry(ROUTE, &[8], Some((SET_ROUTE, &[2])));
     insert(&mut references, &moved).unwrap();
@@ -187,7 +187,7 @@ fn members_one_shots_and_groups_count() {
     use v1::table_action::Type;
     let mut references = references();
     let member = v1::ActionProfileMember { action: Some(call(REPLICATE, &[3])), ..Default::default() };
-    assert!(put(&mut references, b"member", Item::Member(&member)).is_err());
+    assert!(put(&mut references, b"member", ReferenceEntity::Member(&member)).is_err());
     let one = v1::ActionProfileAction { action: Some(call(REPLICATE, &[3])), ..Default::default() };
     let set = v1::ActionProfileActionSet { action_profile_actions: vec![one], ..Default::default() };
     let action = Some(v1::TableAction { r#type: Some(Type::ActionProfileActionSet(set)) });
@@ -196,8 +196,8 @@ fn members_one_shots_and_groups_count() {
         insert(&mut references, &one_shot).unwrap_err(),
         "action `C.replicate` refers to an entry that does not exist: multicast groups with `multicast_group_id` = 0x03"
     );
-    put(&mut references, b"group", Item::MulticastGroup(3)).unwrap();
-    put(&mut references, b"member", Item::Member(&member)).unwrap();
+    put(&mut references, b"group", ReferenceEntity::MulticastGroup(3)).unwrap();
+    put(&mut references, b"member", ReferenceEntity::Member(&member)).unwrap();
     insert(&mut references, &one_shot).unwrap();
     delete(&mut references, &one_shot).unwrap();
     assert!(references.replace(b"group", None).is_err());
@@ -235,7 +235,7 @@ fn default_actions_refer_too() {
 }
 
 #[test]
-fn mistakes_in_annotations_are_told() {
+fn mistakes_in_annotations_are_reported() {
     let said = |annotation: &str| {
         let mut info = program();
         info.actions[1].params[0].annotations = vec![annotation.to_owned()];

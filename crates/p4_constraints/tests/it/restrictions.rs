@@ -1,4 +1,4 @@
-//! Restrictions of one table and one action: which entries they let through, and what is said of the others.
+//! Restrictions of one table and one action: the entries they accept, and the messages for those they reject.
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4_constraints::Checker;
@@ -7,7 +7,8 @@ use p4runtime_proto::config::{Action, MatchField, P4Info, Preamble, Table, actio
 use p4runtime_proto::v1::field_match::{self, FieldMatchType};
 use p4runtime_proto::v1::{self, FieldMatch, TableEntry};
 
-/// A table with a key of each kind: `ex`, `te`, `lp`, `ra`, `op` of 16 bits, `hdr.flag` of 1 bit and `name`, a text.
+/// Creates a P4Info with a table with a key of each kind: `ex`, `te`, `lp`, `ra`, `op` of 16 bits, `hdr.flag` of 1 bit
+/// and `name`, a text.
 fn program(entry: Option<&str>, action: Option<&str>) -> P4Info {
     let field = |id, name: &str, bitwidth, kind: MatchType| MatchField {
         id,
@@ -45,7 +46,7 @@ fn program(entry: Option<&str>, action: Option<&str>) -> P4Info {
     }
 }
 
-/// The checker of a program with this restriction, without which nothing else makes sense.
+/// Creates the checker of a program with this valid restriction.
 fn checker(entry: Option<&str>, action: Option<&str>) -> Checker {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let quoted = |text: &str| format!("\"{text}\"");
@@ -55,7 +56,7 @@ fn checker(entry: Option<&str>, action: Option<&str>) -> Checker {
     checker
 }
 
-/// The entry `ex = 7, te = 0x10 &&& 0xf0, lp = 0x0a00/8, ra = 3..9, hdr.flag = 1`, without a match on `op`.
+/// Creates the entry `ex = 7, te = 0x10 &&& 0xf0, lp = 0x0a00/8, ra = 3..9, hdr.flag = 1`, without a match on `op`.
 fn entry() -> TableEntry {
     let field = |field_id, kind| FieldMatch { field_id, field_match_type: Some(kind) };
     let bytes = |number: u16| number.to_be_bytes().to_vec();
@@ -129,7 +130,7 @@ fn operators_bind_as_the_specification_orders_them() {
     ] {
         assert_eq!(refusal(truth), None, "{truth}");
     }
-    // `;` binds last: otherwise the implication would hold.
+    // `;` binds weakest: otherwise the implication would hold.
     assert!(refusal("false -> true; false").is_some());
 }
 
@@ -187,7 +188,7 @@ fn default_entries_have_no_match_that_could_be_restricted() {
     assert_eq!(checker(Some("ex == 7"), None).check_entry(&default), Ok(()));
 }
 
-/// What is said of a restriction: the findings, and under which stretch of the text each one stands.
+/// Returns the findings for a restriction, each with the part of the text that it marks.
 fn findings(entry: Option<&str>, action: Option<&str>) -> Vec<(String, String, Option<String>)> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     Checker::new(&program(entry, action), &mut map, &mut diagnostics);
@@ -202,7 +203,7 @@ fn refused(text: &str, at: &str, message: &str, help: Option<&str>) {
 }
 
 #[test]
-fn mistakes_are_told_at_their_place() {
+fn mistakes_are_reported_at_their_position() {
     refused("ex == 7 && exx == 1", "exx", "the table has no key `exx`", Some("did you mean `ex`?"));
     refused(
         "ex == ETHERTYPE_IPV4",
@@ -287,7 +288,7 @@ fn mistakes_are_told_at_their_place() {
 }
 
 #[test]
-fn every_mistake_of_a_restriction_is_told() {
+fn every_mistake_of_a_restriction_is_reported() {
     let found = findings(Some("\"a == 1; b == 2 -> ex == true\""), None);
     assert_eq!(found.iter().map(|(at, ..)| at.as_str()).collect::<Vec<_>>(), ["a", "b", "true"]);
 }
@@ -318,7 +319,7 @@ fn limits_end_in_a_finding() {
     assert_eq!(message("!".repeat(60_000)), "this restriction nests deeper than 100 levels");
     let long = "true;".repeat(14_000);
     assert_eq!(message(long), "a restriction of 70000 bytes is over the limit of 65536");
-    // Long is not deep.
+    // A long restriction is not a deep one.
     assert_eq!(refusal(&"ex == 7 && ".repeat(5_000).replace("&& ", "; ")), None);
     assert_eq!(refusal(&format!("{}true", "false || ".repeat(7_000))), None);
 }
