@@ -5,10 +5,10 @@ use engine::{ActionCall, ActionSpec, CrcParams, EntryError, GroupMember, MeterCo
 use ir::Algorithm;
 use switch::{MirrorSession, MulticastGroup, PortId, SwitchControl};
 
-use crate::{Call, Crc, Entries, Rates, Replica, Share, Target};
+use crate::{ActionInvocation, CrcSettings, Entries, EntryAction, MeterRates, Replica, WeightedAction};
 
-/// Applies a file to a fresh switch. An entry that the switch refuses nevertheless (a table that is full) becomes a finding
-/// at its place.
+/// Applies a file to a fresh switch. An entry that the switch nevertheless rejects (because a table is full) is reported
+/// at its position in the file.
 pub fn apply(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut Diagnostics) {
     objects(switch, entries, diagnostics);
     for group in &entries.groups {
@@ -82,7 +82,7 @@ fn objects(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut 
         assert!(result.is_ok(), "the entries reader checked index and rates");
     }
     for crc in &entries.crcs {
-        let Crc { polynomial, initial: init, reflect_in, reflect_out, final_xor: xor_out, .. } = *crc;
+        let CrcSettings { polynomial, initial: init, reflect_in, reflect_out, final_xor: xor_out, .. } = *crc;
         let params = |width| CrcParams { width, polynomial, init, reflect_in, reflect_out, xor_out };
         match crc.algorithm {
             Algorithm::Crc16Custom => objects.set_crc16_custom(params(16)),
@@ -92,17 +92,17 @@ fn objects(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut 
     }
 }
 
-fn call(call: &Call) -> ActionCall {
+fn call(call: &ActionInvocation) -> ActionCall {
     ActionCall { action: call.action, args: call.args.clone() }
 }
 
-fn spec(target: &Target) -> ActionSpec {
+fn spec(target: &EntryAction) -> ActionSpec {
     match target {
-        Target::Action(action) => ActionSpec::Direct(call(action)),
-        Target::Member(id) => ActionSpec::Member(*id),
-        Target::Group(id) => ActionSpec::Group(*id),
-        Target::OneShot(shares) => {
-            let weighted = |share: &Share| WeightedCall {
+        EntryAction::Action(action) => ActionSpec::Direct(call(action)),
+        EntryAction::Member(id) => ActionSpec::Member(*id),
+        EntryAction::Group(id) => ActionSpec::Group(*id),
+        EntryAction::OneShot(shares) => {
+            let weighted = |share: &WeightedAction| WeightedCall {
                 call: call(&share.call),
                 weight: share.weight,
                 watch_port: share.watch_port,
@@ -112,7 +112,7 @@ fn spec(target: &Target) -> ActionSpec {
     }
 }
 
-fn rates(rates: Rates) -> MeterConfig {
+fn rates(rates: MeterRates) -> MeterConfig {
     MeterConfig { cir: rates.cir, cbs: rates.cburst, pir: rates.pir, pbs: rates.pburst }
 }
 

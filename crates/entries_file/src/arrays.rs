@@ -1,14 +1,14 @@
-//! Registers, meters, value sets, queues, and the parameters of the custom CRCs.
+//! Reads registers, meters, value sets, queues, and the parameters of the custom CRCs.
 
 use diagnostics::names;
 use ir::{Algorithm, Expr, Key, Unit};
 use jsonc_parser::ast::{Object, Value};
 
-use crate::json::{Reader, member};
+use crate::json::{FileReader, member};
 use crate::table::key_values;
-use crate::{Crc, Entries, Queue, Rates, value};
+use crate::{CrcSettings, Entries, MeterRates, QueueConfig, value};
 
-pub(crate) fn read_register(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_register(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a register entry";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["register", "index", "value"]);
@@ -36,8 +36,8 @@ pub(crate) fn read_register(reader: &mut Reader<'_>, item: &Value<'_>, entries: 
     }
 }
 
-/// The member `index`, of an array of `size` elements.
-fn index(reader: &mut Reader<'_>, object: &Object<'_>, size: u64, name: &str) -> Option<u64> {
+/// Reads the member `index`, for an array of `size` elements.
+fn index(reader: &mut FileReader<'_>, object: &Object<'_>, size: u64, name: &str) -> Option<u64> {
     let Some(last) = size.checked_sub(1) else {
         let span = reader.span(object);
         reader.error("entries-value", span, format!("`{name}` has no elements"));
@@ -46,8 +46,8 @@ fn index(reader: &mut Reader<'_>, object: &Object<'_>, size: u64, name: &str) ->
     reader.number(object, "index", last)
 }
 
-/// What a meter allows: the members of `object` that P4Runtime's `MeterConfig` has.
-pub(crate) fn rates(reader: &mut Reader<'_>, object: &Object<'_>, what: &str) -> Option<Rates> {
+/// Reads the rates of a meter: those members of `object` that P4Runtime's `MeterConfig` has.
+pub(crate) fn rates(reader: &mut FileReader<'_>, object: &Object<'_>, what: &str) -> Option<MeterRates> {
     let span = reader.span(object);
     let mut number = |name: &str| {
         if member(object, name).is_none() {
@@ -57,7 +57,7 @@ pub(crate) fn rates(reader: &mut Reader<'_>, object: &Object<'_>, what: &str) ->
     };
     let (cir, cburst) = (number("cir"), number("cburst"));
     let (pir, pburst) = (number("pir"), number("pburst"));
-    let rates = Rates { cir: cir?, cburst: cburst?, pir: pir?, pburst: pburst? };
+    let rates = MeterRates { cir: cir?, cburst: cburst?, pir: pir?, pburst: pburst? };
     if rates.pir < rates.cir {
         reader.error("entries-value", span, "the peak rate `pir` is lower than the committed rate `cir`");
         return None;
@@ -65,7 +65,7 @@ pub(crate) fn rates(reader: &mut Reader<'_>, object: &Object<'_>, what: &str) ->
     Some(rates)
 }
 
-pub(crate) fn read_meter(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_meter(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a meter entry";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["meter", "index", "cir", "cburst", "pir", "pburst"]);
@@ -75,8 +75,7 @@ pub(crate) fn read_meter(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
     let Some(id) = reader.named("unknown-meter", "meter", name, &candidates) else { return };
     let meter = &meters[id];
     let Some(size) = meter.size else {
-        let message =
-            format!("`{}` is a direct meter: its rates stand with the entries, as `meter_config`", meter.name);
+        let message = format!("`{}` is a direct meter: its rates are in the entries, as `meter_config`", meter.name);
         return reader.error("entries-format", name.1, message);
     };
     let unit = if meter.unit == Unit::Bytes { "bytes" } else { "packets" };
@@ -91,7 +90,7 @@ pub(crate) fn read_meter(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
     entries.meters.push((id, element, rates));
 }
 
-pub(crate) fn read_value_set(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_value_set(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a member of a value set";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["value_set", "match"]);
@@ -121,7 +120,7 @@ pub(crate) fn read_value_set(reader: &mut Reader<'_>, item: &Value<'_>, entries:
     entries.value_sets.push((id, member, span));
 }
 
-pub(crate) fn read_queue(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_queue(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a queue entry";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["port", "priority", "rate_pps", "depth"]);
@@ -139,10 +138,10 @@ pub(crate) fn read_queue(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
         reader.error("entries-value", span, "a `rate_pps` is at least 1; without one packets do not wait");
     }
     let depth = reader.number(object, "depth", 1 << 20).map(|depth| depth as u32);
-    entries.queues.push(Queue { port: port as u32, priority, rate_pps, depth });
+    entries.queues.push(QueueConfig { port: port as u32, priority, rate_pps, depth });
 }
 
-pub(crate) fn read_crc(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_crc(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a CRC entry";
     let members = ["algorithm", "polynomial", "initial", "final_xor", "reflect_in", "reflect_out"];
     let Some(object) = reader.object(item, what) else { return };
@@ -177,7 +176,7 @@ pub(crate) fn read_crc(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut 
     let (Some(polynomial), Some(initial), Some(final_xor)) = (polynomial, initial, final_xor) else { return };
     let (Some(reflect_in), Some(reflect_out)) = (reflect_in, reflect_out) else { return };
     if entries.crcs.iter().any(|crc| crc.algorithm == algorithm) {
-        return reader.error("entries-duplicate", span, format!("`{name}` stands here for the second time"));
+        return reader.error("entries-duplicate", span, format!("`{name}` occurs here for the second time"));
     }
-    entries.crcs.push(Crc { algorithm, polynomial, initial, reflect_in, reflect_out, final_xor });
+    entries.crcs.push(CrcSettings { algorithm, polynomial, initial, reflect_in, reflect_out, final_xor });
 }

@@ -1,186 +1,186 @@
-//! What a file asks for, checked against the program.
+//! The content of a file, checked against the program.
 
 use bits::Bits;
 use diagnostics::Span;
 use ir::{ActionId, Algorithm, KeyValue, MeterId, ProfileId, RegisterId, TableId, ValueSetId};
 
-/// Everything a file asks for, checked against the program.
+/// All entries and settings of a file, checked against the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries {
     /// Members of action profiles.
-    pub members: Vec<Member>,
-    /// Groups of such members.
-    pub member_groups: Vec<MemberGroup>,
-    /// Entries of tables, in the file's order.
-    pub tables: Vec<TableEntry>,
+    pub members: Vec<ProfileMember>,
+    /// Groups of action profile members.
+    pub member_groups: Vec<ProfileGroup>,
+    /// Table entries, in the file's order.
+    pub tables: Vec<TableEntrySpec>,
     /// New default actions.
-    pub defaults: Vec<(TableId, Call, Span)>,
-    /// Members of value sets, a value for each of the set's fields.
+    pub defaults: Vec<(TableId, ActionInvocation, Span)>,
+    /// Members of value sets, with a value for each of the set's fields.
     pub value_sets: Vec<(ValueSetId, Vec<KeyValue>, Span)>,
     /// Multicast groups.
-    pub groups: Vec<Group>,
-    /// Mirror sessions, which `clone` copies packets to.
-    pub mirrors: Vec<Mirror>,
+    pub groups: Vec<MulticastGroup>,
+    /// Mirror sessions, the destinations of `clone`.
+    pub mirrors: Vec<MirrorSession>,
     /// Register elements: register, index, value.
     pub registers: Vec<(RegisterId, u64, Bits)>,
-    /// Meters of arrays: which array, which element (`None` for all), what rates.
-    pub meters: Vec<(MeterId, Option<u64>, Rates)>,
-    /// Queues that are not as they are by default.
-    pub queues: Vec<Queue>,
+    /// Meters of arrays: the array, the element (`None` for all), the rates.
+    pub meters: Vec<(MeterId, Option<u64>, MeterRates)>,
+    /// Queues with settings other than the default.
+    pub queues: Vec<QueueConfig>,
     /// Parameters of the custom CRCs.
-    pub crcs: Vec<Crc>,
+    pub crcs: Vec<CrcSettings>,
 }
 
 /// An action with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct ActionInvocation {
     /// The action.
     pub action: ActionId,
-    /// An argument for each of its parameters, of the parameter's width.
+    /// An argument for each of its parameters, with the parameter's width.
     pub args: Vec<Bits>,
 }
 
 /// An entry of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TableEntry {
+pub struct TableEntrySpec {
     /// The table.
     pub table: TableId,
-    /// A value for each key element, selectors excepted.
+    /// A value for each key element except selectors.
     pub keys: Vec<KeyValue>,
-    /// Larger wins; 0 where the table's key needs none.
+    /// Priority, larger wins; 0 where the table's key needs none.
     pub priority: i32,
-    /// What it does.
-    pub target: Target,
-    /// How long it may go without a hit before the control plane is told; 0 for ever.
+    /// The action to run.
+    pub target: EntryAction,
+    /// Time without a hit after which the control plane is notified, in nanoseconds; 0 for never.
     pub idle_timeout_ns: u64,
-    /// What its direct meter allows.
-    pub meter: Option<Rates>,
-    /// Where it stands.
+    /// Rates of its direct meter.
+    pub meter: Option<MeterRates>,
+    /// Source span.
     pub span: Span,
 }
 
-/// What an entry does.
+/// The action of a table entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum EntryAction {
     /// Runs an action.
-    Action(Call),
-    /// Runs a member of the table's profile.
+    Action(ActionInvocation),
+    /// Runs a member of the table's action profile.
     Member(u32),
-    /// Runs a member of a group of the table's profile.
+    /// Runs a member of a group of the table's action profile.
     Group(u32),
-    /// Runs one of these, which the selector of the table's profile chooses.
-    OneShot(Vec<Share>),
+    /// Runs one of these, selected by the selector of the table's action profile.
+    OneShot(Vec<WeightedAction>),
 }
 
-/// An action of a one-shot group.
+/// A weighted action of a one-shot group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct WeightedAction {
     /// The action.
-    pub call: Call,
-    /// How much of the traffic it gets, beside the others; at least 1.
+    pub call: ActionInvocation,
+    /// Share of the traffic relative to the other actions; at least 1.
     pub weight: u32,
-    /// The port that must be up for it to be chosen.
+    /// Port that must be up for the action to be selected.
     pub watch_port: Option<u32>,
 }
 
 /// A member of an action profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct ProfileMember {
     /// The profile.
     pub profile: ProfileId,
-    /// What entries and groups call it.
+    /// Id by which entries and groups refer to it.
     pub id: u32,
-    /// What it does.
-    pub call: Call,
-    /// Where it stands.
+    /// The action to run.
+    pub call: ActionInvocation,
+    /// Source span.
     pub span: Span,
 }
 
 /// A group of members of an action profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemberGroup {
+pub struct ProfileGroup {
     /// The profile.
     pub profile: ProfileId,
-    /// What entries call it.
+    /// Id by which entries refer to it.
     pub id: u32,
-    /// Member, weight (at least 1), and the port that must be up for the member to be chosen.
+    /// Member, weight (at least 1), and the port that must be up for the member to be selected.
     pub members: Vec<(u32, u32, Option<u32>)>,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
-/// Rates and bursts of a meter, in units (packets or bytes, as the program says) a second and units.
+/// Rates of a meter in units per second and bursts in units; the program determines the unit (packets or bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rates {
-    /// Committed rate.
+pub struct MeterRates {
+    /// Committed rate, in units per second.
     pub cir: u64,
-    /// Committed burst.
+    /// Committed burst, in units.
     pub cburst: u64,
-    /// Peak rate; at least `cir`.
+    /// Peak rate, in units per second; at least `cir`.
     pub pir: u64,
-    /// Peak burst.
+    /// Peak burst, in units.
     pub pburst: u64,
 }
 
-/// A queue, or several.
+/// Settings of one queue, or of all queues of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct QueueConfig {
     /// The port.
     pub port: u32,
-    /// The queue of this priority; `None` for all of the port.
+    /// Priority of the queue; `None` for all queues of the port.
     pub priority: Option<u32>,
-    /// Packets a second that leave it.
+    /// Maximum rate in packets per second.
     pub rate_pps: Option<u64>,
-    /// Packets it holds.
+    /// Capacity in packets.
     pub depth: Option<u32>,
 }
 
 /// The parameters of a custom CRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crc {
+pub struct CrcSettings {
     /// [`Algorithm::Crc16Custom`] or [`Algorithm::Crc32Custom`].
     pub algorithm: Algorithm,
     /// The polynomial, without its highest bit, most significant bit first.
     pub polynomial: u32,
-    /// What the register begins with.
+    /// Initial value of the register.
     pub initial: u32,
-    /// Whether each byte goes in least significant bit first.
+    /// Whether each byte is processed least significant bit first.
     pub reflect_in: bool,
-    /// Whether the register comes out reversed.
+    /// Whether the final value of the register is bit-reversed.
     pub reflect_out: bool,
-    /// What the result is combined with (exclusive or).
+    /// Value that is XORed with the result.
     pub final_xor: u32,
 }
 
 /// A multicast group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// What the program writes to `mcast_grp`; never 0.
+pub struct MulticastGroup {
+    /// Value that the program writes to `mcast_grp`; never 0.
     pub id: u32,
-    /// The copies.
+    /// The replicas, one packet copy each.
     pub replicas: Vec<Replica>,
 }
 
-/// One copy.
+/// One copy of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// The port it goes to.
+    /// Egress port.
     pub port: u32,
-    /// What the program sees as `egress_rid`.
+    /// Value that the program reads as `egress_rid`.
     pub instance: u32,
-    /// Where it goes while `port` is down: the first of these that is up.
+    /// Backup ports: while `port` is down, the copy goes to the first of these that is up.
     pub backups: Vec<u32>,
 }
 
 /// A mirror session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirror {
-    /// The session number that `clone` names.
+pub struct MirrorSession {
+    /// Session id that `clone` names.
     pub id: u32,
-    /// The copies.
+    /// The replicas, one packet copy each.
     pub replicas: Vec<Replica>,
     /// A multicast group that makes further copies.
     pub group: Option<u32>,
-    /// How many bytes of the packet are copied; `None` for all.
+    /// Maximum length of a copy in bytes; `None` for the whole packet.
     pub truncate: Option<u32>,
 }

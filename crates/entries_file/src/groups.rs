@@ -1,11 +1,11 @@
-//! Multicast groups and mirror sessions.
+//! Reads multicast groups and mirror sessions.
 
 use jsonc_parser::ast::{Object, Value};
 
-use crate::json::{Reader, member};
-use crate::{Entries, Group, MAX_REPLICAS, Mirror, Replica};
+use crate::json::{FileReader, member};
+use crate::{Entries, MAX_REPLICAS, MirrorSession, MulticastGroup, Replica};
 
-fn replicas(reader: &mut Reader<'_>, object: &Object<'_>, what: &str, may_be_none: bool) -> Vec<Replica> {
+fn replicas(reader: &mut FileReader<'_>, object: &Object<'_>, what: &str, may_be_none: bool) -> Vec<Replica> {
     let mut replicas = Vec::new();
     let list = reader.list(object, "replicas");
     if (list.is_empty() && !may_be_none) || list.len() > MAX_REPLICAS {
@@ -29,8 +29,8 @@ fn replicas(reader: &mut Reader<'_>, object: &Object<'_>, what: &str, may_be_non
     replicas
 }
 
-/// The ports that stand in for a replica's own.
-fn backups(reader: &mut Reader<'_>, object: &Object<'_>) -> Vec<u32> {
+/// Reads a replica's backup ports.
+fn backups(reader: &mut FileReader<'_>, object: &Object<'_>) -> Vec<u32> {
     const MAX_BACKUPS: usize = 16;
     let list = reader.list(object, "backup_ports");
     let port = |value: &Value<'_>| match value {
@@ -46,8 +46,8 @@ fn backups(reader: &mut Reader<'_>, object: &Object<'_>) -> Vec<u32> {
     ports
 }
 
-/// An id member from 1 to `max`.
-fn id(reader: &mut Reader<'_>, object: &Object<'_>, name: &str, max: u64, what: &str) -> Option<u32> {
+/// Reads an id member from 1 to `max`.
+fn id(reader: &mut FileReader<'_>, object: &Object<'_>, name: &str, max: u64, what: &str) -> Option<u32> {
     let span = member(object, name).map_or(reader.span(object), |value| reader.span(value));
     match reader.number(object, name, max) {
         Some(0) => reader.error("entries-value", span, format!("`{name}` begins at 1")),
@@ -60,7 +60,7 @@ fn id(reader: &mut Reader<'_>, object: &Object<'_>, name: &str, max: u64, what: 
     None
 }
 
-pub(crate) fn read_group(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_group(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a multicast group";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["multicast_group_id", "replicas"]);
@@ -68,12 +68,12 @@ pub(crate) fn read_group(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
     let Some(id) = id(reader, object, "multicast_group_id", u64::from(u16::MAX), what) else { return };
     if entries.groups.iter().any(|group| group.id == id) {
         let span = reader.span(object);
-        reader.error("entries-duplicate", span, format!("multicast group {id} stands here for the second time"));
+        reader.error("entries-duplicate", span, format!("multicast group {id} occurs here for the second time"));
     }
-    entries.groups.push(Group { id, replicas });
+    entries.groups.push(MulticastGroup { id, replicas });
 }
 
-pub(crate) fn read_mirror(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_mirror(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a clone session";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["clone_session_id", "replicas", "multicast_group_id", "packet_length_bytes"]);
@@ -83,7 +83,7 @@ pub(crate) fn read_mirror(reader: &mut Reader<'_>, item: &Value<'_>, entries: &m
     let Some(id) = id(reader, object, "clone_session_id", 32767, what) else { return };
     if entries.mirrors.iter().any(|mirror| mirror.id == id) {
         let span = reader.span(object);
-        reader.error("entries-duplicate", span, format!("clone session {id} stands here for the second time"));
+        reader.error("entries-duplicate", span, format!("clone session {id} occurs here for the second time"));
     }
-    entries.mirrors.push(Mirror { id, replicas, group, truncate: truncate.map(|bytes| bytes as u32) });
+    entries.mirrors.push(MirrorSession { id, replicas, group, truncate: truncate.map(|bytes| bytes as u32) });
 }

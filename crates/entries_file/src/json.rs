@@ -1,4 +1,4 @@
-//! The JSON layer: values with their places, and the members a file may have.
+//! The JSON layer: values with their positions, and the members that a file may have.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use jsonc_parser::common::Ranged;
 
 use crate::{Entries, arrays, groups, profiles, table};
 
-/// Members that say how other tools load the file; they are not used here.
+/// Members that direct other tools in loading the file; ignored here.
 const IGNORED: &[&str] = &["target", "p4info", "bmv2_json"];
 
-/// How a section's elements are read.
-type Section = fn(&mut Reader<'_>, &Value<'_>, &mut Entries);
+/// Reads one element of a section.
+type Section = fn(&mut FileReader<'_>, &Value<'_>, &mut Entries);
 
-/// The sections, in the order they are read: what others refer to comes first.
+/// The sections in reading order: sections come before those that refer to them.
 const SECTIONS: &[(&str, Section)] = &[
     ("action_profile_members", profiles::read_member),
     ("action_profile_groups", profiles::read_group),
@@ -30,8 +30,8 @@ const SECTIONS: &[(&str, Section)] = &[
     ("crc_entries", arrays::read_crc),
 ];
 
-/// What every reader needs: the program, the findings, and which file it is.
-pub(crate) struct Reader<'a> {
+/// Context of all reading functions: the program, the diagnostics and the file.
+pub(crate) struct FileReader<'a> {
     pub program: &'a Program,
     pub diagnostics: &'a mut Diagnostics,
     file: FileId,
@@ -39,7 +39,7 @@ pub(crate) struct Reader<'a> {
 
 pub(crate) fn read(text: &str, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Entries {
     let mut entries = Entries::default();
-    let mut reader = Reader { program, diagnostics, file };
+    let mut reader = FileReader { program, diagnostics, file };
     let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default()) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -65,8 +65,8 @@ pub(crate) fn read(text: &str, file: FileId, program: &Program, diagnostics: &mu
     entries
 }
 
-impl<'a> Reader<'a> {
-    /// Where a value stands.
+impl<'a> FileReader<'a> {
+    /// Returns the span of a value.
     pub fn span(&self, ranged: &impl Ranged) -> Span {
         let range = ranged.range();
         Span::new(self.file, range.start as u32, range.end as u32)
@@ -77,12 +77,12 @@ impl<'a> Reader<'a> {
         self.diagnostics.push(Diagnostic::error(code, span, message));
     }
 
-    /// Reports that something is there already.
+    /// Reports that something is already defined.
     pub fn twice(&mut self, span: Span, message: impl Into<String>, earlier: Span) {
         self.diagnostics.push(Diagnostic::error("entries-duplicate", span, message).also(earlier, "the earlier one"));
     }
 
-    /// The value as an object, or a finding that says what it should be.
+    /// Returns the value as an object, or reports that `what` should be one.
     pub fn object<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Object<'t>> {
         match value {
             Value::Object(object) => Some(object),
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The one of the program's `kind`s that a name stands for; a finding if there is none, or more than one.
+    /// Resolves a name to one of the program's `kind`s; reports a name with no match or more than one.
     pub fn named<T: Copy>(
         &mut self,
         code: &'static str,
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// The elements of an array member; none if it is absent.
+    /// Returns the elements of an array member; none if it is absent.
     pub fn list<'v, 't>(&mut self, object: &'v Object<'t>, name: &str) -> &'v [Value<'t>] {
         match member(object, name) {
             None => &[],
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string member; a missing or other one is a finding.
+    /// Returns a string member; reports a missing member and one of another type.
     pub fn string<'v>(&mut self, object: &'v Object<'_>, name: &str, what: &str) -> Option<(&'v str, Span)> {
         match member(object, name) {
             Some(Value::StringLit(text)) => Some((text.value.as_ref(), self.span(text))),
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An unsigned number member no larger than `max`; absent gives `None` without a finding.
+    /// Returns an unsigned number member no larger than `max`; an absent one is `None` and not an error.
     pub fn number(&mut self, object: &Object<'_>, name: &str, max: u64) -> Option<u64> {
         let value = member(object, name)?;
         let span = self.span(value);
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         number
     }
 
-    /// Reports members with other names than `known`, and repeated ones.
+    /// Reports members with names other than `known`, and repeated ones.
     pub fn only_members(&mut self, object: &Object<'_>, what: &str, known: &[&str]) {
         let mut seen = BTreeSet::new();
         for property in &object.properties {
@@ -180,13 +180,13 @@ impl<'a> Reader<'a> {
                 });
                 self.diagnostics.push(diagnostic);
             } else if !seen.insert(name.to_owned()) {
-                self.error("entries-format", span, format!("`{name}` stands here for the second time"));
+                self.error("entries-format", span, format!("`{name}` occurs here for the second time"));
             }
         }
     }
 }
 
-/// The member of an object with this name.
+/// Returns the member of an object with this name.
 pub(crate) fn member<'v, 't>(object: &'v Object<'t>, name: &str) -> Option<&'v Value<'t>> {
     object.properties.iter().find(|property| property.name.as_str() == name).map(|property| &property.value)
 }

@@ -1,4 +1,4 @@
-//! Entries files: what a switch holds besides its program, as JSON that people write.
+//! Entries files: the state of a switch apart from its program, as JSON written by people.
 //!
 //! ```json
 //! { "table_entries": [
@@ -6,26 +6,28 @@
 //!       "action_name": "MyIngress.ipv4_forward", "action_params": { "dstAddr": "08:00:00:00:01:11", "port": 1 } },
 //!     { "table": "MyIngress.ipv4_lpm", "default_action": true, "action_name": "MyIngress.drop" } ],
 //!   "multicast_group_entries": [ { "multicast_group_id": 1, "replicas": [ { "egress_port": 2, "instance": 1 } ] } ],
-//!   "clone_session_entries": [ { "clone_session_id": 5, "replicas": [ { "egress_port": 3 } ], "packet_length_bytes": 128 } ],
+//!   "clone_session_entries": [
+//!     { "clone_session_id": 5, "replicas": [ { "egress_port": 3 } ], "packet_length_bytes": 128 } ],
 //!   "register_entries": [ { "register": "MyIngress.seen", "index": 0, "value": 1 } ] }
 //! ```
 //!
-//! This is the format of the `sN-runtime.json` files of the public P4 tutorials, whose `target`, `p4info` and
-//! `bmv2_json` members are accepted and not used; comments and trailing commas are allowed too. [`parse`] holds a file
-//! against a program and gives [`Entries`], ready to be applied, or the findings, every one of them at its place: a
-//! wrong file is never half applied.
+//! This is the format of the `sN-runtime.json` files of the public P4 tutorials. Their `target`, `p4info` and
+//! `bmv2_json` members are accepted and ignored; comments and trailing commas are allowed. [`parse`] checks a file
+//! against a program and returns [`Entries`], ready to be applied, or reports all errors with their positions: a file
+//! with errors is never partly applied.
 //!
 //! Values are numbers (`7`, `"0x7"`, `"0b111"`; negative ones in two's complement) or addresses (`"10.0.0.1"`, `"::1"`,
-//! `"08:00:00:00:01:11"`), held against the width of what they are for. Keys are written by match kind: `exact` and
-//! `optional` a value, `lpm` `[value, prefix length]` or `"10.0.0.0/8"`, `ternary` `[value, mask]` or `"value &&&
-//! mask"`, `range` `[low, high]` or `"low..high"`. A `lpm`, `ternary`, `range` or `optional` element that is left out
-//! matches everything. Where priorities are needed, a larger number wins.
+//! `"08:00:00:00:01:11"`), and are checked against the width of their field. The syntax of a key depends on its match
+//! kind: `exact` and `optional` take a value, `lpm` takes `[value, prefix length]` or `"10.0.0.0/8"`, `ternary` takes
+//! `[value, mask]` or `"value &&& mask"`, `range` takes `[low, high]` or `"low..high"`. An omitted `lpm`, `ternary`,
+//! `range` or `optional` element matches everything. Where priorities are needed, the larger number wins.
 //!
-//! Whatever else a control plane can write has a section, too, in the terms of P4Runtime where it has them:
+//! Everything else that a control plane can write has a section, too, with P4Runtime's terms where it has them:
 //!
 //! ```json
 //! { "action_profile_members": [
-//!     { "action_profile": "MyIngress.ecmp", "member_id": 1, "action_name": "set_port", "action_params": { "port": 1 } } ],
+//!     { "action_profile": "MyIngress.ecmp", "member_id": 1,
+//!       "action_name": "set_port", "action_params": { "port": 1 } } ],
 //!   "action_profile_groups": [
 //!     { "action_profile": "MyIngress.ecmp", "group_id": 7,
 //!       "members": [ { "member_id": 1, "weight": 2, "watch_port": 1 } ] } ],
@@ -45,8 +47,8 @@
 //!                      "reflect_in": false, "reflect_out": false } ] }
 //! ```
 //!
-//! A meter entry without `index` is for all elements, a queue entry without `priority` for all queues of its port. A
-//! member is chosen only while its `watch_port` is up; `backup_ports` stand in for an `egress_port` that is down.
+//! A meter entry without `index` applies to all elements, a queue entry without `priority` to all queues of its port. A
+//! member is selected only while its `watch_port` is up; `backup_ports` replace an `egress_port` that is down.
 //!
 //! [`apply`] writes entries to any switch, by its control interface. The crate knows no architecture.
 
@@ -66,14 +68,14 @@ pub use apply::apply;
 pub use data::*;
 pub use value::text as parse_value;
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// Maximum number of copies that one group or session makes of a packet.
 pub use switch::MAX_REPLICAS;
 
-/// Reads the file `file` of `map` and checks it against `program`. `None` when there was an error; all of them are in
-/// `diagnostics` then.
+/// Reads the file `file` of `map` and checks it against `program`. Returns `None` if there was an error; `diagnostics`
+/// then has all errors.
 pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
     let before = diagnostics.error_count();
     let text = map.file(file).text().clone();

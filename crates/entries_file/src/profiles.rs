@@ -1,24 +1,24 @@
-//! Action profiles: members, groups of members, and what entries of their tables name instead of an action.
+//! Reads action profiles: members, groups of members, and the references to them in entries of their tables.
 
 use ir::{ProfileId, Table};
 use jsonc_parser::ast::{Object, Value};
 
-use crate::json::{Reader, member};
+use crate::json::{FileReader, member};
 use crate::table::{TABLE_ENTRY, action, actions_of};
-use crate::{Call, Entries, Member, MemberGroup, Share, Target};
+use crate::{ActionInvocation, Entries, EntryAction, ProfileGroup, ProfileMember, WeightedAction};
 
-/// The most members of one group, and actions of one one-shot group.
+/// Maximum number of members of one group, and of actions of one one-shot group.
 const MAX_MEMBERS: usize = 4096;
 
-fn profile(reader: &mut Reader<'_>, object: &Object<'_>, what: &str) -> Option<ProfileId> {
+fn profile(reader: &mut FileReader<'_>, object: &Object<'_>, what: &str) -> Option<ProfileId> {
     let name = reader.string(object, "action_profile", what)?;
     let profiles = &reader.program.profiles;
     let candidates: Vec<_> = profiles.iter().map(|(id, profile)| (id, profile.name.as_str())).collect();
     reader.named("unknown-action-profile", "action profile", name, &candidates)
 }
 
-/// A number that must be there.
-fn id(reader: &mut Reader<'_>, object: &Object<'_>, name: &str, what: &str) -> Option<u32> {
+/// Reads a required number.
+fn id(reader: &mut FileReader<'_>, object: &Object<'_>, name: &str, what: &str) -> Option<u32> {
     if member(object, name).is_none() {
         let span = reader.span(object);
         reader.error("entries-format", span, format!("{what} needs a member `{name}`"));
@@ -26,8 +26,8 @@ fn id(reader: &mut Reader<'_>, object: &Object<'_>, name: &str, what: &str) -> O
     reader.number(object, name, u64::from(u32::MAX)).map(|id| id as u32)
 }
 
-/// `weight` and `watch_port`, which may be left out.
-fn share(reader: &mut Reader<'_>, object: &Object<'_>) -> Option<(u32, Option<u32>)> {
+/// Reads the optional members `weight` and `watch_port`.
+fn share(reader: &mut FileReader<'_>, object: &Object<'_>) -> Option<(u32, Option<u32>)> {
     let weight = match member(object, "weight") {
         Some(given) => {
             let span = reader.span(given);
@@ -44,7 +44,7 @@ fn share(reader: &mut Reader<'_>, object: &Object<'_>) -> Option<(u32, Option<u3
     Some((weight, reader.number(object, "watch_port", 511).map(|port| port as u32)))
 }
 
-pub(crate) fn read_member(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_member(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a member of an action profile";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["action_profile", "member_id", "action_name", "action_params"]);
@@ -58,7 +58,7 @@ pub(crate) fn read_member(reader: &mut Reader<'_>, item: &Value<'_>, entries: &m
         return reader.error("entries-action", span, message);
     };
     let mut actions = actions_of(first);
-    // A member may be run by every table of its profile.
+    // Every table of the profile may run the member, so only actions common to all of them are allowed.
     actions.retain(|action| others.iter().all(|table| actions_of(table).contains(action)));
     let call = action(reader, object, first, &actions, what);
     let (Some(id), Some(call)) = (id, call) else { return };
@@ -67,10 +67,10 @@ pub(crate) fn read_member(reader: &mut Reader<'_>, item: &Value<'_>, entries: &m
         let message = format!("`{}` has a member {id} already", program.profiles[profile].name);
         return reader.twice(span, message, earlier.span);
     }
-    entries.members.push(Member { profile, id, call, span });
+    entries.members.push(ProfileMember { profile, id, call, span });
 }
 
-pub(crate) fn read_group(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read_group(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let what = "a group of an action profile";
     let Some(object) = reader.object(item, what) else { return };
     reader.only_members(object, what, &["action_profile", "group_id", "members"]);
@@ -97,7 +97,7 @@ pub(crate) fn read_group(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
             let message = format!("`{name}` has no member {id}; `action_profile_members` makes them");
             reader.error("unknown-member", span, message);
         } else if members.iter().any(|(other, ..)| *other == id) {
-            reader.error("entries-duplicate", span, format!("member {id} stands here for the second time"));
+            reader.error("entries-duplicate", span, format!("member {id} occurs here for the second time"));
         } else {
             members.push((id, weight, port));
         }
@@ -106,17 +106,17 @@ pub(crate) fn read_group(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mu
     if let Some(earlier) = entries.member_groups.iter().find(|group| group.profile == profile && group.id == id) {
         return reader.twice(span, format!("`{name}` has a group {id} already"), earlier.span);
     }
-    entries.member_groups.push(MemberGroup { profile, id, members, span });
+    entries.member_groups.push(ProfileGroup { profile, id, members, span });
 }
 
-/// What an entry of a table with this profile runs.
+/// Reads the action of an entry of a table with this profile.
 pub(crate) fn target(
-    reader: &mut Reader<'_>,
+    reader: &mut FileReader<'_>,
     object: &Object<'_>,
     table: &Table,
     profile: ProfileId,
     entries: &Entries,
-) -> Option<Target> {
+) -> Option<EntryAction> {
     let span = reader.span(object);
     let name = reader.program.profiles[profile].name.as_str();
     let grouped = reader.program.profiles[profile].selector.is_some();
@@ -142,20 +142,20 @@ pub(crate) fn target(
             if !entries.members.iter().any(|member| member.profile == profile && member.id == id) {
                 reader.error("unknown-member", span, format!("`{name}` has no member {id}"));
             }
-            Some(Target::Member(id))
+            Some(EntryAction::Member(id))
         }
         "group_id" => {
             let id = id(reader, object, given, TABLE_ENTRY)?;
             if !entries.member_groups.iter().any(|group| group.profile == profile && group.id == id) {
                 reader.error("unknown-group", span, format!("`{name}` has no group {id}"));
             }
-            Some(Target::Group(id))
+            Some(EntryAction::Group(id))
         }
-        _ => one_shot(reader, object, table).map(Target::OneShot),
+        _ => one_shot(reader, object, table).map(EntryAction::OneShot),
     }
 }
 
-fn one_shot(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option<Vec<Share>> {
+fn one_shot(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table) -> Option<Vec<WeightedAction>> {
     let list = reader.list(object, "one_shot");
     if list.is_empty() || list.len() > MAX_MEMBERS {
         let span = reader.span(object);
@@ -167,10 +167,10 @@ fn one_shot(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Opti
         let what = "an action of `one_shot`";
         let Some(object) = reader.object(item, what) else { continue };
         reader.only_members(object, what, &["action_name", "action_params", "weight", "watch_port"]);
-        let call: Option<Call> = action(reader, object, table, &actions_of(table), what);
+        let call: Option<ActionInvocation> = action(reader, object, table, &actions_of(table), what);
         let share = share(reader, object);
         if let (Some(call), Some((weight, watch_port))) = (call, share) {
-            shares.push(Share { call, weight, watch_port });
+            shares.push(WeightedAction { call, weight, watch_port });
         }
     }
     (shares.len() == list.len()).then_some(shares)

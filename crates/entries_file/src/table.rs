@@ -1,4 +1,4 @@
-//! Table entries and default actions.
+//! Reads table entries and default actions.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use diagnostics::{Diagnostic, Span};
 use ir::{ActionId, Key, KeyValue, MatchKind, Program, Table, TableId};
 use jsonc_parser::ast::{Object, Value};
 
-use crate::json::{Reader, member};
-use crate::{Call, Entries, TableEntry, Target, arrays, profiles, value};
+use crate::json::{FileReader, member};
+use crate::{ActionInvocation, Entries, EntryAction, TableEntrySpec, arrays, profiles, value};
 
 const MEMBERS: &[&str] = &[
     "table",
@@ -25,11 +25,11 @@ const MEMBERS: &[&str] = &[
     "meter_config",
 ];
 
-/// What messages call an element of `table_entries`.
+/// Term for an element of `table_entries` in messages.
 pub(crate) const TABLE_ENTRY: &str = "a table entry";
 
 /// Reads one element of `table_entries`.
-pub(crate) fn read(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entries) {
+pub(crate) fn read(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
     let Some(object) = reader.object(item, TABLE_ENTRY) else { return };
     reader.only_members(object, TABLE_ENTRY, MEMBERS);
     let program = reader.program;
@@ -47,7 +47,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, item: &Value<'_>, entries: &mut Entr
     }
 }
 
-fn default(reader: &mut Reader<'_>, object: &Object<'_>, id: TableId, span: Span, entries: &mut Entries) {
+fn default(reader: &mut FileReader<'_>, object: &Object<'_>, id: TableId, span: Span, entries: &mut Entries) {
     let table = &reader.program.tables[id];
     if let Some(given) = member(object, "match") {
         let empty = matches!(given, Value::Object(object) if object.properties.is_empty());
@@ -79,7 +79,7 @@ fn default(reader: &mut Reader<'_>, object: &Object<'_>, id: TableId, span: Span
     entries.defaults.push((id, call, span));
 }
 
-fn entry(reader: &mut Reader<'_>, object: &Object<'_>, id: TableId, span: Span, entries: &mut Entries) {
+fn entry(reader: &mut FileReader<'_>, object: &Object<'_>, id: TableId, span: Span, entries: &mut Entries) {
     let program = reader.program;
     let table = &program.tables[id];
     if table.const_entries {
@@ -98,11 +98,11 @@ fn entry(reader: &mut Reader<'_>, object: &Object<'_>, id: TableId, span: Span, 
     }
     let meter = meter(reader, object, table);
     let (Some(keys), Some(target), Some(priority)) = (keys, target, priority) else { return };
-    entries.tables.push(TableEntry { table: id, keys, priority, target, idle_timeout_ns, meter, span });
+    entries.tables.push(TableEntrySpec { table: id, keys, priority, target, idle_timeout_ns, meter, span });
 }
 
-/// The action of an entry of a table without a profile.
-fn direct(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<Target> {
+/// Reads the action of an entry of a table without a profile.
+fn direct(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<EntryAction> {
     for name in ["member_id", "group_id", "one_shot"] {
         if let Some(given) = member(object, name) {
             let span = reader.span(given);
@@ -116,11 +116,11 @@ fn direct(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: Spa
         let name = &reader.program.actions[call.action].name;
         reader.error("entries-action", span, format!("`{name}` is @defaultonly: entries cannot use it"));
     }
-    Some(Target::Action(call))
+    Some(EntryAction::Action(call))
 }
 
-/// What the direct meter of an entry allows.
-fn meter(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option<crate::Rates> {
+/// Reads the rates of an entry's direct meter.
+fn meter(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table) -> Option<crate::MeterRates> {
     let what = "`meter_config`";
     let given = member(object, "meter_config")?;
     let object = reader.object(given, what)?;
@@ -132,7 +132,7 @@ fn meter(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table) -> Option<
     arrays::rates(reader, object, what)
 }
 
-/// `table` with its keys and actions, for people who got one of them wrong.
+/// Describes `table` with its keys and actions, for a diagnostic about one of them.
 fn describe(program: &Program, table: &Table) -> String {
     let keys = table.keys.iter().map(|key| format!("{} ({}, {} bits)", key.name, key.kind, key.width));
     let actions = table.actions.iter().map(|entry| {
@@ -149,20 +149,20 @@ fn describe(program: &Program, table: &Table) -> String {
     )
 }
 
-/// The actions that entries of a table may use.
+/// Returns the actions that entries of a table may use.
 pub(crate) fn actions_of(table: &Table) -> Vec<ActionId> {
     table.actions.iter().filter(|entry| !entry.default_only).map(|entry| entry.action).collect()
 }
 
-/// The members `action_name` and `action_params` of `object`, which messages call `what`: one of these actions of a
-/// table.
+/// Reads the members `action_name` and `action_params` of `object`, which must name one of these actions of a table.
+/// Messages call the object `what`.
 pub(crate) fn action(
-    reader: &mut Reader<'_>,
+    reader: &mut FileReader<'_>,
     object: &Object<'_>,
     table: &Table,
     actions: &[ActionId],
     what: &str,
-) -> Option<Call> {
+) -> Option<ActionInvocation> {
     let program = reader.program;
     let (name, span) = reader.string(object, "action_name", what)?;
     let candidates: Vec<_> = actions.iter().map(|action| (*action, program.actions[*action].name.as_str())).collect();
@@ -197,7 +197,7 @@ pub(crate) fn action(
             }
         }
     }
-    (args.len() == action.params.len()).then_some(Call { action: id, args })
+    (args.len() == action.params.len()).then_some(ActionInvocation { action: id, args })
 }
 
 /// Whether entries of the table need a priority.
@@ -205,7 +205,7 @@ fn by_priority(table: &Table) -> bool {
     table.keys.iter().any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional))
 }
 
-fn priority(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<i32> {
+fn priority(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<i32> {
     let given = reader.number(object, "priority", i32::MAX as u64);
     match (by_priority(table), given) {
         (true, Some(priority)) if priority > 0 => Some(priority as i32),
@@ -224,16 +224,16 @@ fn priority(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: S
     }
 }
 
-fn keys(reader: &mut Reader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<Vec<KeyValue>> {
+fn keys(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<Vec<KeyValue>> {
     let matched: Vec<&Key> = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).collect();
     let described = describe(reader.program, table);
     key_values(reader, object, &matched, &format!("table `{}`", table.name), &described, span)
 }
 
-/// The member `match` of `object`: a value for each of these keys, which `what` has. `described` is shown to people
-/// who got one wrong.
+/// Reads the member `match` of `object`, called `what` in messages: a value for each of these keys. `described` is the
+/// help text of a diagnostic about one of them.
 pub(crate) fn key_values(
-    reader: &mut Reader<'_>,
+    reader: &mut FileReader<'_>,
     object: &Object<'_>,
     matched: &[&Key],
     what: &str,
@@ -257,7 +257,7 @@ pub(crate) fn key_values(
                 ok = false;
             }
             Some(index) if found[index].is_some() => {
-                reader.error("entries-format", at, format!("`{name}` stands here for the second time"));
+                reader.error("entries-format", at, format!("`{name}` occurs here for the second time"));
                 ok = false;
             }
             Some(index) => found[index] = Some(&property.value),
@@ -280,7 +280,7 @@ pub(crate) fn key_values(
     ok.then_some(keys)
 }
 
-/// What an element that is left out means.
+/// Returns the value of an omitted element.
 fn anything(key: &Key) -> Option<KeyValue> {
     let zero = || Bits::zero(key.width);
     match key.kind {
@@ -296,7 +296,7 @@ fn anything(key: &Key) -> Option<KeyValue> {
     }
 }
 
-fn key_value(reader: &mut Reader<'_>, key: &Key, given: &Value<'_>) -> Option<KeyValue> {
+fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Option<KeyValue> {
     let what = format!("key `{}`", key.name);
     let span = reader.span(given);
     match key.kind {
@@ -314,7 +314,7 @@ fn key_value(reader: &mut Reader<'_>, key: &Key, given: &Value<'_>) -> Option<Ke
             }
             let masked = value.and(&prefix_mask(length as u32, key.width));
             if masked != value {
-                let message = format!("{what} has bits behind its prefix of {length}, which would never be compared");
+                let message = format!("{what} has bits after its prefix of {length}, which would never be compared");
                 let help = format!("write {:#x}, or a longer prefix", masked);
                 reader.diagnostics.push(Diagnostic::warning("bits-behind-prefix", span, message).help(help));
             }
@@ -340,26 +340,26 @@ fn key_value(reader: &mut Reader<'_>, key: &Key, given: &Value<'_>) -> Option<Ke
     }
 }
 
-/// A half of a two-part key value: a JSON value, or text cut out of a string.
-enum Side<'v, 't> {
+/// One half of a two-part key value: a JSON value, or text cut out of a string.
+enum PairHalf<'v, 't> {
     Json(&'v Value<'t>),
     Text(String),
 }
 
-/// The two parts of `[a, b]` or `"a<separator>b"`.
+/// Reads the two parts of `[a, b]` or `"a<separator>b"`.
 fn pair<'v, 't>(
-    reader: &mut Reader<'_>,
+    reader: &mut FileReader<'_>,
     given: &'v Value<'t>,
     separator: &str,
     form: &str,
-) -> Option<(Side<'v, 't>, Side<'v, 't>)> {
+) -> Option<(PairHalf<'v, 't>, PairHalf<'v, 't>)> {
     match given {
         Value::Array(array) if array.elements.len() == 2 => {
-            return Some((Side::Json(&array.elements[0]), Side::Json(&array.elements[1])));
+            return Some((PairHalf::Json(&array.elements[0]), PairHalf::Json(&array.elements[1])));
         }
         Value::StringLit(text) => {
             if let Some((left, right)) = text.value.split_once(separator) {
-                return Some((Side::Text(left.trim().to_owned()), Side::Text(right.trim().to_owned())));
+                return Some((PairHalf::Text(left.trim().to_owned()), PairHalf::Text(right.trim().to_owned())));
             }
         }
         _ => {}
@@ -369,10 +369,10 @@ fn pair<'v, 't>(
     None
 }
 
-fn side(reader: &mut Reader<'_>, side: Side<'_, '_>, width: u32, what: &str, span: Span) -> Option<Bits> {
+fn side(reader: &mut FileReader<'_>, side: PairHalf<'_, '_>, width: u32, what: &str, span: Span) -> Option<Bits> {
     match side {
-        Side::Json(given) => value::read(reader, given, width, what),
-        Side::Text(text) => match value::text(&text, width) {
+        PairHalf::Json(given) => value::read(reader, given, width, what),
+        PairHalf::Text(text) => match value::text(&text, width) {
             Ok(bits) => Some(bits),
             Err(reason) => {
                 reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"));
@@ -386,14 +386,14 @@ fn prefix_mask(length: u32, width: u32) -> Bits {
     Bits::ones(width).shl(width - length)
 }
 
-/// Reports entries whose table, keys and priority are those of an earlier one, in the file or in the program.
-pub(crate) fn refuse_duplicates(reader: &mut Reader<'_>, entries: &Entries) {
+/// Reports entries whose table, keys and priority equal those of an earlier one, in the file or in the program.
+pub(crate) fn refuse_duplicates(reader: &mut FileReader<'_>, entries: &Entries) {
     let mut seen: HashMap<(TableId, &[KeyValue], i32), Span> = HashMap::new();
     for entry in &entries.tables {
         let (table, span) = (&entry.table, &entry.span);
         if let Some(first) = seen.insert((*table, &entry.keys, entry.priority), *span) {
             let name = &reader.program.tables[*table].name;
-            let message = format!("an entry of `{name}` with the same match stands earlier in the file");
+            let message = format!("an entry of `{name}` with the same match occurs earlier in the file");
             let diagnostic = Diagnostic::error("entries-duplicate", *span, message).also(first, "the earlier one");
             reader.diagnostics.push(diagnostic);
         }

@@ -1,14 +1,14 @@
-//! Values as people write them, held against a width in bits.
+//! Reads values and checks them against a width in bits.
 
 use bits::Bits;
 use jsonc_parser::ast::Value;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{Num, Signed};
 
-use crate::json::Reader;
+use crate::json::FileReader;
 
-/// Reads a value of `width` bits for what `what` names; anything else is a finding.
-pub(crate) fn read(reader: &mut Reader<'_>, value: &Value<'_>, width: u32, what: &str) -> Option<Bits> {
+/// Reads a value of `width` bits for the object `what`, or reports an error.
+pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, what: &str) -> Option<Bits> {
     let span = reader.span(value);
     let result = match value {
         Value::NumberLit(number) => text(number.value, width),
@@ -20,10 +20,10 @@ pub(crate) fn read(reader: &mut Reader<'_>, value: &Value<'_>, width: u32, what:
     result.map_err(|reason| reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"))).ok()
 }
 
-/// Reads a number or an address as a value of `width` bits.
+/// Parses a number or an address as a value of `width` bits.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A description of what is wrong with it.
 pub fn text(text: &str, width: u32) -> Result<Bits, String> {
     let text = text.trim();
     if let Some(bytes) = mac(text) {
@@ -41,7 +41,7 @@ pub fn text(text: &str, width: u32) -> Result<Bits, String> {
     integer(text, width)
 }
 
-/// Longest number that is read, in characters: enough for the widest value in binary.
+/// Maximum length of a number in characters: enough for the widest value in binary.
 const MAX_DIGITS: usize = bits::MAX_WIDTH as usize + 8;
 
 fn integer(text: &str, width: u32) -> Result<Bits, String> {
@@ -85,7 +85,7 @@ fn mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(bytes)
 }
 
-/// An address stands for a value of its own width; in a wider place it is zero-extended, as numbers are.
+/// Returns an address as a value: it has a width of its own and is zero-extended to a wider field, as numbers are.
 fn address(bytes: &[u8], width: u32, text: &str, kind: &str) -> Result<Bits, String> {
     let own = bytes.len() as u32 * 8;
     if width < own {

@@ -46,9 +46,12 @@ impl EntriesFile {
     /// What the reader let through, a switch takes; only a full table may refuse.
     fn apply(&self, entries: &::entries_file::Entries) {
         let mut switch = v1model::Switch::new(self.program.clone(), v1model::Config::with_ports(4)).expect("a router");
-        let call = |call: &::entries_file::Call| engine::ActionCall { action: call.action, args: call.args.clone() };
+        let call = |call: &::entries_file::ActionInvocation| engine::ActionCall {
+            action: call.action,
+            args: call.args.clone(),
+        };
         for entry in &entries.tables {
-            let ::entries_file::Target::Action(action) = &entry.target else {
+            let ::entries_file::EntryAction::Action(action) = &entry.target else {
                 panic!("no table of the router has an action profile, and yet an entry names {:?}", entry.target)
             };
             let call = call(action);

@@ -1,5 +1,5 @@
-//! Entries files in, what they mean or what is wrong with them out: each `testdata/NAME.json` has a `NAME.expected`.
-//! `UPDATE_EXPECT=1` writes the expectations anew.
+//! Entries files and their meaning or errors: each `testdata/NAME.json` has a `NAME.expected`. `UPDATE_EXPECT=1`
+//! regenerates the expectations.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ fn table(program: &mut Program, name: &str, keys: &[(&str, u32, MatchKind)], act
     })
 }
 
-/// A router's table, an access list with every kind of key, a table the control plane may not touch, a register.
+/// A router's table, an access list with every match kind, a table that the control plane may not change, a register.
 fn program() -> Program {
     let mut program = Program { arch: "test".into(), ..Program::default() };
     program.locs.push(SourcePosition { file: String::new(), line: 0, column: 0 });

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
-use entries_file::Target;
+use entries_file::EntryAction;
 use ir::{KeyValue, Program};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::entity::Entity as Kind;
@@ -123,9 +123,9 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
 }
 
 /// An entry by names; `None` if it has no action of its own.
-fn table_entry(entry: &entries_file::TableEntry, program: &Program) -> Option<TableEntry> {
+fn table_entry(entry: &entries_file::TableEntrySpec, program: &Program) -> Option<TableEntry> {
     let table = &program.tables[entry.table];
-    let Target::Action(call) = &entry.target else { return None };
+    let EntryAction::Action(call) = &entry.target else { return None };
     let action = &program.actions[call.action];
     let keys = table.keys.iter().zip(&entry.keys).filter_map(|(key, value)| {
         let matched = match value {
