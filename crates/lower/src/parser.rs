@@ -2,7 +2,7 @@
 
 use diagnostics::Span;
 use ir::{BlockId, Match, SelectCase, Terminator};
-use p4::typed::{self, Keyset, Target, Transition, Type};
+use p4::typed::{self, Keyset, Transition, TransitionTarget, Type};
 
 use crate::instance::InstRef;
 use crate::lowering::Lowering;
@@ -37,11 +37,11 @@ impl<'a> Lowering<'a> {
     }
 
     /// Where a target leads.
-    fn target(&mut self, target: Target, blocks: &[BlockId], accept: BlockId) -> BlockId {
+    fn target(&mut self, target: TransitionTarget, blocks: &[BlockId], accept: BlockId) -> BlockId {
         match target {
-            Target::State(index) => blocks.get(index).copied().unwrap_or(accept),
-            Target::Accept => accept,
-            Target::Reject => {
+            TransitionTarget::State(index) => blocks.get(index).copied().unwrap_or(accept),
+            TransitionTarget::Accept => accept,
+            TransitionTarget::Reject => {
                 let block = self.block("reject");
                 self.body.blocks[block].terminator = Terminator::Reject;
                 let here = self.here();
@@ -53,7 +53,7 @@ impl<'a> Lowering<'a> {
 
     fn transition(&mut self, transition: &Transition, blocks: &[BlockId], accept: BlockId) {
         match transition {
-            Transition::Direct(Target::Reject, span) => {
+            Transition::Direct(TransitionTarget::Reject, span) => {
                 self.at(*span);
                 self.terminate(Terminator::Reject);
             }

@@ -4,13 +4,13 @@
 //! files ── preprocess ──> tokens ── parse ──> ast ── check ──> typed::Program
 //! ```
 //!
-//! The central types are [`ast::Program`], which is what was written, and [`typed::Program`], which is what it means:
-//! every name resolved, every implicit cast explicit, every type variable replaced, every compile-time value folded.
-//! Each stage recovers from errors and goes on, so that one run reports all mistakes as [`diagnostics::Diagnostics`]; a
-//! typed program is only handed out when there was none.
+//! The central types are [`ast::Program`], the program as written, and [`typed::Program`], its meaning: every name
+//! resolved, every implicit cast explicit, every type variable replaced, every compile-time value folded. Each stage
+//! recovers from errors and continues, so that one run reports all mistakes as [`diagnostics::Diagnostics`]; a typed
+//! program is returned only if there were none.
 //!
-//! This crate refuses to know any switch: `core.p4` is part of the language and ships here, architectures
-//! (`v1model.p4`) are files like any other and are handed in with [`Options`].
+//! This crate refuses to know any switch: `core.p4` is part of the language and is included here; architectures
+//! (`v1model.p4`) are ordinary files, passed in with [`Options`].
 
 pub mod ast;
 mod check;

@@ -1,9 +1,9 @@
 //! Parses directories of P4 programs that are not part of the project. Without the variables nothing is tested, and
-//! each test says so.
+//! each test reports that.
 //!
-//! - `P4_CORPUS`: directories, separated by `:`, whose `.p4` files must parse without a finding.
-//! - `P4_GARBAGE`: directories whose files may hold anything; parsing must end without a panic.
-//! - `P4_INCLUDE`: directories that included files are looked for in.
+//! - `P4_CORPUS`: directories, separated by `:`, with `.p4` files that must parse without diagnostics.
+//! - `P4_GARBAGE`: directories with arbitrary files; parsing must not panic.
+//! - `P4_INCLUDE`: include directories.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ fn programs(variable: &str) -> Vec<PathBuf> {
     files
 }
 
-/// What is wrong with the program at `path`, as text, and whether all of its includes were found.
+/// Returns the rendered diagnostics of the program at `path`, and whether all of its includes were found.
 fn findings(path: &Path) -> (String, bool) {
     let bytes = std::fs::read(path).expect("the file can be read");
     let text = String::from_utf8_lossy(&bytes);

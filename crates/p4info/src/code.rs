@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use p4::typed::{
-    Action, ActionId, Arg, Block, Call, Callee, Expr, FunctionId, Keyset, Stmt, StmtKind, Target, Transition, Value,
+    Action, ActionId, Arg, Block, Call, Callee, Expr, FunctionId, Keyset, Stmt, StmtKind, Transition, TransitionTarget,
+    Value,
 };
 
 use crate::inventory::{Kind, Static, Walker};
@@ -59,8 +60,8 @@ impl<'a> Walker<'a, '_> {
                 while let Some(index) = todo.pop() {
                     let state = &parser.states[index];
                     self.block(&state.body, &mut scene);
-                    let mut go = |target: &Target| {
-                        if let Target::State(next) = target
+                    let mut go = |target: &TransitionTarget| {
+                        if let TransitionTarget::State(next) = target
                             && reached.insert(*next)
                         {
                             todo.push(*next);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use p4::ast::{Direction, StructKind};
-use p4::typed::{Local, Param, Program, Target, Transition, Type};
+use p4::typed::{Local, Param, Program, Transition, TransitionTarget, Type};
 
 /// Prints the declarations of a program.
 pub fn print(program: &Program) -> String {
@@ -47,10 +47,10 @@ impl Printer<'_> {
             writeln!(out, "parser {}({})", parser.name, self.params(&parser.params))?;
             self.locals(out, &parser.locals)?;
             for state in &parser.states {
-                let name = |target: &Target| match target {
-                    Target::State(index) => parser.states[*index].name.to_string(),
-                    Target::Accept => "accept".to_owned(),
-                    Target::Reject => "reject".to_owned(),
+                let name = |target: &TransitionTarget| match target {
+                    TransitionTarget::State(index) => parser.states[*index].name.to_string(),
+                    TransitionTarget::Accept => "accept".to_owned(),
+                    TransitionTarget::Reject => "reject".to_owned(),
                 };
                 let mut targets = match &state.transition {
                     Transition::Direct(target, _) => vec![name(target)],

@@ -10,18 +10,18 @@ use super::{Ident, TypeRef};
 /// An expression or keyset.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// Which.
+    /// Kind and content.
     pub kind: ExprKind,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
 /// An integer literal: `42`, `8w0xff`, `4s7`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntLiteral {
-    /// The digits' value; a literal has no sign.
+    /// Value of the digits; a literal has no sign.
     pub value: BigInt,
-    /// `w` gives `(width, false)`, `s` gives `(width, true)`.
+    /// `w` becomes `(width, false)`, `s` becomes `(width, true)`.
     pub width: Option<(u32, bool)>,
 }
 
@@ -51,7 +51,7 @@ pub enum ExprKind {
         /// The name.
         name: Ident,
     },
-    /// A type where an expression may stand: `bit<32>`, `E` in `E.a`, constructor calls.
+    /// A type in place of an expression: `bit<32>`, `E` in `E.a`, constructor calls.
     Type(Box<TypeRef>),
     /// `base.name`; `error.X` has the type `error` as base.
     Member(Box<Expr>, Ident),
@@ -71,16 +71,16 @@ pub enum ExprKind {
     Cast(Box<TypeRef>, Box<Expr>),
     /// `{ e1, e2 }`
     List(Vec<Expr>),
-    /// `{ a = e1, b = e2 }`, with `...` behind them if `dots`.
+    /// `{ a = e1, b = e2 }`, followed by `...` if `dots`.
     Struct {
-        /// The fields as named.
+        /// The named fields.
         fields: Vec<(Ident, Expr)>,
-        /// Whether the rest gets default values.
+        /// Span of the `...`, which gives the other fields their default values.
         dots: Option<Span>,
     },
     /// `f<T>(args)`: functions, methods, constructors, `apply`.
     Call {
-        /// What is called.
+        /// Callee.
         callee: Box<Expr>,
         /// Explicit type arguments.
         type_args: Vec<TypeRef>,

@@ -1,7 +1,7 @@
-//! The syntax tree: a program as it was written, with a span on everything and nothing resolved.
+//! The syntax tree: a program as written, with a span on every node and no names resolved.
 //!
-//! The grammar's nouns (specification section 6.2 and appendix G) are the names here. Statements and expressions are
-//! trees of boxes; what could not be parsed is absent, and has been reported.
+//! The types are named after the nonterminals of the grammar (specification section 6.2 and appendix G). Statements and
+//! expressions are trees of boxes. Constructs that could not be parsed are absent and have been reported.
 
 mod expr;
 mod stmt;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use diagnostics::Span;
 
-/// A name and where it stands.
+/// A name and its span.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ident {
     /// The name itself.
     pub name: Arc<str>,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
@@ -32,20 +32,21 @@ pub struct Program {
 /// `@name`, `@name(...)` or `@name[...]` (specification section 20). `@pragma name ...` is the unstructured form.
 #[derive(Clone, Debug)]
 pub struct Annotation {
-    /// The name behind the `@`.
+    /// The name after the `@`.
     pub name: Ident,
-    /// What is in brackets.
+    /// Body in brackets or parentheses.
     pub body: AnnotationBody,
     /// The whole annotation.
     pub span: Span,
 }
 
-/// What an annotation carries.
+/// Body of an annotation.
 #[derive(Clone, Debug)]
 pub enum AnnotationBody {
     /// `@name`
     Empty,
-    /// `@name(any tokens)`: kept as tokens with their text, and tried as an expression list by those who know it.
+    /// `@name(any tokens)`: kept as tokens with their text; consumers of the annotation may parse them as a list of
+    /// expressions.
     Unstructured(Vec<crate::lex::Token>),
     /// `@name[e1, e2]`
     Expressions(Vec<Expr>),
@@ -59,13 +60,13 @@ pub type Annotations = Vec<Annotation>;
 /// A type as written.
 #[derive(Clone, Debug)]
 pub struct TypeRef {
-    /// Which type.
+    /// Form of the type.
     pub kind: TypeRefKind,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
-/// The forms a type can be written in.
+/// The syntactic forms of a type.
 #[derive(Clone, Debug)]
 pub enum TypeRefKind {
     /// `bool`
@@ -88,7 +89,7 @@ pub enum TypeRefKind {
     Varbit(Box<Expr>),
     /// A type name, with a leading dot if `absolute`, and type arguments, if any.
     Named {
-        /// Whether the name begins with a dot: look it up at top level.
+        /// Whether the name begins with a dot and is looked up at top level.
         absolute: bool,
         /// The name.
         name: Ident,
@@ -151,9 +152,9 @@ pub struct Field {
 pub struct Decl {
     /// Its annotations.
     pub annotations: Annotations,
-    /// What is declared.
+    /// Kind and content.
     pub kind: DeclKind,
-    /// From the first token behind the annotations to the last.
+    /// From the first token after the annotations to the last.
     pub span: Span,
 }
 
@@ -206,7 +207,7 @@ pub enum DeclKind {
     },
     /// `struct`, `header`, `header_union`
     Struct {
-        /// Which of the three.
+        /// Kind of the declaration.
         kind: StructKind,
         /// Name.
         name: Ident,
@@ -282,7 +283,7 @@ pub enum DeclKind {
 /// `T(args) name = { implementations };`
 #[derive(Clone, Debug)]
 pub struct InstanceDecl {
-    /// What is instantiated.
+    /// Instantiated type.
     pub ty: TypeRef,
     /// Constructor arguments.
     pub args: Vec<Arg>,
@@ -351,13 +352,13 @@ pub struct State {
     pub name: Ident,
     /// Statements in order.
     pub statements: Vec<Stmt>,
-    /// Where it goes; absent means `reject`.
+    /// Transition; absent means `reject`.
     pub transition: Option<Transition>,
     /// The whole state.
     pub span: Span,
 }
 
-/// How a state ends.
+/// Transition at the end of a state.
 #[derive(Clone, Debug)]
 pub enum Transition {
     /// `transition name;`
@@ -376,9 +377,9 @@ pub enum Transition {
 /// `keyset: state;`
 #[derive(Clone, Debug)]
 pub struct SelectCase {
-    /// `default`, `_`, ranges, masks, expressions; one an expression, tuples flattened.
+    /// `default`, `_`, ranges, masks, expressions; one per selected expression, tuples flattened.
     pub keys: Vec<Expr>,
-    /// Where it goes.
+    /// Target state.
     pub state: Ident,
     /// The whole case.
     pub span: Span,
@@ -393,7 +394,7 @@ pub struct ControlDecl {
     pub ctor_params: Vec<Param>,
     /// Constants, variables, instances, actions, tables.
     pub locals: Vec<Decl>,
-    /// What `apply` does.
+    /// Body of `apply`.
     pub body: Block,
 }
 
@@ -411,9 +412,9 @@ pub struct TableDecl {
 pub struct TableProperty {
     /// Its annotations.
     pub annotations: Annotations,
-    /// Whether `const` stands before it.
+    /// Whether it is preceded by `const`.
     pub is_const: bool,
-    /// Which property.
+    /// Kind of the property.
     pub kind: TablePropertyKind,
     /// From its name to the `;` or `}`.
     pub span: Span,
@@ -428,7 +429,7 @@ pub enum TablePropertyKind {
     Actions(Vec<ActionRef>),
     /// `entries = { ... }`
     Entries(Vec<Entry>),
-    /// `name = value;`, `default_action` and `size` among them.
+    /// `name = value;`, including `default_action` and `size`.
     Custom {
         /// The property's name.
         name: Ident,
@@ -440,18 +441,18 @@ pub enum TablePropertyKind {
 /// `expression : match_kind annotations;`
 #[derive(Clone, Debug)]
 pub struct KeyElement {
-    /// What is looked up.
+    /// Expression to look up.
     pub expr: Expr,
-    /// How.
+    /// Match kind.
     pub match_kind: Ident,
-    /// `@name` among them.
+    /// Annotations, including `@name`.
     pub annotations: Annotations,
 }
 
 /// `annotations name(args);` in `actions`.
 #[derive(Clone, Debug)]
 pub struct ActionRef {
-    /// `@tableonly`, `@defaultonly` among them.
+    /// Annotations, including `@tableonly` and `@defaultonly`.
     pub annotations: Annotations,
     /// Whether the name begins with a dot.
     pub absolute: bool,
@@ -466,15 +467,15 @@ pub struct ActionRef {
 /// An entry of `entries`.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Whether `const` stands before it.
+    /// Whether it is preceded by `const`.
     pub is_const: bool,
     /// `priority = e :`
     pub priority: Option<Expr>,
-    /// One keyset an element of the key.
+    /// One keyset per key element.
     pub keys: Vec<Expr>,
     /// The action with its arguments.
     pub action: ActionRef,
-    /// Annotations behind it.
+    /// Annotations after the action.
     pub annotations: Annotations,
     /// The whole entry.
     pub span: Span,

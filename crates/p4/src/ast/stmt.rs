@@ -9,9 +9,9 @@ use super::{Annotations, BinaryOp, Decl, Expr, Ident, TypeRef};
 pub struct Stmt {
     /// Annotations of a `for`; empty elsewhere: blocks and declarations carry their own.
     pub annotations: Annotations,
-    /// Which.
+    /// Kind and content.
     pub kind: StmtKind,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
@@ -33,14 +33,14 @@ pub enum StmtKind {
     Decl(Box<Decl>),
     /// `a = b;`, or `a op= b;`
     Assign {
-        /// Where to.
+        /// Destination.
         lhs: Expr,
         /// The operator of a compound assignment.
         op: Option<BinaryOp>,
-        /// What.
+        /// Value.
         rhs: Expr,
     },
-    /// A call as a statement, direct invocation (`C.apply(...)` on a type) included.
+    /// A call as a statement, including direct invocation (`C.apply(...)` on a type).
     Call(Expr),
     /// `if (c) a else b`
     If {
@@ -53,18 +53,18 @@ pub enum StmtKind {
     },
     /// `switch (e) { ... }`
     Switch {
-        /// What is compared: a value, or `t.apply().action_run`.
+        /// The compared value, or `t.apply().action_run`.
         subject: Expr,
         /// Cases in order.
         cases: Vec<SwitchCase>,
     },
     /// `for (init; cond; update) body`
     For {
-        /// Declarations and assignments before the first round.
+        /// Declarations and assignments before the first iteration.
         init: Vec<Stmt>,
         /// Condition.
         condition: Expr,
-        /// Assignments behind each round.
+        /// Assignments after each iteration.
         update: Vec<Stmt>,
         /// Body.
         body: Box<Stmt>,
@@ -94,12 +94,12 @@ pub enum StmtKind {
     Empty,
 }
 
-/// `label: block`; without a block it falls through to the next case that has one.
+/// `label: block`; without a block, it falls through to the next case with one.
 #[derive(Clone, Debug)]
 pub struct SwitchCase {
     /// An action's name, an expression, or `default`.
     pub label: Expr,
-    /// What is done.
+    /// Body of the case.
     pub body: Option<Block>,
     /// The whole case.
     pub span: Span,

@@ -1,4 +1,4 @@
-//! Annotations: kept on what they annotate, structured ones with their values folded.
+//! Annotations: kept on their declarations, with the values of structured ones folded.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::lex::{Token, TokenKind};
 use crate::typed::{self, Value};
 
 impl Checker<'_> {
-    /// The annotations of a declaration, typed.
+    /// Checks the annotations of a declaration.
     pub(super) fn annotations(&mut self, list: &ast::Annotations) -> typed::Annotations {
         if list.is_empty() {
             return Arc::from([]);
@@ -124,7 +124,7 @@ impl Checker<'_> {
 }
 
 impl Checker<'_> {
-    /// Tokens in which names of constant integers have become those, since whoever reads an annotation later knows no
+    /// Replaces names of integer constants by their values, since later consumers of an annotation cannot resolve
     /// names: `@field_list(CLONE_FL)`.
     fn with_constants(&self, tokens: &[Token]) -> Vec<Token> {
         let is_dot = |token: Option<&Token>| token.is_some_and(|token| matches!(token.kind, TokenKind::Punct(".")));
@@ -142,7 +142,7 @@ impl Checker<'_> {
         resolved.collect()
     }
 
-    /// The value of a constant of this name, if it is an integer and has no sign.
+    /// Returns the value of a constant, if it is an integer that is not negative.
     fn named_integer(&self, name: &str) -> Option<BigInt> {
         let Binding { symbol: Symbol::Const(constant), .. } = self.find(name, false)? else { return None };
         let value = match value_of(&constant)? {
@@ -154,7 +154,7 @@ impl Checker<'_> {
     }
 }
 
-/// The string an annotation `@name("...")` carries.
+/// Returns the string in an annotation `@name("...")`.
 pub(super) fn string_of(annotations: &[ast::Annotation], name: &str) -> Option<(Arc<str>, Span)> {
     let annotation = annotations.iter().find(|annotation| &*annotation.name.name == name)?;
     match &annotation.body {

@@ -1,9 +1,9 @@
-//! Methods the language itself gives headers, header unions and stacks, and what it demands of those in `core.p4`.
+//! Built-in methods of headers, header unions and stacks, and the language's requirements on those in `core.p4`.
 
 use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
 
-use super::method::Called;
+use super::method::CallResult;
 use super::scope::nearest;
 use super::{Checker, constant, is_error};
 use crate::ast;
@@ -14,14 +14,14 @@ fn is_size_method(name: &str) -> bool {
 }
 
 impl Checker<'_> {
-    /// `H.minSizeInBits()` and the like, of values and of types.
+    /// Checks `H.minSizeInBits()` and similar methods, of values and of types.
     pub(super) fn size_method(
         &mut self,
         ty: &Type,
         name: &ast::Ident,
         args: &[ast::Arg],
         span: Span,
-    ) -> Option<Called> {
+    ) -> Option<CallResult> {
         if !is_size_method(&name.name) {
             return None;
         }
@@ -30,29 +30,29 @@ impl Checker<'_> {
         }
         let Some((low, high)) = self.size_in_bits(ty) else {
             if self.is_opaque_inside(ty) {
-                return Some(Called::Value(constant(Value::Integer(0.into()), Type::Integer, span)));
+                return Some(CallResult::Value(constant(Value::Integer(0.into()), Type::Integer, span)));
             }
             let found = self.describe(ty);
             self.error(Diagnostic::error("no-size", span, format!("{found} has no size in bits")));
-            return Some(Called::Wrong);
+            return Some(CallResult::Wrong);
         };
         if !args.is_empty() {
             self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
-            return Some(Called::Wrong);
+            return Some(CallResult::Wrong);
         }
         let bits = if name.name.starts_with("min") { low } else { high };
         let size = if name.name.ends_with("Bytes") { bits.div_ceil(8) } else { bits };
-        Some(Called::Value(constant(Value::Integer(size.into()), Type::Integer, span)))
+        Some(CallResult::Value(constant(Value::Integer(size.into()), Type::Integer, span)))
     }
 
-    /// The size of `stack[i]`, which no element needs to be there for: nothing is evaluated.
+    /// Returns the size of `stack[i]`. Nothing is evaluated, so the element need not exist.
     pub(super) fn size_of_element(
         &mut self,
         base: &ast::Expr,
         name: &ast::Ident,
         args: &[ast::Arg],
         span: Span,
-    ) -> Option<Called> {
+    ) -> Option<CallResult> {
         let ast::ExprKind::Index(stack, index) = &base.kind else { return None };
         if !is_size_method(&name.name) {
             return None;
@@ -70,7 +70,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What the language demands of the methods in `core.p4` beyond their signatures.
+    /// Checks the language's requirements on the methods in `core.p4` beyond their signatures.
     pub(super) fn core_method(&mut self, object: &str, method: &str, args: &[Arg], types: &[Type], span: Span) -> bool {
         let problem = match (object, method) {
             ("packet_in", "extract") => {
@@ -135,7 +135,13 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn header_method(&mut self, object: Expr, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+    pub(super) fn header_method(
+        &mut self,
+        object: Expr,
+        name: &ast::Ident,
+        args: &[ast::Arg],
+        span: Span,
+    ) -> CallResult {
         let is_union = self.is_union(&object.ty);
         let builtin = match &*name.name {
             "isValid" => Builtin::IsValid,
@@ -151,36 +157,45 @@ impl Checker<'_> {
                 }
                 self.error(diagnostic);
                 self.check_stray(args);
-                return Called::Wrong;
+                return CallResult::Wrong;
             }
         };
         if !args.is_empty() {
             self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         if builtin != Builtin::IsValid && !self.is_lvalue(&object) {
             self.not_an_lvalue(&object);
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         let ty = if builtin == Builtin::IsValid { Type::Bool } else { Type::Void };
-        Called::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, ty)
+        CallResult::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, ty)
     }
 
-    pub(super) fn stack_method(&mut self, object: Expr, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+    pub(super) fn stack_method(
+        &mut self,
+        object: Expr,
+        name: &ast::Ident,
+        args: &[ast::Arg],
+        span: Span,
+    ) -> CallResult {
         let [arg] = args else {
             self.error(Diagnostic::error("argument-count", span, format!("`{}` takes one argument", name.name)));
-            return Called::Wrong;
+            return CallResult::Wrong;
         };
-        let Some(count) = self.integer(&arg.value, "the count") else { return Called::Wrong };
+        let Some(count) = self.integer(&arg.value, "the count") else { return CallResult::Wrong };
         let Some(count) = count.to_u32() else {
             self.error(Diagnostic::error("index", arg.value.span, format!("{count} is not a count of headers")));
-            return Called::Wrong;
+            return CallResult::Wrong;
         };
         if !self.is_lvalue(&object) {
             self.not_an_lvalue(&object);
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         let builtin = if &*name.name == "push_front" { Builtin::PushFront(count) } else { Builtin::PopFront(count) };
-        Called::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, Type::Void)
+        CallResult::Call(
+            Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span },
+            Type::Void,
+        )
     }
 }

@@ -1,15 +1,16 @@
-//! Calls: arguments find their parameters, type arguments are inferred, values are converted, directions are checked.
+//! Calls: matches arguments with parameters, infers type arguments, converts values and checks directions.
 
 use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Span};
 
-use super::infer::{Unknowns, has_wildcard, is_vague, mentions};
-use super::{Checker, Context, bad, counted, is_error};
+use super::infer::{InferenceVars, has_wildcard, is_vague, mentions};
+use super::method::CallSite;
+use super::{Checker, DeclContext, bad, counted, is_error};
 use crate::ast::{self, Direction, TypeRef, TypeRefKind};
 use crate::typed::{self, Expr, Type};
 
-/// What kind of thing is called; rules for arguments differ.
+/// Kind of the callee; it determines the rules for arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallKind {
     Function,
@@ -18,40 +19,40 @@ pub(super) enum CallKind {
     Apply,
 }
 
-/// What is called, as its declaration says.
+/// The callee, as declared.
 pub(super) struct Signature<'a> {
     pub(super) kind: CallKind,
     pub(super) name: Arc<str>,
-    /// Where it is declared.
+    /// Span of the declaration.
     pub(super) span: Span,
-    /// Top-level declarations visible there.
+    /// Number of top-level declarations visible there.
     pub(super) visible: usize,
-    /// Type parameters of what is around it, with their values.
+    /// Type parameters of enclosing declarations, with their values.
     pub(super) bindings: Vec<(Arc<str>, Type)>,
     /// Its own type parameters.
     pub(super) type_params: &'a [ast::Ident],
     pub(super) params: &'a [ast::Param],
-    /// The result; helps inference.
+    /// The result type; helps inference.
     pub(super) ret: Option<&'a TypeRef>,
 }
 
-/// A parameter with its type known.
+/// A parameter with a resolved type.
 #[derive(Clone)]
 pub(super) struct Formal {
     pub(super) name: Arc<str>,
     pub(super) span: Span,
     pub(super) direction: Direction,
     pub(super) ty: Type,
-    /// What an omitted argument is, for actions.
+    /// Value of an omitted argument, for actions.
     pub(super) default: Option<Expr>,
 }
 
-/// A call whose arguments have been matched.
-pub(super) struct Matched {
+/// A call with matched arguments.
+pub(super) struct MatchedCall {
     pub(super) args: Vec<typed::Arg>,
     /// Values of the signature's own type parameters.
     pub(super) type_args: Vec<Type>,
-    /// All type parameters, for resolving the result's type.
+    /// All type parameters, for resolving the result type.
     pub(super) bindings: Vec<(Arc<str>, Type)>,
 }
 
@@ -63,7 +64,7 @@ pub(super) fn may_be_absent(param: &ast::Param) -> bool {
     param.default.is_some() || is_optional(param)
 }
 
-/// Whether a call with these arguments can mean something with these parameters, by count and names.
+/// Whether a call with these arguments fits these parameters, judging by their number and names.
 pub(super) fn applicable(args: &[ast::Arg], params: &[ast::Param]) -> bool {
     if args.iter().any(|arg| arg.name.is_some()) {
         let given =
@@ -77,7 +78,7 @@ pub(super) fn applicable(args: &[ast::Arg], params: &[ast::Param]) -> bool {
     }
 }
 
-/// Whether a type parameter without a value does no harm.
+/// Whether a type parameter may remain without a value.
 fn is_left_open(signature: &Signature<'_>, written: &[TypeRef], slots: &[Option<usize>], name: &Arc<str>) -> bool {
     let names = std::slice::from_ref(name);
     if signature.ret.is_some_and(|ret| mentions(ret, names)) {
@@ -98,7 +99,7 @@ fn is_left_open(signature: &Signature<'_>, written: &[TypeRef], slots: &[Option<
 }
 
 impl<'a> Checker<'a> {
-    /// Which argument each parameter gets; reports arguments that fit nowhere and parameters left without one.
+    /// Assigns arguments to parameters; reports arguments that fit no parameter, and parameters without an argument.
     pub(super) fn assign(
         &mut self,
         args: &[ast::Arg],
@@ -164,19 +165,13 @@ impl<'a> Checker<'a> {
         fine.then_some(slots)
     }
 
-    /// Matches arguments and type arguments with a signature. `expected` is the type the result had best have.
-    pub(super) fn match_call(
-        &mut self,
-        signature: &Signature<'a>,
-        type_args: &[TypeRef],
-        args: &[ast::Arg],
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Option<Matched> {
+    /// Matches the arguments and type arguments of a call with a signature.
+    pub(super) fn match_call(&mut self, signature: &Signature<'a>, site: CallSite<'_>) -> Option<MatchedCall> {
+        let CallSite { type_args, args, expected, span } = site;
         let params: Vec<_> =
             signature.params.iter().map(|param| (param.name.name.clone(), may_be_absent(param))).collect();
         let slots = self.assign(args, &params, &signature.name, signature.span, span);
-        let mut unknowns = Unknowns::new(signature.type_params);
+        let mut unknowns = InferenceVars::new(signature.type_params);
         if !type_args.is_empty() && type_args.len() != signature.type_params.len() {
             self.error(
                 Diagnostic::error(
@@ -211,7 +206,7 @@ impl<'a> Checker<'a> {
         };
         let written = unknowns.clone();
         let checked = self.check_arguments(signature, &slots, args, &mut unknowns);
-        // What is written is not inferred otherwise.
+        // Explicit type arguments are not inferred.
         for (slot, written) in unknowns.list.iter_mut().zip(written.list) {
             if written.1.is_some() {
                 *slot = written;
@@ -222,13 +217,13 @@ impl<'a> Checker<'a> {
             && !unknowns.open().is_empty()
         {
             let (visible, bindings) = (signature.visible, signature.bindings.clone());
-            self.within(visible, &bindings, Context::top_level(), |c| c.infer(ret, expected, &mut unknowns));
+            self.within(visible, &bindings, DeclContext::top_level(), |c| c.infer(ret, expected, &mut unknowns));
         }
         let wrong = !fine || checked.iter().flatten().any(|arg| is_error(&arg.ty));
         if wrong {
             return None;
         }
-        // A type written `_`, or one that only absent arguments would have told, may stay open.
+        // A type written as `_`, or one that only absent arguments could determine, may remain open.
         let open: Vec<_> =
             unknowns.open().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
         if !open.is_empty() {
@@ -296,8 +291,8 @@ impl<'a> Checker<'a> {
                 None => match &param.default {
                     Some(default) => {
                         let (visible, ty) = (signature.visible, formal.ty.clone());
-                        let value =
-                            self.within(visible, &bindings, Context::top_level(), |c| c.default_argument(default, &ty));
+                        let value = self
+                            .within(visible, &bindings, DeclContext::top_level(), |c| c.default_argument(default, &ty));
                         typed::Arg::Expr(value)
                     }
                     None => typed::Arg::Absent,
@@ -308,10 +303,14 @@ impl<'a> Checker<'a> {
         if out.iter().any(|arg| matches!(arg, typed::Arg::Expr(e) if is_error(&e.ty))) {
             return None;
         }
-        Some(Matched { args: out, type_args: unknowns.list.into_iter().filter_map(|(_, ty)| ty).collect(), bindings })
+        Some(MatchedCall {
+            args: out,
+            type_args: unknowns.list.into_iter().filter_map(|(_, ty)| ty).collect(),
+            bindings,
+        })
     }
 
-    /// Whether a number without a width goes where a value exists at run time.
+    /// Whether a number without a width is passed where a value exists at run time.
     fn passes_vague(&self, signature: &Signature<'a>, slots: &[Option<usize>], checked: &[Option<Expr>]) -> bool {
         signature.params.iter().zip(slots).zip(checked).any(|((param, _), arg)| {
             param.direction != Direction::None
@@ -320,16 +319,16 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Types the arguments, one a parameter (`None` for `_` and absent ones), and infers type arguments from them.
+    /// Types the arguments, one per parameter (`None` for `_` and absent ones), and infers type arguments from them.
     fn check_arguments(
         &mut self,
         signature: &Signature<'a>,
         slots: &[Option<usize>],
         args: &[ast::Arg],
-        unknowns: &mut Unknowns,
+        unknowns: &mut InferenceVars,
     ) -> Vec<Option<Expr>> {
         let mut checked: Vec<Option<Expr>> = slots.iter().map(|_| None).collect();
-        // What says little by itself is looked at when the rest has been inferred.
+        // Arguments with weak types are checked after the others have been used for inference.
         let is_weak = |e: &ast::Expr| match &e.kind {
             ast::ExprKind::Int(literal) => literal.width.is_none(),
             ast::ExprKind::List(_) | ast::ExprKind::Struct { .. } | ast::ExprKind::Invalid => true,
@@ -351,7 +350,7 @@ impl<'a> Checker<'a> {
                         Direction::Out | Direction::InOut => typed.ty.clone(),
                         _ => typed.ty.clone(),
                     };
-                    self.within(visible, &bindings, Context::top_level(), |c| c.infer(&param.ty, &ty, unknowns));
+                    self.within(visible, &bindings, DeclContext::top_level(), |c| c.infer(&param.ty, &ty, unknowns));
                 }
                 checked[at] = Some(typed);
             }
@@ -359,8 +358,13 @@ impl<'a> Checker<'a> {
         checked
     }
 
-    /// Type arguments that only the default value of an omitted argument tells.
-    fn infer_from_defaults(&mut self, signature: &Signature<'a>, slots: &[Option<usize>], unknowns: &mut Unknowns) {
+    /// Infers type arguments that only the default value of an omitted argument determines.
+    fn infer_from_defaults(
+        &mut self,
+        signature: &Signature<'a>,
+        slots: &[Option<usize>],
+        unknowns: &mut InferenceVars,
+    ) {
         for (param, slot) in signature.params.iter().zip(slots) {
             let (None, Some(default)) = (slot, &param.default) else { continue };
             let open = unknowns.open();
@@ -368,25 +372,25 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let (visible, bindings) = (signature.visible, signature.bindings.clone());
-            self.within(visible, &bindings, Context::top_level(), |c| {
+            self.within(visible, &bindings, DeclContext::top_level(), |c| {
                 let e = c.check(default, None);
                 c.infer(&param.ty, &e.ty, unknowns);
             });
         }
     }
 
-    /// The type of a parameter, if all type parameters in it are known.
-    fn param_type(&mut self, signature: &Signature<'a>, ty: &'a TypeRef, unknowns: &Unknowns) -> Option<Type> {
+    /// Returns the type of a parameter, if all type parameters in it are known.
+    fn param_type(&mut self, signature: &Signature<'a>, ty: &'a TypeRef, unknowns: &InferenceVars) -> Option<Type> {
         if mentions(ty, &unknowns.open()) || has_wildcard(ty) {
             return None;
         }
         let mut bindings = signature.bindings.clone();
         bindings.extend(unknowns.known());
-        let resolved = self.within(signature.visible, &bindings, Context::top_level(), |c| c.resolve(ty));
+        let resolved = self.within(signature.visible, &bindings, DeclContext::top_level(), |c| c.resolve(ty));
         (!is_error(&resolved)).then_some(resolved)
     }
 
-    /// The parameters with their types.
+    /// Returns the parameters with their types.
     pub(super) fn formals(
         &mut self,
         signature: &Signature<'a>,
@@ -394,7 +398,7 @@ impl<'a> Checker<'a> {
         found: &[Option<Expr>],
     ) -> Vec<Formal> {
         let params = signature.params;
-        let formals: Vec<Formal> = self.within(signature.visible, bindings, Context::top_level(), |c| {
+        let formals: Vec<Formal> = self.within(signature.visible, bindings, DeclContext::top_level(), |c| {
             params
                 .iter()
                 .zip(found)
@@ -402,7 +406,7 @@ impl<'a> Checker<'a> {
                     name: param.name.name.clone(),
                     span: param.name.span,
                     direction: param.direction,
-                    // `_` in the parameter's type stands for whatever the argument has there.
+                    // `_` in the parameter's type stands for any type in the argument.
                     ty: match found {
                         Some(found) if has_wildcard(&param.ty) => found.ty.clone(),
                         None if has_wildcard(&param.ty) => Type::Absent,
@@ -415,7 +419,7 @@ impl<'a> Checker<'a> {
         formals
     }
 
-    /// The value of an omitted argument; a parser or control fits where its signature is wanted.
+    /// Returns the value of an omitted argument; a parser or control is converted to the required signature.
     pub(super) fn default_argument(&mut self, default: &ast::Expr, ty: &Type) -> Expr {
         let e = self.check(default, (!is_error(ty)).then_some(ty));
         match self.convert_instance(e, ty) {
@@ -439,7 +443,7 @@ impl<'a> Checker<'a> {
         typed::Arg::Expr(bad(span))
     }
 
-    /// The argument `e` for a parameter: converted, and checked against the direction.
+    /// Converts the argument `e` for a parameter, and checks it against the direction.
     pub(super) fn pass(&mut self, e: Expr, formal: &Formal, kind: CallKind, callee: &str) -> typed::Arg {
         if is_error(&e.ty) || is_error(&formal.ty) {
             return typed::Arg::Expr(bad(e.span));
@@ -517,7 +521,7 @@ impl<'a> Checker<'a> {
                         .label("not a constant")
                         .also(formal.span, format!("a parameter of `{callee}` without direction"));
                     if matches!(kind, CallKind::Function | CallKind::Apply) {
-                        diagnostic = diagnostic.help("a parameter for what packets tell is declared with `in`");
+                        diagnostic = diagnostic.help("declare a parameter for values from packets with `in`");
                     }
                     self.error(diagnostic);
                     return typed::Arg::Expr(bad(span));
@@ -527,7 +531,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Converts implicitly; a parser or control also fits where its signature is wanted.
+    /// Converts implicitly; a parser or control is also converted to a required signature.
     fn convert_instance(&mut self, e: Expr, to: &Type) -> Result<Expr, Box<Expr>> {
         match (&e.ty, to) {
             (Type::Parser(_), Type::ParserType(..)) | (Type::Control(_), Type::ControlType(..)) => {
@@ -537,15 +541,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of the result of a matched call.
-    pub(super) fn result_type(&mut self, signature: &Signature<'a>, matched: &Matched) -> Type {
+    /// Returns the type of the result of a matched call.
+    pub(super) fn result_type(&mut self, signature: &Signature<'a>, matched: &MatchedCall) -> Type {
         match signature.ret {
             None => Type::Void,
-            Some(ret) => self.within(signature.visible, &matched.bindings, Context::top_level(), |c| c.resolve(ret)),
+            Some(ret) => {
+                self.within(signature.visible, &matched.bindings, DeclContext::top_level(), |c| c.resolve(ret))
+            }
         }
     }
 
-    /// Reports that none of several declarations fits a call.
+    /// Reports that no overload fits a call.
     pub(super) fn no_overload(
         &mut self,
         name: &str,
@@ -577,7 +583,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether a constructor call as a default value has one of these names among its type arguments.
+/// Whether a constructor call used as a default value has one of these names among its type arguments.
 fn names_any(default: &ast::Expr, names: &[Arc<str>]) -> bool {
     match &default.kind {
         ast::ExprKind::Call { callee, type_args, .. } => {

@@ -20,7 +20,7 @@ impl Checker<'_> {
         result
     }
 
-    /// `e` cast to `to`.
+    /// Casts `e` to `to`.
     pub(super) fn cast_to(&mut self, e: Expr, to: &Type, span: Span) -> Expr {
         let e = match self.try_convert(e, to) {
             Ok(e) => return e,
@@ -115,14 +115,14 @@ impl Checker<'_> {
         })
     }
 
-    /// Whether a number without a width is known when packets are processed only: `(int) hdr.ipv4.ttl`. Such a number
-    /// lives until something gives it a width, and can be added, subtracted and multiplied until then.
+    /// Whether a number without a width is known only at run time: `(int) hdr.ipv4.ttl`. Such a number exists until a
+    /// context gives it a width, and until then can be added, subtracted and multiplied.
     pub(super) fn is_moving(&self, e: &Expr) -> bool {
         matches!(e.ty, Type::Integer) && !self.is_static(e)
     }
 
-    /// A number of run time without a width, in the width of `to`: all of its parts are evaluated in that width, which
-    /// leaves the same bits as cutting the exact result does.
+    /// Gives a run-time number without a width the width of `to`: all of its parts are evaluated in that width, which
+    /// yields the same bits as truncating the exact result.
     pub(super) fn narrow(&mut self, e: Expr, to: &Type) -> Expr {
         let (span, ty) = (e.span, to.clone());
         let is_moving = self.is_moving(&e);
@@ -143,7 +143,7 @@ impl Checker<'_> {
                 let (a, b) = (self.narrow(*a, to), self.narrow(*b, to));
                 expr(ExprKind::Ternary(condition, Box::new(a), Box::new(b)), ty, span)
             }
-            // What had a width before: its own sign says how it is extended.
+            // The operand had a width before: its own sign determines how it is extended.
             ExprKind::Cast(inner) if matches!(inner.ty, Type::Bit(_) | Type::Int(_)) => {
                 let (Type::Bit(width) | Type::Int(width)) = *to else { return bad(span) };
                 let same_sign = if matches!(inner.ty, Type::Int(_)) { Type::Int(width) } else { Type::Bit(width) };
@@ -154,7 +154,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A `type` and the type below it have the same values.
+    /// Converts between a `type` and its underlying type, which have the same values.
     pub(super) fn retype(&mut self, e: Expr, to: &Type) -> Expr {
         let span = e.span;
         match e.kind {

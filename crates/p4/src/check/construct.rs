@@ -8,7 +8,7 @@ use crate::ast::{self, StructKind};
 use crate::typed::{self, Expr, ExprKind, Type, Value};
 
 impl Checker<'_> {
-    /// `{ e1, e2 }`, as what is expected if a list can be that, as a tuple otherwise.
+    /// Checks `{ e1, e2 }`: as the expected type if a list can have that type, as a tuple otherwise.
     pub(super) fn list(&mut self, items: &[ast::Expr], expected: Option<&Type>, span: Span) -> Expr {
         let dots = items.iter().position(|item| matches!(item.kind, ast::ExprKind::Dots));
         if let Some(at) = dots
@@ -75,7 +75,7 @@ impl Checker<'_> {
         fields(parts, expected.clone(), span)
     }
 
-    /// `{ a = e1, b = e2 }`
+    /// Checks `{ a = e1, b = e2 }`.
     pub(super) fn struct_expr(
         &mut self,
         given: &[(ast::Ident, ast::Expr)],
@@ -186,7 +186,7 @@ impl Checker<'_> {
         fields(parts, Type::Struct(id), span)
     }
 
-    /// `{#}`
+    /// Checks `{#}`.
     pub(super) fn invalid(&mut self, expected: Option<&Type>, span: Span) -> Expr {
         match expected {
             Some(ty) if self.is_header(ty) || self.is_union(ty) => expr(ExprKind::Invalid, ty.clone(), span),
@@ -208,7 +208,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The value `...` gives something of this type (specification section 7.3).
+    /// Returns the value that `...` assigns to an element of this type (specification section 7.3).
     pub(super) fn default_value(&mut self, ty: &Type, span: Span) -> Expr {
         if !self.spend(ty, span) {
             return bad(span);
@@ -247,7 +247,7 @@ impl Checker<'_> {
         })
     }
 
-    /// A constant of type `bool`.
+    /// Creates a constant of type `bool`.
     pub(super) fn bool_const(&self, value: bool, span: Span) -> Expr {
         constant(Value::Bool(value), Type::Bool, span)
     }

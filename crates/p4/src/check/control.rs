@@ -3,7 +3,7 @@
 use diagnostics::{Diagnostic, Span};
 
 use super::scope::Symbol;
-use super::{Checker, Place, error_type};
+use super::{BodyContext, Checker, error_type};
 use crate::ast;
 use crate::typed::{self, Type};
 
@@ -43,7 +43,7 @@ impl<'a> Checker<'a> {
             c.out.controls[id].params = params;
             c.out.controls[id].ctor_params = ctor_params;
             let mut locals = c.pipeline_locals(&control.locals);
-            c.cx.place = Place::Apply;
+            c.cx.place = BodyContext::Apply;
             let (body, _) = c.scoped(|c| c.body(&control.body));
             locals.append(&mut c.cx.locals);
             let (actions, tables) = (std::mem::take(&mut c.local_actions), std::mem::take(&mut c.local_tables));
@@ -56,7 +56,7 @@ impl<'a> Checker<'a> {
         if done { Type::Control(id) } else { error_type() }
     }
 
-    /// `action name(params) { ... }`, at top level or in a control.
+    /// Checks `action name(params) { ... }`, at top level or in a control.
     pub(super) fn action(
         &mut self,
         name: &'a ast::Ident,
@@ -65,7 +65,7 @@ impl<'a> Checker<'a> {
         annotations: &'a ast::Annotations,
     ) {
         let cx = self.cx.clone();
-        self.cx.place = Place::Action;
+        self.cx.place = BodyContext::Action;
         self.cx.ret = Some(Type::Void);
         self.cx.loops = 0;
         let control_name = self.control_plane_name(name, annotations);

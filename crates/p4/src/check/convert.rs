@@ -1,5 +1,5 @@
 //! Implicit conversions (specification section 8.11.2): an `int` gets a width, a serialisable enum becomes its number,
-//! list and struct expressions become structs, headers, stacks and lists. Nothing else changes its type unasked.
+//! list and struct expressions become structs, headers, stacks and lists. There are no other implicit conversions.
 
 use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
@@ -8,7 +8,7 @@ use super::{Checker, bad, constant, expr, fold, is_error};
 use crate::ast::StructKind;
 use crate::typed::{Expr, ExprKind, Type, Value};
 
-/// The value of an expression that has one now.
+/// Returns the value of a constant expression.
 pub(super) fn value_of(e: &Expr) -> Option<Value> {
     match &e.kind {
         ExprKind::Const(value) => Some(value.clone()),
@@ -17,7 +17,7 @@ pub(super) fn value_of(e: &Expr) -> Option<Value> {
     }
 }
 
-/// A struct, header, tuple, stack or list from its parts: a constant if all of them are.
+/// Builds a struct, header, tuple, stack or list from its parts: a constant if all of them are.
 pub(super) fn fields(parts: Vec<Expr>, ty: Type, span: Span) -> Expr {
     match parts.iter().map(value_of).collect::<Option<Vec<_>>>() {
         Some(values) => constant(Value::Fields(values), ty, span),
@@ -26,7 +26,7 @@ pub(super) fn fields(parts: Vec<Expr>, ty: Type, span: Span) -> Expr {
 }
 
 impl Checker<'_> {
-    /// `e` as a value of type `to`; a diagnostic if it cannot be one.
+    /// Converts `e` to type `to`; reports a mismatch.
     pub(super) fn convert(&mut self, e: Expr, to: &Type) -> Expr {
         match self.try_convert(e, to) {
             Ok(e) => e,
@@ -56,7 +56,8 @@ impl Checker<'_> {
         self.error(diagnostic);
     }
 
-    /// `e` as a value of type `to`, or `e` back. Parts of lists that do not fit are reported here.
+    /// Converts `e` to type `to`, or returns it unchanged as an error. Parts of lists that do not fit are reported
+    /// here.
     pub(super) fn try_convert(&mut self, e: Expr, to: &Type) -> Result<Expr, Box<Expr>> {
         if e.ty == *to {
             return Ok(e);
@@ -66,7 +67,7 @@ impl Checker<'_> {
         }
         match (&e.ty, to) {
             (Type::Integer, Type::Bit(_) | Type::Int(_)) => Ok(self.give_width(e, to)),
-            // A number without width takes the width of a `type` as it takes any other.
+            // A number without a width takes the width of a `type` like that of any other.
             (Type::Integer, Type::New(_)) => match self.underlying_of_new(to) {
                 Some(below) if below != Type::Bool => {
                     let number = self.try_convert(e, &below)?;
@@ -80,7 +81,7 @@ impl Checker<'_> {
             (Type::Bit(_) | Type::Int(_), Type::Integer) => {
                 match value_of(&e).and_then(|value| fold::as_integer(&value, &e.ty)) {
                     Some(value) => Ok(constant(Value::Integer(value), Type::Integer, e.span)),
-                    // What is known when the program runs at the latest keeps its width.
+                    // A value known at instantiation keeps its type.
                     None if self.is_static(&e) => Ok(e),
                     None => Err(Box::new(e)),
                 }
@@ -96,7 +97,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An `int` as `bit<w>` or `int<w>`; says so if bits are lost.
+    /// Converts an `int` to `bit<w>` or `int<w>`; warns if bits are lost.
     pub(super) fn give_width(&mut self, e: Expr, to: &Type) -> Expr {
         let ExprKind::Const(Value::Integer(value)) = &e.kind else {
             if self.is_moving(&e) {
@@ -108,7 +109,7 @@ impl Checker<'_> {
         constant(value, to.clone(), e.span)
     }
 
-    /// The number in the type's width, with a warning if it does not fit.
+    /// Returns the number in the type's width; warns if it does not fit.
     pub(super) fn integer_in(&mut self, value: &BigInt, to: &Type, span: Span) -> Value {
         let (width, signed) = match to {
             Type::Int(width) => (*width, true),
@@ -127,7 +128,7 @@ impl Checker<'_> {
         Value::Bits(result)
     }
 
-    /// A conversion that changes the type and not the bits.
+    /// Converts to a type with the same bits.
     pub(super) fn recast(&mut self, e: Expr, to: &Type) -> Expr {
         let span = e.span;
         match e.kind {
@@ -136,7 +137,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The parts of a list, struct or tuple expression that is written out.
+    /// Returns the parts of a literal list, struct or tuple expression.
     pub(super) fn parts(&self, e: &Expr) -> Option<Vec<Expr>> {
         match &e.kind {
             ExprKind::Fields(parts) => Some(parts.clone()),
@@ -175,7 +176,7 @@ impl Checker<'_> {
         Ok(fields(converted, to.clone(), e.span))
     }
 
-    /// The types of the parts of a type that a list can be written for; a list type has as many as are given.
+    /// Returns the types of the parts of a type that a list expression can have; a list type has `given` parts.
     pub(super) fn part_types(&self, ty: &Type, given: usize) -> Option<Vec<Type>> {
         match ty {
             Type::Tuple(types) => Some(types.clone()),
@@ -222,7 +223,7 @@ impl Checker<'_> {
         Ok(fields(converted, to.clone(), e.span))
     }
 
-    /// Both operands in one type, if an implicit conversion brings them there.
+    /// Converts both operands to one type, if an implicit conversion achieves this.
     pub(super) fn unify(&mut self, left: Expr, right: Expr) -> Result<(Expr, Expr), Box<(Expr, Expr)>> {
         if left.ty == right.ty {
             return Ok((left, right));
@@ -232,7 +233,7 @@ impl Checker<'_> {
             return Ok((bad(a), bad(b)));
         }
         let (left_ty, right_ty) = (left.ty.clone(), right.ty.clone());
-        // The side with a width decides.
+        // The operand with a width determines the type.
         if matches!(left_ty, Type::Integer) {
             return match self.try_convert(left, &right_ty) {
                 Ok(left) => Ok((left, right)),
@@ -255,7 +256,7 @@ impl Checker<'_> {
     }
 }
 
-/// A value as an expression; an invalid header has an expression of its own.
+/// Converts a value to an expression; an invalid header has an expression of its own.
 pub(super) fn value_expr(value: Value, ty: Type, span: Span) -> Expr {
     match value {
         Value::Invalid => expr(ExprKind::Invalid, ty, span),

@@ -1,4 +1,4 @@
-//! Top-level declarations, and what parameters, constants and functions have in common wherever they stand.
+//! Top-level declarations, and the parameters, constants and functions of all scopes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ast::{self, DeclKind, Direction};
 use crate::typed::{self, Type, Value};
 
 impl<'a> Checker<'a> {
-    /// Checks top-level declaration `index` and makes its name known.
+    /// Checks top-level declaration `index` and declares its name.
     pub(super) fn top_level(&mut self, index: usize) {
         let decl: &'a ast::Decl = &self.program.decls[index];
         self.distinct(type_params(decl));
@@ -22,7 +22,7 @@ impl<'a> Checker<'a> {
                 let params = ty.params.iter().chain(ctor_params).map(|param| &param.name);
                 self.distinct(ty.type_params.iter().chain(params));
             }
-            // These keep no annotations, but what is wrong in them is reported all the same.
+            // These keep no annotations, but mistakes in annotations are reported all the same.
             DeclKind::Const { .. } | DeclKind::Typedef { .. } | DeclKind::Function { .. } => {
                 self.annotations(&decl.annotations);
             }
@@ -71,7 +71,7 @@ impl<'a> Checker<'a> {
             }
             DeclKind::Struct { name, type_params, fields, .. } => {
                 self.distinct(fields.iter().map(|field| &field.name));
-                // A struct may mention itself; that is reported as what it is.
+                // A struct may refer to itself, which is reported as such.
                 self.declare(name, Symbol::Decl(index));
                 if type_params.is_empty() {
                     self.declared_type(index, Vec::new(), name.span);
@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::warning(
                         "duplicate-function",
                         proto.name.span,
-                        format!("no call can tell this `{}` from another", proto.name.name),
+                        format!("no call can distinguish this `{}` from another", proto.name.name),
                     )
                     .label("its parameters have the same names")
                     .also(at, "the other")
@@ -241,7 +241,7 @@ impl<'a> Checker<'a> {
             span: name.span,
         });
         self.enums.insert(index, id);
-        // Members are known to the values of those behind them.
+        // Later members may refer to earlier ones.
         self.scopes.push(super::scope::Scope::default());
         for (at, (annotations, member, value)) in members.iter().enumerate() {
             let annotations = self.annotations(annotations);
@@ -295,7 +295,7 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// `const T name = value;`
+    /// Checks `const T name = value;`.
     pub(super) fn const_decl(&mut self, ty: &ast::TypeRef, name: &ast::Ident, value: &ast::Expr) {
         let resolved = self.resolve(ty);
         if matches!(resolved, Type::Extern(_) | Type::Parser(_) | Type::Control(_) | Type::Package(_) | Type::Void) {
@@ -320,12 +320,12 @@ impl<'a> Checker<'a> {
         self.declare(name, Symbol::Const(Arc::new(e)));
     }
 
-    /// Makes parameters known in the innermost scope.
+    /// Declares parameters in the innermost scope.
     pub(super) fn params(&mut self, params: &[ast::Param], what: &str) -> Vec<typed::Param> {
         let mut out = Vec::new();
         let mut data: Option<Span> = None;
         for param in params {
-            // `_` in a signature stands for any type, which the argument brings along.
+            // `_` in a signature stands for any type; the argument determines it.
             let ty = if super::infer::has_wildcard(&param.ty)
                 && !matches!(what, "function" | "action" | "parser" | "control")
             {
@@ -381,7 +381,7 @@ impl<'a> Checker<'a> {
                         "an optional parameter cannot have a default value",
                     )),
                     _ => {
-                        // The default of a parameter of an open type fits some type arguments, not all.
+                        // The default value of a parameter of an open type fits some type arguments, but not all.
                         let is_open = matches!(&ty, Type::ParserType(_, args) | Type::ControlType(_, args) if args.iter().any(|arg| self.is_opaque(arg)));
                         if is_open {
                             self.check(default, None);
@@ -410,7 +410,7 @@ impl<'a> Checker<'a> {
         out
     }
 
-    /// `value_set<T>(size) name;`
+    /// Checks `value_set<T>(size) name;`.
     pub(super) fn value_set(
         &mut self,
         ty: &ast::TypeRef,
@@ -447,7 +447,7 @@ impl<'a> Checker<'a> {
         Some(id)
     }
 
-    /// Checks declaration `index` with these type arguments; its type, if it declares one.
+    /// Checks declaration `index` with these type arguments, and returns its type, if it declares one.
     pub(super) fn specialise(&mut self, index: usize, args: Vec<Type>, span: Span) -> Type {
         let decl: &'a ast::Decl = &self.program.decls[index];
         match &decl.kind {

@@ -1,4 +1,4 @@
-//! Entries that a program gives its tables (specification section 14.2.1.4), and their priorities.
+//! Entries declared in a program (specification section 14.2.1.4), and their priorities.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ impl<'a> Checker<'a> {
         self.out.tables[id].entries = out;
     }
 
-    /// Reports entries of exact keys that are given twice: no priority can tell them apart.
+    /// Reports entries with equal exact keys: no priority can distinguish them.
     fn duplicate_keys(&mut self, entries: &[TableEntry], id: TableId) {
         if self.out.tables[id].keys.iter().any(|key| &*key.match_kind != "exact") {
             return;
@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
         self.out.tables[id].keys.len()
     }
 
-    /// Reports a keyset that the match kind has no use for.
+    /// Reports a keyset that does not fit the match kind.
     fn fits_kind(&mut self, keyset: &Keyset, kind: &str, ty: &Type, written: &ast::Expr) -> bool {
         let static_keyset = match keyset {
             Keyset::Value(e) => self.is_static(e),
@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
             self.not_constant(written.span, "the key of an entry");
             return false;
         }
-        // What a match kind means that the program declares itself, only its author knows.
+        // The meaning of a match kind declared by the program is known only to its author.
         if self.own_match_kinds.contains(kind) {
             return true;
         }
@@ -201,7 +201,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Gives entries their priorities if the kinds of the key need them.
+    /// Assigns priorities to entries if the match kinds of the key need them.
     fn priorities(
         &mut self,
         written: &'a [ast::Entry],
@@ -271,7 +271,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The keysets of an entry; a list in braces is as good as one in parentheses.
+/// Returns the keysets of an entry; a list in braces is equivalent to one in parentheses.
 fn flatten(keys: &[ast::Expr]) -> Vec<&ast::Expr> {
     match keys {
         [ast::Expr { kind: ast::ExprKind::List(inner), .. }] => inner.iter().collect(),

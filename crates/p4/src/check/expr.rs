@@ -5,13 +5,14 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::convert::value_of;
+use super::method::CallSite;
 use super::scope::Symbol;
 use super::{Checker, VarKind, bad, constant, expr, fold, is_error};
 use crate::ast::{self, Direction};
 use crate::typed::{Arg, Callee, Expr, ExprKind, Type, Value};
 
 impl Checker<'_> {
-    /// The expression, typed. `expected` helps where an expression says too little by itself (lists, `...`, `{#}`); it
+    /// Checks an expression. `expected` is a hint for expressions without a type of their own (lists, `...`, `{#}`); it
     /// is not enforced.
     pub(super) fn check(&mut self, e: &ast::Expr, expected: Option<&Type>) -> Expr {
         let typed = self.deeper(e.span, |c| c.check_inner(e, expected)).unwrap_or_else(|| bad(e.span));
@@ -21,7 +22,7 @@ impl Checker<'_> {
         typed
     }
 
-    /// What is given up without a word must not pass for a correct program.
+    /// Reports an error if there is none yet: an expression given up without one must not pass as correct.
     pub(super) fn must_have_errors(&mut self, span: Span) {
         if self.diagnostics.error_count() == self.errors_before {
             self.error(
@@ -31,7 +32,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The expression as a value of type `ty`, implicitly converted.
+    /// Checks an expression and converts it implicitly to type `ty`.
     pub(super) fn check_as(&mut self, e: &ast::Expr, ty: &Type) -> Expr {
         let typed = self.check(e, (!is_error(ty)).then_some(ty));
         self.convert(typed, ty)
@@ -68,7 +69,7 @@ impl Checker<'_> {
                 }
             },
             ast::ExprKind::Range(..) | ast::ExprKind::Mask(..) => {
-                self.not_a_value(span, "ranges and masks stand in `select`, in entries and behind `in` only");
+                self.not_a_value(span, "ranges and masks are only allowed in `select`, in entries and after `in`");
                 bad(span)
             }
             ast::ExprKind::Invalid => self.invalid(expected, span),
@@ -91,7 +92,9 @@ impl Checker<'_> {
             ast::ExprKind::Cast(ty, operand) => self.cast(ty, operand, span),
             ast::ExprKind::List(items) => self.list(items, expected, span),
             ast::ExprKind::Struct { fields, dots } => self.struct_expr(fields, *dots, expected, span),
-            ast::ExprKind::Call { callee, type_args, args } => self.call_expr(callee, type_args, args, expected, span),
+            ast::ExprKind::Call { callee, type_args, args } => {
+                self.call_expr(callee, CallSite { type_args, args, expected, span })
+            }
         }
     }
 
@@ -207,7 +210,7 @@ impl Checker<'_> {
         expr(ExprKind::Ternary(Box::new(condition), Box::new(then), Box::new(otherwise)), ty, span)
     }
 
-    /// A condition: a `bool`.
+    /// Checks a condition, which must be a `bool`.
     pub(super) fn condition(&mut self, e: &ast::Expr) -> Expr {
         let typed = self.check(e, None);
         if matches!(typed.ty, Type::Bool) || is_error(&typed.ty) {
@@ -227,7 +230,7 @@ impl Checker<'_> {
         bad(e.span)
     }
 
-    /// Whether the value is known when the program is instantiated at the latest.
+    /// Whether the value is known at instantiation or earlier.
     pub(super) fn is_static(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::Instance(_) | ExprKind::Invalid | ExprKind::ValueSet(_) => true,
@@ -248,7 +251,7 @@ impl Checker<'_> {
     }
 
     /// Whether the expression calls an extern function that is `@pure`, with arguments known at instantiation: the
-    /// architecture evaluates it when it makes the instance.
+    /// architecture evaluates it when it creates the instance.
     pub(super) fn is_factory_call(&self, e: &Expr) -> bool {
         let ExprKind::Call(call) = &e.kind else { return false };
         let Callee::ExternFn(id, _) = call.callee else { return false };
@@ -256,7 +259,7 @@ impl Checker<'_> {
         is_pure && call.args.iter().all(|arg| matches!(arg, Arg::Expr(e) if self.is_static(e)))
     }
 
-    /// Whether the expression names a place that can be written to.
+    /// Whether the expression is an l-value.
     pub(super) fn is_lvalue(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Var(var) => matches!(
@@ -270,7 +273,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An integer that must be known at compile time.
+    /// Checks an integer that must be known at compile time.
     pub(super) fn integer(&mut self, e: &ast::Expr, what: &str) -> Option<BigInt> {
         let typed = self.check(e, None);
         if is_error(&typed.ty) {
@@ -389,7 +392,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `e[low +: width]`: `width` bits from bit `low` up; only the width must be known.
+    /// Checks `e[low +: width]`: `width` bits upwards from bit `low`; only the width must be known at compile time.
     fn plus_slice(&mut self, base: &ast::Expr, low: &ast::Expr, width: &ast::Expr, span: Span) -> Expr {
         let base = self.check(base, None);
         let base = self.enum_to_number(base);
@@ -440,7 +443,7 @@ impl Checker<'_> {
         expr(ExprKind::Slice(Box::new(shifted), count - 1, 0), Type::Bit(count), span)
     }
 
-    /// A serialisable enum as its number; anything else as it is.
+    /// Converts a serialisable enum to its number; returns anything else unchanged.
     pub(super) fn enum_to_number(&mut self, e: Expr) -> Expr {
         match self.underlying_of_enum(&e.ty) {
             Some(below) => self.recast(e, &below),

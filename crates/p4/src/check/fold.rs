@@ -1,5 +1,5 @@
-//! Arithmetic on values that are known at compile time. The functions here know nothing of programs: they take values
-//! and types and give a value, or say in one sentence why there is none.
+//! Arithmetic on compile-time values. These functions are independent of any program: they take values and types and
+//! return a value, or explain in one sentence why there is none.
 
 use std::cmp::Ordering;
 
@@ -11,10 +11,10 @@ use num_traits::{Signed, ToPrimitive, Zero};
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::typed::{Type, Value};
 
-/// Integers of arbitrary precision may grow to this many bits.
+/// Maximum size in bits of an integer of arbitrary precision.
 const MAX_INTEGER_BITS: u64 = bits::MAX_WIDTH as u64;
 
-/// Why an operation has no value.
+/// Explanation of why an operation has no value.
 pub(super) struct NoValue {
     pub(super) code: &'static str,
     pub(super) message: String,
@@ -24,7 +24,7 @@ fn no_value(code: &'static str, message: impl Into<String>) -> NoValue {
     NoValue { code, message: message.into() }
 }
 
-/// The value of `op operand`, both of type `ty`.
+/// Evaluates `op operand`, both of type `ty`.
 pub(super) fn unary(op: UnaryOp, value: &Value, ty: &Type) -> Option<Value> {
     Some(match (op, value) {
         (UnaryOp::Not, Value::Bool(value)) => Value::Bool(!value),
@@ -39,7 +39,7 @@ pub(super) fn unary(op: UnaryOp, value: &Value, ty: &Type) -> Option<Value> {
     })
 }
 
-/// The value of `left op right` with operands of type `ty`; `Ok(None)` if the operation is not known here.
+/// Evaluates `left op right` with operands of type `ty`; `Ok(None)` if the operation is not defined here.
 pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value, ty: &Type) -> Result<Option<Value>, NoValue> {
     let signed = matches!(ty, Type::Int(_));
     if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
@@ -166,7 +166,7 @@ fn holds(op: BinaryOp, order: Ordering) -> bool {
     }
 }
 
-/// The number a value of type `ty` stands for, if it stands for one.
+/// Returns the number that a value of type `ty` represents, if any.
 pub(super) fn as_integer(value: &Value, ty: &Type) -> Option<BigInt> {
     match value {
         Value::Integer(value) => Some(value.clone()),

@@ -1,9 +1,9 @@
-//! Functions with their bodies, and the signatures of what has none.
+//! Functions and their bodies, and the signatures of declarations without a body.
 
 use diagnostics::{Diagnostic, Span};
 
 use super::scope::{Symbol, type_params};
-use super::{Checker, Context, Place, is_error};
+use super::{BodyContext, Checker, DeclContext, is_error};
 use crate::ast::{self, DeclKind};
 use crate::typed::{self, Type};
 
@@ -32,7 +32,9 @@ impl<'a> Checker<'a> {
         self.in_progress.insert(index);
         let depth = self.depth;
         let id = self.deeper(span, |c| {
-            c.within(index + 1, &bindings, Context::top_level(), |c| c.function_body(proto, body, Place::Function))
+            c.within(index + 1, &bindings, DeclContext::top_level(), |c| {
+                c.function_body(proto, body, BodyContext::Function)
+            })
         });
         self.depth = depth;
         self.in_progress.remove(&index);
@@ -41,12 +43,12 @@ impl<'a> Checker<'a> {
         id
     }
 
-    /// Parameters, result and body of a function or of the implementation of an abstract method.
+    /// Checks parameters, result and body of a function or of the implementation of an abstract method.
     pub(super) fn function_body(
         &mut self,
         proto: &'a ast::FunctionProto,
         body: &'a ast::Block,
-        place: Place,
+        place: BodyContext,
     ) -> Option<typed::FunctionId> {
         let ret = self.resolve(&proto.ret);
         if !is_error(&ret) && !matches!(ret, Type::Void | Type::Integer) && !self.is_runtime(&ret)
@@ -81,11 +83,11 @@ impl<'a> Checker<'a> {
         Some(self.out.functions.push(typed::Function { name, params, ret, body, span: proto.name.span }))
     }
 
-    /// Checks parameters and results of what has no body.
+    /// Checks parameters and results of a declaration without a body.
     pub(super) fn signature(&mut self, index: usize, decl: &'a ast::Decl, args: Vec<Type>) {
         let bindings: Vec<_> = type_params(decl).iter().map(|param| param.name.clone()).zip(args).collect();
         self.in_progress.insert(index);
-        self.within(index + 1, &bindings, Context::top_level(), |c| match &decl.kind {
+        self.within(index + 1, &bindings, DeclContext::top_level(), |c| match &decl.kind {
             DeclKind::ParserType(ty) => {
                 c.params(&ty.params, "parser type");
             }

@@ -1,8 +1,8 @@
-//! Type inference: a parameter's type as written, with type parameters in it, is matched against the type of the
-//! argument, and the type parameters get their values.
+//! Type inference: matches the type of a parameter as written, which may contain type parameters, against the type of
+//! the argument, and binds the type parameters.
 //!
-//! Arguments' types never contain variables, hence matching is one-sided and always ends. An integer literal has the
-//! type `int` and says little: it is matched last, so that another argument can give the width.
+//! The types of arguments never contain variables, so matching is one-sided and always terminates. An integer literal
+//! has the type `int` and determines little: it is matched last, so that another argument can provide the width.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use super::{Checker, is_error};
 use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
 use crate::typed::Type;
 
-/// Type parameters with what is known of them.
+/// Type parameters and the types inferred for them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unknowns {
+pub(super) struct InferenceVars {
     pub(super) list: Vec<(Arc<str>, Option<Type>)>,
 }
 
-impl Unknowns {
+impl InferenceVars {
     pub(super) fn new<'n>(names: impl IntoIterator<Item = &'n ast::Ident>) -> Self {
-        Unknowns { list: names.into_iter().map(|name| (name.name.clone(), None)).collect() }
+        InferenceVars { list: names.into_iter().map(|name| (name.name.clone(), None)).collect() }
     }
 
     fn slot(&mut self, name: &str) -> Option<&mut Option<Type>> {
         self.list.iter_mut().find(|(unknown, _)| **unknown == *name).map(|(_, ty)| ty)
     }
 
-    /// Those that have a value.
+    /// Returns those that have a value.
     pub(super) fn known(&self) -> Vec<(Arc<str>, Type)> {
         self.list.iter().filter_map(|(name, ty)| ty.clone().map(|ty| (name.clone(), ty))).collect()
     }
 
-    /// The names of those without a value.
+    /// Returns the names of those without a value.
     pub(super) fn open(&self) -> Vec<Arc<str>> {
         self.list.iter().filter(|(_, ty)| ty.is_none()).map(|(name, _)| name.clone()).collect()
     }
@@ -49,7 +49,7 @@ pub(super) fn mentions(ty: &TypeRef, names: &[Arc<str>]) -> bool {
     }
 }
 
-/// Whether a type as written has `_` in it.
+/// Whether a type as written contains `_`.
 pub(super) fn has_wildcard(ty: &TypeRef) -> bool {
     match &ty.kind {
         TypeRefKind::Named { args, .. } => args.iter().any(has_wildcard),
@@ -60,7 +60,7 @@ pub(super) fn has_wildcard(ty: &TypeRef) -> bool {
     }
 }
 
-/// Whether a type leaves a width open.
+/// Whether a type has an undetermined width.
 pub(super) fn is_vague(ty: &Type) -> bool {
     match ty {
         Type::Integer => true,
@@ -71,8 +71,8 @@ pub(super) fn is_vague(ty: &Type) -> bool {
 }
 
 impl Checker<'_> {
-    /// Matches `pattern`, written where the callee is declared (which must be the scene), against `actual`.
-    pub(super) fn infer(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut Unknowns) {
+    /// Matches `pattern`, written at the callee's declaration (which must be the current scope), against `actual`.
+    pub(super) fn infer(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut InferenceVars) {
         if is_error(actual) || self.depth > super::MAX_DEPTH {
             return;
         }
@@ -81,7 +81,7 @@ impl Checker<'_> {
         self.depth -= 1;
     }
 
-    fn infer_inner(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut Unknowns) {
+    fn infer_inner(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut InferenceVars) {
         match (&pattern.kind, actual) {
             (TypeRefKind::Named { absolute, name, args }, _) => {
                 if let Some(slot) = unknowns.slot(&name.name).filter(|_| !absolute) {
@@ -113,7 +113,7 @@ impl Checker<'_> {
         }
     }
 
-    fn infer_declared(&mut self, index: usize, args: &[TypeRef], actual: &Type, unknowns: &mut Unknowns) {
+    fn infer_declared(&mut self, index: usize, args: &[TypeRef], actual: &Type, unknowns: &mut InferenceVars) {
         let decl = &self.program.decls[index];
         let origin = match actual {
             Type::Struct(id) => self.struct_origins.get(id).cloned(),
@@ -139,8 +139,8 @@ impl Checker<'_> {
             (DeclKind::ParserType(signature), Type::Parser(_))
             | (DeclKind::ControlType(signature), Type::Control(_)) => {
                 let found = self.pipeline_params(actual);
-                let mut own = Unknowns::new(type_params(decl));
-                self.within(index + 1, &[], super::Context::top_level(), |c| {
+                let mut own = InferenceVars::new(type_params(decl));
+                self.within(index + 1, &[], super::DeclContext::top_level(), |c| {
                     for (param, (_, ty, _)) in signature.params.iter().zip(&found) {
                         c.infer(&param.ty, ty, &mut own);
                     }
@@ -151,7 +151,7 @@ impl Checker<'_> {
                     }
                 }
             }
-            // A list or struct expression for a generic struct: field by field.
+            // A list or struct expression for a generic struct: matched field by field.
             (DeclKind::Struct { fields, type_params, .. }, Type::Tuple(_) | Type::Struct(_)) => {
                 let found: Vec<Type> = match actual {
                     Type::Tuple(types) => types.clone(),
@@ -162,8 +162,8 @@ impl Checker<'_> {
                     }
                     _ => return,
                 };
-                let mut own = Unknowns::new(type_params);
-                self.within(index + 1, &[], super::Context::top_level(), |c| {
+                let mut own = InferenceVars::new(type_params);
+                self.within(index + 1, &[], super::DeclContext::top_level(), |c| {
                     for (field, ty) in fields.iter().zip(&found) {
                         c.infer(&field.ty, ty, &mut own);
                     }
@@ -182,7 +182,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Names, types and directions of the run-time parameters of a parser or control.
+    /// Returns the names, types and directions of the run-time parameters of a parser or control.
     pub(super) fn pipeline_params(&self, ty: &Type) -> Vec<(Arc<str>, Type, ast::Direction)> {
         let params = match ty {
             Type::Parser(id) => &self.out.parsers[*id].params,

@@ -1,4 +1,4 @@
-//! Instances of extern objects, parsers, controls and packages, by declaration or by constructor calls inside
+//! Instances of extern objects, parsers, controls and packages, created by a declaration or by constructor calls inside
 //! expressions, and the implementations of abstract methods.
 
 use std::sync::Arc;
@@ -6,31 +6,32 @@ use std::sync::Arc;
 use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Signature};
+use super::method::CallSite;
 use super::scope::{Symbol, name_of, type_params};
-use super::{Checker, Context, Place};
+use super::{BodyContext, Checker, DeclContext};
 use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
 use crate::typed::{self, Arg, FunctionId, InstanceId, Type};
 
-/// What a constructor call makes.
-struct Constructed {
+/// Result of a constructor call.
+struct ConstructedInstance {
     ty: Type,
     args: Vec<Arg>,
     param_names: Vec<Arc<str>>,
 }
 
 impl<'a> Checker<'a> {
-    /// `T(args) name;`
+    /// Checks `T(args) name;`.
     pub(super) fn instance_decl(
         &mut self,
         decl: &'a ast::InstanceDecl,
         annotations: &ast::Annotations,
     ) -> Option<InstanceId> {
         let place = self.cx.place;
-        if !matches!(place, Place::TopLevel | Place::ParserLocals | Place::ControlLocals) {
+        if !matches!(place, BodyContext::TopLevel | BodyContext::ParserLocals | BodyContext::ControlLocals) {
             let place = match place {
-                Place::Apply => "an `apply` block",
-                Place::State => "a parser state",
-                Place::Action => "an action",
+                BodyContext::Apply => "an `apply` block",
+                BodyContext::State => "a parser state",
+                BodyContext::Action => "an action",
                 _ => "a function or method",
             };
             self.error(
@@ -80,7 +81,7 @@ impl<'a> Checker<'a> {
         Some(id)
     }
 
-    /// An instance without a name of its own, made by a constructor call.
+    /// Checks a constructor call in an expression, which creates an instance without a name of its own.
     pub(super) fn inline_instance(
         &mut self,
         ty: &TypeRef,
@@ -119,17 +120,17 @@ impl<'a> Checker<'a> {
         Some(id)
     }
 
-    /// Parsers live in parsers, controls in controls, packages at top level.
+    /// Checks where an instance may be created: parsers in parsers, controls in controls, packages at top level.
     fn may_stand_here(&mut self, ty: &Type, span: Span, is_decl: bool) -> bool {
         let in_parser = self.cx.in_parser;
         let problem = match (ty, self.cx.place) {
             (Type::Extern(_), _) => None,
-            (Type::Package(_), Place::TopLevel) => None,
+            (Type::Package(_), BodyContext::TopLevel) => None,
             (Type::Package(_), _) => Some("packages are instantiated at top level"),
-            (Type::Parser(_) | Type::Control(_), Place::TopLevel) if is_decl => {
+            (Type::Parser(_) | Type::Control(_), BodyContext::TopLevel) if is_decl => {
                 Some("parsers and controls cannot be instantiated at top level by themselves")
             }
-            (_, Place::TopLevel) => None,
+            (_, BodyContext::TopLevel) => None,
             (Type::Parser(_), _) if !in_parser => Some("a parser cannot be instantiated in a control"),
             (Type::Control(_), _) if in_parser => Some("a control cannot be instantiated in a parser"),
             _ => None,
@@ -142,14 +143,14 @@ impl<'a> Checker<'a> {
         true
     }
 
-    /// Finds the constructor, matches the arguments, infers type arguments.
+    /// Finds the constructor, matches the arguments and infers type arguments.
     fn construct(
         &mut self,
         ty: &TypeRef,
         args: &[ast::Arg],
         expected: Option<&Type>,
         span: Span,
-    ) -> Option<Constructed> {
+    ) -> Option<ConstructedInstance> {
         let program = self.program;
         let (index, written, fixed) = self.constructed_decl(ty, span)?;
         let decl: &'a ast::Decl = &program.decls[index];
@@ -163,7 +164,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let own = type_params(decl);
-        // What is expected may say the type arguments that are not written.
+        // The expected type may provide omitted type arguments.
         let fixed = fixed.or_else(|| match expected? {
             Type::Extern(id) if written.is_empty() => {
                 self.extern_origins.get(id).filter(|(of, _)| *of == index).map(|(_, types)| types.clone())
@@ -230,18 +231,18 @@ impl<'a> Checker<'a> {
             params,
             ret: None,
         };
-        let matched = self.match_call(&signature, &written, args, None, span)?;
+        let matched = self.match_call(&signature, CallSite { type_args: &written, args, expected: None, span })?;
         let types = fixed.unwrap_or(matched.type_args);
         let ty = self.declared_type(index, types, span);
         if super::is_error(&ty) {
             return None;
         }
         let param_names = params.iter().map(|param| param.name.name.clone()).collect();
-        Some(Constructed { ty, args: matched.args, param_names })
+        Some(ConstructedInstance { ty, args: matched.args, param_names })
     }
 
-    /// The declaration a type expression in a constructor call names, with its type arguments as written, or as
-    /// fixed by a typedef.
+    /// Returns the declaration that the type expression of a constructor call names, with its type arguments as
+    /// written, or as fixed by a typedef.
     #[allow(clippy::type_complexity, reason = "three facts about one type expression")]
     fn constructed_decl(&mut self, ty: &TypeRef, span: Span) -> Option<(usize, Vec<TypeRef>, Option<Vec<Type>>)> {
         let TypeRefKind::Named { absolute, name, args } = &ty.kind else {
@@ -287,7 +288,7 @@ impl<'a> Checker<'a> {
         origin.map(|(index, types)| (index, Vec::new(), Some(types)))
     }
 
-    /// Type arguments of a parser or control that the signature it is wanted for tells.
+    /// Infers type arguments of a parser or control from the required signature.
     fn args_from_signature(&mut self, index: usize, wanted: &Type) -> Option<Vec<Type>> {
         let decl: &'a ast::Decl = &self.program.decls[index];
         let (DeclKind::Parser(ast::ParserDecl { ty, .. }) | DeclKind::Control(ast::ControlDecl { ty, .. })) =
@@ -296,8 +297,8 @@ impl<'a> Checker<'a> {
             return None;
         };
         let wanted = self.signature_params(wanted)?;
-        let mut unknowns = super::infer::Unknowns::new(&ty.type_params);
-        self.within(index + 1, &[], Context::top_level(), |c| {
+        let mut unknowns = super::infer::InferenceVars::new(&ty.type_params);
+        self.within(index + 1, &[], DeclContext::top_level(), |c| {
             for (param, (wanted, ..)) in ty.params.iter().zip(&wanted) {
                 c.infer(&param.ty, wanted, &mut unknowns);
             }
@@ -312,7 +313,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The implementations in the braces behind an instance.
+    /// Checks the implementations in the braces after an instance.
     fn implementations(&mut self, decl: &'a ast::InstanceDecl, ty: &Type) -> Vec<(Arc<str>, FunctionId)> {
         let program = self.program;
         for member in decl.body.iter().flatten() {
@@ -344,7 +345,7 @@ impl<'a> Checker<'a> {
             );
             for member in body {
                 if let DeclKind::Function { proto, body } = &member.kind {
-                    self.function_body(proto, body, Place::Method);
+                    self.function_body(proto, body, BodyContext::Method);
                 }
             }
             return Vec::new();
@@ -379,7 +380,7 @@ impl<'a> Checker<'a> {
                             c.error(Diagnostic::error("abstract", proto.name.span, "an implementation is not generic"));
                             continue;
                         }
-                        let Some(id) = c.function_body(proto, body, Place::Method) else { continue };
+                        let Some(id) = c.function_body(proto, body, BodyContext::Method) else { continue };
                         c.same_signature(id, proto, wanted, index, &bindings);
                         out.push((proto.name.name.clone(), id));
                     }
@@ -392,7 +393,7 @@ impl<'a> Checker<'a> {
                     _ => c.error(Diagnostic::error(
                         "placement",
                         member.span,
-                        "only methods and instances can stand here",
+                        "only methods and instances are allowed here",
                     )),
                 }
             }
@@ -416,7 +417,7 @@ impl<'a> Checker<'a> {
         out
     }
 
-    /// Reports an implementation whose types or directions differ from the abstract method's.
+    /// Reports an implementation with types or directions that differ from the abstract method's.
     fn same_signature(
         &mut self,
         id: FunctionId,
@@ -426,7 +427,7 @@ impl<'a> Checker<'a> {
         bindings: &[(Arc<str>, Type)],
     ) {
         let expected: (Type, Vec<(Type, ast::Direction)>) =
-            self.within(index + 1, bindings, Context::top_level(), |c| {
+            self.within(index + 1, bindings, DeclContext::top_level(), |c| {
                 let params = wanted.proto.params.iter().map(|param| (c.resolve(&param.ty), param.direction)).collect();
                 (c.resolve(&wanted.proto.ret), params)
             });

@@ -1,4 +1,4 @@
-//! Keysets: what stands in the cases of `select` and in the entries of tables (specification section 8.15).
+//! Keysets in cases of `select` and in entries of tables (specification section 8.15).
 
 use diagnostics::Diagnostic;
 use num_bigint::BigInt;
@@ -10,7 +10,7 @@ use crate::ast;
 use crate::typed::{Expr, Keyset, Type};
 
 impl Checker<'_> {
-    /// A keyset of values of type `ty`; `None`, with a diagnostic, if it is none.
+    /// Checks a keyset of values of type `ty`; returns `None`, with a diagnostic, if it is none.
     pub(super) fn keyset(&mut self, e: &ast::Expr, ty: &Type) -> Option<Keyset> {
         match &e.kind {
             ast::ExprKind::Default | ast::ExprKind::DontCare => Some(Keyset::Any(e.span)),
@@ -68,7 +68,7 @@ impl Checker<'_> {
         (!is_error(&value.ty)).then_some(Keyset::Value(value))
     }
 
-    /// A part of a mask or range. Enums have numbers there, too.
+    /// Checks a bound of a mask or range. Enums have numbers there, too.
     fn set_bound(&mut self, e: &ast::Expr, ty: &Type) -> Option<Expr> {
         let typed = self.check(e, Some(ty));
         let below = self.underlying_of_enum(ty);
@@ -95,7 +95,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a mask of `width` bits is a run of ones followed by a run of zeros, as longest-prefix match needs it.
+/// Whether a mask of `width` bits consists of ones followed by zeros, as longest-prefix match requires.
 pub(super) fn is_prefix(mask: &BigInt, width: u32) -> bool {
     let all: BigInt = (BigInt::one() << width) - 1;
     let zeros = &all - (mask & &all);

@@ -1,4 +1,4 @@
-//! `base.name`: members of enums and errors, fields, and what stacks and table results offer.
+//! `base.name`: members of enums and errors, fields, and the members of stacks and table results.
 
 use diagnostics::{Diagnostic, Span};
 
@@ -8,7 +8,7 @@ use crate::ast::{self, TypeRefKind, UnaryOp};
 use crate::typed::{Expr, ExprKind, Type, Value};
 
 impl Checker<'_> {
-    /// The type a base expression names, if it names one: `E` in `E.a`.
+    /// Returns the type that a base expression names, if it names one: `E` in `E.a`.
     pub(super) fn as_type(&mut self, base: &ast::Expr) -> Option<Type> {
         match &base.kind {
             ast::ExprKind::Type(ty) => Some(self.resolve(ty)),
@@ -99,7 +99,7 @@ impl Checker<'_> {
         bad(span)
     }
 
-    /// Field `at` of `base`, folded if `base` is written out or constant.
+    /// Builds access to field `at` of `base`, folded if `base` is a literal or constant.
     pub(super) fn field_of(&mut self, base: Expr, at: usize, ty: Type, span: Span) -> Expr {
         match &base.kind {
             ExprKind::Const(Value::Fields(values)) => super::convert::value_expr(values[at].clone(), ty, span),

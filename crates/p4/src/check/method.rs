@@ -1,4 +1,4 @@
-//! What is called: functions, actions, methods of extern objects, `apply`, and the methods headers and stacks have.
+//! Callees: functions, actions, methods of extern objects, `apply`, and the built-in methods of headers and stacks.
 
 use std::sync::Arc;
 
@@ -6,75 +6,66 @@ use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Formal, Signature, applicable};
 use super::scope::{Symbol, nearest};
-use super::{Checker, Place, bad, constant, expr, fold, is_error};
+use super::{BodyContext, Checker, bad, constant, expr, fold, is_error};
 use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
 use crate::typed::{self, Arg, Call, Callee, Expr, ExprKind, Type, Value};
 
-/// What a call turned out to be.
-pub(super) enum Called {
+/// The parts of a call besides its callee.
+#[derive(Clone, Copy)]
+pub(super) struct CallSite<'a> {
+    /// Explicit type arguments.
+    pub(super) type_args: &'a [TypeRef],
+    pub(super) args: &'a [ast::Arg],
+    /// The preferred type of the result; helps inference.
+    pub(super) expected: Option<&'a Type>,
+    /// Span of the whole call.
+    pub(super) span: Span,
+}
+
+/// Result of checking a call.
+pub(super) enum CallResult {
     Call(Call, Type),
-    /// A constructor call, or a call that is folded.
+    /// A constructor call, or a folded call.
     Value(Expr),
     Wrong,
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn call_expr(
-        &mut self,
-        callee: &ast::Expr,
-        type_args: &[TypeRef],
-        args: &[ast::Arg],
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Expr {
-        match self.call(callee, type_args, args, expected, span) {
-            Called::Call(call, ty) if is_error(&ty) => {
+    pub(super) fn call_expr(&mut self, callee: &ast::Expr, site: CallSite<'_>) -> Expr {
+        let span = site.span;
+        match self.call(callee, site) {
+            CallResult::Call(call, ty) if is_error(&ty) => {
                 let _ = call;
                 bad(span)
             }
-            Called::Call(call, ty) => expr(ExprKind::Call(Box::new(call)), ty, span),
-            Called::Value(value) => value,
-            Called::Wrong => bad(span),
+            CallResult::Call(call, ty) => expr(ExprKind::Call(Box::new(call)), ty, span),
+            CallResult::Value(value) => value,
+            CallResult::Wrong => bad(span),
         }
     }
 
-    pub(super) fn call(
-        &mut self,
-        callee: &ast::Expr,
-        type_args: &[TypeRef],
-        args: &[ast::Arg],
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Called {
-        let called = self.call_inner(callee, type_args, args, expected, span);
-        if matches!(called, Called::Wrong) {
-            self.must_have_errors(span);
+    pub(super) fn call(&mut self, callee: &ast::Expr, site: CallSite<'_>) -> CallResult {
+        let called = self.call_inner(callee, site);
+        if matches!(called, CallResult::Wrong) {
+            self.must_have_errors(site.span);
         }
         called
     }
 
-    fn call_inner(
-        &mut self,
-        callee: &ast::Expr,
-        type_args: &[TypeRef],
-        args: &[ast::Arg],
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Called {
+    fn call_inner(&mut self, callee: &ast::Expr, site: CallSite<'_>) -> CallResult {
+        let CallSite { type_args, args, expected, span } = site;
         match &callee.kind {
             ast::ExprKind::Name { absolute, name } => {
                 let Some(binding) = self.lookup(name, *absolute) else {
                     self.check_stray(args);
-                    return Called::Wrong;
+                    return CallResult::Wrong;
                 };
                 match binding.symbol {
-                    Symbol::Functions(overloads) => {
-                        self.function_call(name, overloads, type_args, args, expected, span)
-                    }
+                    Symbol::Functions(overloads) => self.function_call(name, overloads, site),
                     Symbol::Action(id) => {
                         if !type_args.is_empty() {
                             self.error(Diagnostic::error("type-arguments", span, "actions have no type arguments"));
-                            return Called::Wrong;
+                            return CallResult::Wrong;
                         }
                         self.action_call(id, args, span)
                     }
@@ -91,7 +82,7 @@ impl<'a> Checker<'a> {
                     }
                     Symbol::Wrong => {
                         self.check_stray(args);
-                        Called::Wrong
+                        CallResult::Wrong
                     }
                     _ => {
                         self.error(
@@ -100,12 +91,12 @@ impl<'a> Checker<'a> {
                                 .also(binding.span, "declared here"),
                         );
                         self.check_stray(args);
-                        Called::Wrong
+                        CallResult::Wrong
                     }
                 }
             }
             ast::ExprKind::Type(ty) => self.constructor_call(ty, args, expected, span),
-            ast::ExprKind::Member(base, name) => self.method_call(base, name, type_args, args, expected, span),
+            ast::ExprKind::Member(base, name) => self.method_call(base, name, site),
             _ => {
                 let typed = self.check(callee, None);
                 if !is_error(&typed.ty) {
@@ -114,12 +105,12 @@ impl<'a> Checker<'a> {
                             .label("neither a function, an action nor a method"),
                     );
                 }
-                Called::Wrong
+                CallResult::Wrong
             }
         }
     }
 
-    /// Reports what is wrong in arguments of a call that is wrong already.
+    /// Reports mistakes in the arguments of an invalid call.
     pub(super) fn check_stray(&mut self, args: &[ast::Arg]) {
         for arg in args {
             if !matches!(arg.value.kind, ast::ExprKind::DontCare | ast::ExprKind::Dots | ast::ExprKind::Invalid) {
@@ -128,17 +119,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn constructor_call(&mut self, ty: &TypeRef, args: &[ast::Arg], expected: Option<&Type>, span: Span) -> Called {
+    fn constructor_call(&mut self, ty: &TypeRef, args: &[ast::Arg], expected: Option<&Type>, span: Span) -> CallResult {
         match self.inline_instance(ty, args, expected, span) {
             Some(id) => {
                 let ty = self.out.instances[id].ty.clone();
-                Called::Value(expr(ExprKind::Instance(id), ty, span))
+                CallResult::Value(expr(ExprKind::Instance(id), ty, span))
             }
-            None => Called::Wrong,
+            None => CallResult::Wrong,
         }
     }
 
-    /// The one declaration of several that a call with these arguments means.
+    /// Selects the overload for these arguments.
     pub(super) fn choose<T: Copy>(
         &mut self,
         name: &str,
@@ -178,7 +169,7 @@ impl<'a> Checker<'a> {
                 let help = if differ {
                     "name the arguments"
                 } else {
-                    "their parameters have the same names, so that no call can tell them apart: rename one"
+                    "their parameters have the same names, so that no call can distinguish them: rename one"
                 };
                 self.error(diagnostic.help(help));
                 None
@@ -186,21 +177,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn function_call(
-        &mut self,
-        name: &ast::Ident,
-        overloads: Vec<usize>,
-        type_args: &[TypeRef],
-        args: &[ast::Arg],
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Called {
+    fn function_call(&mut self, name: &ast::Ident, overloads: Vec<usize>, site: CallSite<'_>) -> CallResult {
+        let CallSite { args, span, .. } = site;
         let program = self.program;
         let proto = |index: usize| match &program.decls[index].kind {
             DeclKind::Function { proto, .. } | DeclKind::ExternFunction(proto) => Some(proto),
             _ => None,
         };
-        // There is no recursion: of several functions, the one around the call is not meant.
+        // There is no recursion: of several overloads, the enclosing one is not meant.
         let finished: Vec<usize> =
             overloads.iter().copied().filter(|index| !self.in_progress.contains(index)).collect();
         let overloads = if finished.is_empty() { overloads } else { finished };
@@ -208,8 +192,8 @@ impl<'a> Checker<'a> {
             .iter()
             .filter_map(|index| proto(*index).map(|proto| (*index, &proto.params[..], proto.name.span)))
             .collect();
-        let Some(index) = self.choose(&name.name, &candidates, args, span) else { return Called::Wrong };
-        let Some(proto) = proto(index) else { return Called::Wrong };
+        let Some(index) = self.choose(&name.name, &candidates, args, span) else { return CallResult::Wrong };
+        let Some(proto) = proto(index) else { return CallResult::Wrong };
         self.used.functions.insert(proto.name.span);
         let is_extern = matches!(program.decls[index].kind, DeclKind::ExternFunction(_));
         let signature = Signature {
@@ -222,59 +206,59 @@ impl<'a> Checker<'a> {
             params: &proto.params,
             ret: Some(&proto.ret),
         };
-        let Some(matched) = self.match_call(&signature, type_args, args, expected, span) else { return Called::Wrong };
+        let Some(matched) = self.match_call(&signature, site) else { return CallResult::Wrong };
         let ty = self.result_type(&signature, &matched);
         if is_extern {
             if &*name.name == "static_assert" {
                 return self.static_assert(&matched.args, ty, span);
             }
-            if &*name.name == "verify" && !self.cx.in_parser && self.cx.place != Place::Function {
+            if &*name.name == "verify" && !self.cx.in_parser && self.cx.place != BodyContext::Function {
                 self.error(
                     Diagnostic::error("parser-only", span, "`verify` is available in parsers only")
                         .help("in a control, use `if` and a field of your own"),
                 );
-                return Called::Wrong;
+                return CallResult::Wrong;
             }
-            let Some(id) = self.extern_fns.get(&index).copied() else { return Called::Wrong };
+            let Some(id) = self.extern_fns.get(&index).copied() else { return CallResult::Wrong };
             let callee = Callee::ExternFn(id, matched.type_args);
-            return Called::Call(Call { callee, args: matched.args, span }, ty);
+            return CallResult::Call(Call { callee, args: matched.args, span }, ty);
         }
         match self.function(index, matched.type_args, span) {
-            Some(id) => Called::Call(Call { callee: Callee::Function(id), args: matched.args, span }, ty),
-            None => Called::Wrong,
+            Some(id) => CallResult::Call(Call { callee: Callee::Function(id), args: matched.args, span }, ty),
+            None => CallResult::Wrong,
         }
     }
 
-    fn static_assert(&mut self, args: &[Arg], ty: Type, span: Span) -> Called {
+    fn static_assert(&mut self, args: &[Arg], ty: Type, span: Span) -> CallResult {
         let constant_of = |arg: Option<&Arg>| match arg {
             Some(Arg::Expr(Expr { kind: ExprKind::Const(value), .. })) => Some(value.clone()),
             _ => None,
         };
         match constant_of(args.first()) {
-            Some(Value::Bool(true)) => Called::Value(constant(Value::Bool(true), ty, span)),
+            Some(Value::Bool(true)) => CallResult::Value(constant(Value::Bool(true), ty, span)),
             Some(_) => {
                 let text = match constant_of(args.get(1)) {
                     Some(Value::String(text)) => text.to_string(),
                     _ => "the assertion does not hold".to_owned(),
                 };
                 self.error(Diagnostic::error("static-assert", span, text).label("this is false"));
-                Called::Wrong
+                CallResult::Wrong
             }
             None => {
                 self.error(Diagnostic::error("not-constant", span, "the condition must be known at compile time"));
-                Called::Wrong
+                CallResult::Wrong
             }
         }
     }
 
-    /// A direct call of an action: all parameters get arguments.
-    fn action_call(&mut self, id: typed::ActionId, args: &[ast::Arg], span: Span) -> Called {
+    /// Checks a direct call of an action: all parameters get arguments.
+    fn action_call(&mut self, id: typed::ActionId, args: &[ast::Arg], span: Span) -> CallResult {
         self.used.actions.insert(id);
         let name = self.out.actions[id].local_name.clone();
-        if !matches!(self.cx.place, Place::Apply | Place::Action) || self.cx.in_parser {
+        if !matches!(self.cx.place, BodyContext::Apply | BodyContext::Action) || self.cx.in_parser {
             let place = match self.cx.place {
-                Place::State | Place::ParserLocals => "parsers",
-                Place::Function => "functions",
+                BodyContext::State | BodyContext::ParserLocals => "parsers",
+                BodyContext::Function => "functions",
                 _ => "this place",
             };
             self.error(
@@ -282,14 +266,14 @@ impl<'a> Checker<'a> {
                     .label(format!("`{name}` is an action"))
                     .help("actions are called by tables, by the apply block and by other actions"),
             );
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         let params = self.action_formals(id);
         let names: Vec<_> = params.iter().map(|formal| (formal.name.clone(), formal.default.is_some())).collect();
         let at = self.out.actions[id].span;
         let Some(slots) = self.assign(args, &names, &name, at, span) else {
             self.check_stray(args);
-            return Called::Wrong;
+            return CallResult::Wrong;
         };
         let mut out = Vec::new();
         for (formal, slot) in params.iter().zip(slots) {
@@ -302,7 +286,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let e = self.check(&arg.value, Some(&formal.ty));
-            // What the control plane would set is an `in` parameter when the program calls the action itself.
+            // A parameter set by the control plane becomes an `in` parameter when the program itself calls the action.
             let direction = match formal.direction {
                 ast::Direction::None => ast::Direction::In,
                 direction => direction,
@@ -311,12 +295,12 @@ impl<'a> Checker<'a> {
             out.push(self.pass(e, &formal, CallKind::Function, &name));
         }
         if out.iter().any(|arg| matches!(arg, Arg::Expr(e) if is_error(&e.ty))) {
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
-        Called::Call(Call { callee: Callee::Action(id), args: out, span }, Type::Void)
+        CallResult::Call(Call { callee: Callee::Action(id), args: out, span }, Type::Void)
     }
 
-    /// The parameters of an action.
+    /// Returns the parameters of an action.
     pub(super) fn action_formals(&self, id: typed::ActionId) -> Vec<Formal> {
         let formal = |param: &typed::Param| {
             let var = &self.out.vars[param.var];
@@ -331,15 +315,8 @@ impl<'a> Checker<'a> {
         self.out.actions[id].params.iter().map(formal).collect()
     }
 
-    fn method_call(
-        &mut self,
-        base: &ast::Expr,
-        name: &ast::Ident,
-        type_args: &[TypeRef],
-        args: &[ast::Arg],
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Called {
+    fn method_call(&mut self, base: &ast::Expr, name: &ast::Ident, site: CallSite<'_>) -> CallResult {
+        let CallSite { args, span, .. } = site;
         if let Some(ty) = self.as_type(base) {
             return self.type_call(base, &ty, name, args, span);
         }
@@ -354,7 +331,7 @@ impl<'a> Checker<'a> {
         let object = self.check(base, None);
         if is_error(&object.ty) {
             self.check_stray(args);
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         if !matches!(object.kind, ExprKind::Const(_))
             && let Some(value) = self.size_method(&object.ty, name, args, span)
@@ -362,7 +339,7 @@ impl<'a> Checker<'a> {
             return value;
         }
         match object.ty.clone() {
-            Type::Extern(id) => self.extern_method(object, id, name, type_args, args, expected, span),
+            Type::Extern(id) => self.extern_method(object, id, name, site),
             Type::Parser(_) | Type::Control(_) | Type::ParserType(..) | Type::ControlType(..)
                 if &*name.name == "apply" =>
             {
@@ -389,16 +366,23 @@ impl<'a> Checker<'a> {
                 }
                 self.error(diagnostic);
                 self.check_stray(args);
-                Called::Wrong
+                CallResult::Wrong
             }
         }
     }
 
-    /// A method of a type: `H.minSizeInBits()`, or `C.apply(...)`, which makes an instance of its own.
-    fn type_call(&mut self, base: &ast::Expr, ty: &Type, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+    /// Checks a method of a type: `H.minSizeInBits()`, or `C.apply(...)`, which creates an instance of its own.
+    fn type_call(
+        &mut self,
+        base: &ast::Expr,
+        ty: &Type,
+        name: &ast::Ident,
+        args: &[ast::Arg],
+        span: Span,
+    ) -> CallResult {
         if is_error(ty) {
             self.check_stray(args);
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         if let Some(called) = self.size_method(ty, name, args, span) {
             return called;
@@ -411,7 +395,7 @@ impl<'a> Checker<'a> {
                 format!("{found} has no method `{}` that is called on the type", name.name),
             ));
             self.check_stray(args);
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         let written = match &base.kind {
             ast::ExprKind::Type(ty) => (**ty).clone(),
@@ -419,15 +403,15 @@ impl<'a> Checker<'a> {
                 kind: TypeRefKind::Named { absolute: *absolute, name: name.clone(), args: Vec::new() },
                 span: base.span,
             },
-            _ => return Called::Wrong,
+            _ => return CallResult::Wrong,
         };
-        let Some(instance) = self.inline_instance(&written, &[], None, base.span) else { return Called::Wrong };
+        let Some(instance) = self.inline_instance(&written, &[], None, base.span) else { return CallResult::Wrong };
         self.cx.locals.push(typed::Local::Instance(instance));
         let object = expr(ExprKind::Instance(instance), ty.clone(), base.span);
         self.apply(object, args, span)
     }
 
-    fn table_call(&mut self, id: typed::TableId, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Called {
+    fn table_call(&mut self, id: typed::TableId, name: &ast::Ident, args: &[ast::Arg], span: Span) -> CallResult {
         self.used.tables.insert(id);
         let table = self.out.tables[id].local_name.clone();
         if &*name.name != "apply" {
@@ -435,15 +419,15 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("unknown-method", name.span, format!("a table has no method `{}`", name.name))
                     .help(format!("write `{table}.apply()`")),
             );
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         if !args.is_empty() {
             self.error(Diagnostic::error("argument-count", span, "a table is applied without arguments"));
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
-        if !matches!(self.cx.place, Place::Apply | Place::Table) || self.cx.table == Some(id) {
+        if !matches!(self.cx.place, BodyContext::Apply | BodyContext::Table) || self.cx.table == Some(id) {
             let what = match self.cx.place {
-                Place::Action => "an action",
+                BodyContext::Action => "an action",
                 _ => "here",
             };
             self.error(
@@ -451,15 +435,15 @@ impl<'a> Checker<'a> {
                     .also(self.out.tables[id].span, "the table")
                     .help("apply it in the `apply` block of its control"),
             );
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
-        Called::Call(Call { callee: Callee::Table(id), args: Vec::new(), span }, Type::TableResult(id))
+        CallResult::Call(Call { callee: Callee::Table(id), args: Vec::new(), span }, Type::TableResult(id))
     }
 
-    /// `object.apply(args)` of a parser or control.
-    fn apply(&mut self, object: Expr, args: &[ast::Arg], span: Span) -> Called {
+    /// Checks `object.apply(args)` of a parser or control.
+    fn apply(&mut self, object: Expr, args: &[ast::Arg], span: Span) -> CallResult {
         let is_parser = matches!(object.ty, Type::Parser(_) | Type::ParserType(..));
-        let allowed = if is_parser { self.cx.place == Place::State } else { self.cx.place == Place::Apply };
+        let allowed = if is_parser { self.cx.place == BodyContext::State } else { self.cx.place == BodyContext::Apply };
         if !allowed {
             let (what, place) =
                 if is_parser { ("parsers", "the states of another parser") } else { ("controls", "an `apply` block") };
@@ -468,7 +452,7 @@ impl<'a> Checker<'a> {
                     .help(format!("apply it in {place}")),
             );
             self.check_stray(args);
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         let program = self.program;
         let (index, types) = match &object.ty {
@@ -476,17 +460,17 @@ impl<'a> Checker<'a> {
             Type::Control(id) => self.control_origins.get(id).cloned().unwrap_or_default(),
             Type::ParserType(name, args) | Type::ControlType(name, args) => {
                 let Some(Symbol::Decl(index)) = self.globals.get(name).map(|b| b.symbol.clone()) else {
-                    return Called::Wrong;
+                    return CallResult::Wrong;
                 };
                 (index, args.clone())
             }
-            _ => return Called::Wrong,
+            _ => return CallResult::Wrong,
         };
         let signature = match &program.decls[index].kind {
             DeclKind::Parser(parser) => &parser.ty,
             DeclKind::Control(control) => &control.ty,
             DeclKind::ParserType(ty) | DeclKind::ControlType(ty) => ty,
-            _ => return Called::Wrong,
+            _ => return CallResult::Wrong,
         };
         let bindings: Vec<(Arc<str>, Type)> =
             signature.type_params.iter().map(|param| param.name.clone()).zip(types).collect();
@@ -500,25 +484,24 @@ impl<'a> Checker<'a> {
             params: &signature.params,
             ret: None,
         };
-        let Some(matched) = self.match_call(&signature, &[], args, None, span) else { return Called::Wrong };
-        Called::Call(Call { callee: Callee::Apply(Box::new(object)), args: matched.args, span }, Type::Void)
+        let Some(matched) = self.match_call(&signature, CallSite { type_args: &[], args, expected: None, span }) else {
+            return CallResult::Wrong;
+        };
+        CallResult::Call(Call { callee: Callee::Apply(Box::new(object)), args: matched.args, span }, Type::Void)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a call has these parts")]
     fn extern_method(
         &mut self,
         object: Expr,
         id: typed::ExternId,
         name: &ast::Ident,
-        type_args: &[TypeRef],
-        args: &[ast::Arg],
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Called {
+        site: CallSite<'_>,
+    ) -> CallResult {
+        let CallSite { args, span, .. } = site;
         let program = self.program;
-        let Some((index, types)) = self.extern_origins.get(&id).cloned() else { return Called::Wrong };
+        let Some((index, types)) = self.extern_origins.get(&id).cloned() else { return CallResult::Wrong };
         let DeclKind::ExternObject { name: object_name, type_params, methods } = &program.decls[index].kind else {
-            return Called::Wrong;
+            return CallResult::Wrong;
         };
         let methods: Vec<&ast::Method> = methods.iter().filter(|method| !method.is_constructor).collect();
         let candidates: Vec<_> = methods
@@ -540,9 +523,9 @@ impl<'a> Checker<'a> {
             }
             self.error(diagnostic);
             self.check_stray(args);
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
-        let Some(method) = self.choose(&name.name, &candidates, args, span) else { return Called::Wrong };
+        let Some(method) = self.choose(&name.name, &candidates, args, span) else { return CallResult::Wrong };
         let proto = &methods[method].proto;
         let bindings: Vec<(Arc<str>, Type)> = type_params.iter().map(|param| param.name.clone()).zip(types).collect();
         let signature = Signature {
@@ -555,13 +538,13 @@ impl<'a> Checker<'a> {
             params: &proto.params,
             ret: Some(&proto.ret),
         };
-        let Some(matched) = self.match_call(&signature, type_args, args, expected, span) else { return Called::Wrong };
+        let Some(matched) = self.match_call(&signature, site) else { return CallResult::Wrong };
         let ty = self.result_type(&signature, &matched);
         if !self.core_method(&object_name.name, &name.name, &matched.args, &matched.type_args, span) {
-            return Called::Wrong;
+            return CallResult::Wrong;
         }
         let callee = Callee::Method { object: Box::new(object), of: id, method, type_args: matched.type_args };
-        Called::Call(Call { callee, args: matched.args, span }, ty)
+        CallResult::Call(Call { callee, args: matched.args, span }, ty)
     }
 
     pub(super) fn not_an_lvalue(&mut self, e: &Expr) {
@@ -589,7 +572,7 @@ impl<'a> Checker<'a> {
         self.error(diagnostic);
     }
 
-    /// The value of an integer constant, if `e` is one.
+    /// Returns the value of an integer constant, if `e` is one.
     pub(super) fn constant_integer(&self, e: &Expr) -> Option<num_bigint::BigInt> {
         let ty = self.underlying_of_enum(&e.ty).unwrap_or_else(|| e.ty.clone());
         super::convert::value_of(e).and_then(|value| fold::as_integer(&value, &ty))

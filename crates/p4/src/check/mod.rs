@@ -1,15 +1,15 @@
-//! Name resolution, type checking, constant evaluation and monomorphisation: an [`ast::Program`] becomes a
+//! Name resolution, type checking, constant evaluation and monomorphisation: converts an [`ast::Program`] to a
 //! [`typed::Program`].
 //!
-//! The checker goes through the top-level declarations in order, once; P4 wants every name declared before it is used.
-//! What is generic is checked when it is used, once for each list of type arguments ([`Checker::within`] sets the scene
-//! for that: the scope is the top level as it was visible where the declaration stands). What is generic and never
-//! used is checked at the very end against opaque types, and the outcome is thrown away.
+//! The checker visits the top-level declarations in order, once; P4 requires every name to be declared before its use.
+//! Generic declarations are checked when they are used, once per list of type arguments ([`Checker::within`] sets the
+//! context: the scope is the top level as visible at the declaration). Unused generic declarations are checked at the
+//! end against opaque types, and the result is discarded.
 //!
 //! Types are [`Type`]s from the start, without variables: inference ([`infer`]) matches a parameter's type as written
-//! against an argument's type. An expression that is wrong has the type [`error_type`], which everything accepts in
-//! silence, so that one mistake is one diagnostic. A program with an error is never handed out, hence neither is that
-//! type.
+//! against an argument's type. An invalid expression has the type [`error_type`], which is accepted everywhere without
+//! a diagnostic, so that one mistake causes one diagnostic. A program with an error is never returned, and so neither
+//! is that type.
 
 mod annotations;
 mod builtin;
@@ -51,19 +51,19 @@ use crate::ast;
 use crate::typed::{self, Expr, ExprKind, Type, Value};
 use scope::{Binding, Scope};
 
-/// How deep expressions, statements, types and instantiations may nest.
+/// Maximum nesting depth of expressions, statements, types and instantiations.
 const MAX_DEPTH: u32 = 160;
 
-/// How many values that are not structures themselves a type may hold.
+/// Maximum number of scalar values in a type.
 const MAX_LEAVES: u64 = 1 << 17;
 
-/// How many values constants and default values may be written out as, in the whole program.
+/// Maximum number of scalar values in expanded constants and default values of the whole program.
 const MAX_VALUES: u64 = 1 << 21;
 
-/// How many specialised declarations a program may give rise to.
+/// Maximum number of specialised declarations of a program.
 const MAX_SPECIALISED: usize = 20_000;
 
-/// The typed program, or `None` if any error was reported (warnings are fine).
+/// Returns the typed program, or `None` if any error was reported (warnings are fine).
 pub fn check(program: &ast::Program, map: &SourceMap, diagnostics: &mut Diagnostics) -> Option<typed::Program> {
     let errors_before = diagnostics.error_count();
     let mut checker = Checker::new(program, map, diagnostics);
@@ -75,7 +75,7 @@ pub fn check(program: &ast::Program, map: &SourceMap, diagnostics: &mut Diagnost
     clean.then_some(out)
 }
 
-/// The type of what is wrong already. It compares with everything in silence.
+/// The type of invalid expressions. It is compatible with every type.
 fn error_type() -> Type {
     Type::New(typed::NewTypeId::reserved_value())
 }
@@ -84,9 +84,9 @@ fn is_error(ty: &Type) -> bool {
     matches!(ty, Type::New(id) if id.is_reserved_value())
 }
 
-/// What kind of body is being checked.
+/// Kind of the body being checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum BodyContext {
     TopLevel,
     /// Declarations of a parser.
     ParserLocals,
@@ -102,29 +102,29 @@ enum Place {
     Table,
 }
 
-/// What is known about the declaration around the code being checked.
+/// Context of the code being checked.
 #[derive(Clone)]
-struct Context {
-    place: Place,
-    /// Whether a parser is around it.
+struct DeclContext {
+    place: BodyContext,
+    /// Whether it is inside a parser.
     in_parser: bool,
-    /// What `return` must give; `None` where `return` has no meaning of its own.
+    /// Type of the value to `return`; `None` where `return` has no meaning of its own.
     ret: Option<Type>,
     loops: u32,
     /// The type of `this`.
     this: Option<Type>,
-    /// Put before names for the control plane: `MyIngress.`
+    /// Prefix of control-plane names: `MyIngress.`
     prefix: String,
-    /// Instances that expressions brought into being (direct application, constructor calls as arguments).
+    /// Instances created by expressions (direct application, constructor calls as arguments).
     locals: Vec<typed::Local>,
-    /// The table whose properties are checked.
+    /// The table with the properties being checked.
     table: Option<typed::TableId>,
 }
 
-impl Context {
+impl DeclContext {
     fn top_level() -> Self {
-        Context {
-            place: Place::TopLevel,
+        DeclContext {
+            place: BodyContext::TopLevel,
             in_parser: false,
             ret: None,
             loops: 0,
@@ -136,7 +136,7 @@ impl Context {
     }
 }
 
-/// What a variable may be used for.
+/// Permitted uses of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VarKind {
     /// A local variable.
@@ -146,12 +146,12 @@ enum VarKind {
     Constructor,
     /// Set by the control plane.
     ActionData,
-    /// Runs through the values of a loop.
+    /// Iterates over the values of a loop.
     Loop,
 }
 
-/// Where a specialised type came from: the declaration and its type arguments.
-type Origin = (usize, Vec<Type>);
+/// Origin of a specialised type: the declaration and its type arguments.
+type SpecialisationOrigin = (usize, Vec<Type>);
 
 struct Checker<'a> {
     program: &'a ast::Program,
@@ -163,55 +163,55 @@ struct Checker<'a> {
     /// Declarations from this index on are not visible yet.
     visible: usize,
     scopes: Vec<Scope>,
-    /// What the parser or control around the code declares behind it.
+    /// Later declarations of the enclosing parser or control.
     ahead: &'a [ast::Decl],
-    /// Where names are declared that were used before, and reported.
+    /// Spans of names that were used before their declaration, and reported.
     late: HashSet<Span>,
-    cx: Context,
+    cx: DeclContext,
     depth: u32,
-    /// Errors reported before checking began.
+    /// Number of errors reported before checking began.
     errors_before: usize,
 
     typedefs: HashMap<usize, Type>,
     enums: HashMap<usize, typed::EnumId>,
     new_types: HashMap<usize, typed::NewTypeId>,
-    /// `type` ids that stand for type parameters, while unused generic declarations are checked.
+    /// `type` ids that stand for type parameters while unused generic declarations are checked.
     opaque: HashSet<typed::NewTypeId>,
-    structs: HashMap<Origin, typed::StructId>,
-    struct_origins: HashMap<typed::StructId, Origin>,
-    /// Structs made for `{ a = 1 }` where no type was expected.
+    structs: HashMap<SpecialisationOrigin, typed::StructId>,
+    struct_origins: HashMap<typed::StructId, SpecialisationOrigin>,
+    /// Structs created for `{ a = 1 }` where no type was expected.
     anonymous: HashMap<Vec<(Arc<str>, Type)>, typed::StructId>,
     anonymous_ids: HashSet<typed::StructId>,
-    externs: HashMap<Origin, typed::ExternId>,
-    extern_origins: HashMap<typed::ExternId, Origin>,
-    packages: HashMap<Origin, typed::PackageId>,
-    package_origins: HashMap<typed::PackageId, Origin>,
-    parsers: HashMap<Origin, typed::ParserId>,
-    parser_origins: HashMap<typed::ParserId, Origin>,
-    controls: HashMap<Origin, typed::ControlId>,
-    control_origins: HashMap<typed::ControlId, Origin>,
-    functions: HashMap<Origin, Option<typed::FunctionId>>,
+    externs: HashMap<SpecialisationOrigin, typed::ExternId>,
+    extern_origins: HashMap<typed::ExternId, SpecialisationOrigin>,
+    packages: HashMap<SpecialisationOrigin, typed::PackageId>,
+    package_origins: HashMap<typed::PackageId, SpecialisationOrigin>,
+    parsers: HashMap<SpecialisationOrigin, typed::ParserId>,
+    parser_origins: HashMap<typed::ParserId, SpecialisationOrigin>,
+    controls: HashMap<SpecialisationOrigin, typed::ControlId>,
+    control_origins: HashMap<typed::ControlId, SpecialisationOrigin>,
+    functions: HashMap<SpecialisationOrigin, Option<typed::FunctionId>>,
     extern_fns: HashMap<usize, typed::ExternFnId>,
-    /// Parsers, controls and functions whose bodies are being checked.
+    /// Parsers, controls and functions with bodies being checked.
     in_progress: HashSet<usize>,
-    /// Generic declarations that were never specialised are checked at the end.
+    /// Generic declarations; those that were never specialised are checked at the end.
     generic_decls: Vec<usize>,
     var_kinds: HashMap<typed::VarId, VarKind>,
     specialised: usize,
-    /// Values written out so far.
+    /// Number of scalar values expanded so far.
     values: u64,
-    /// How many values that are not structures themselves each struct holds.
+    /// Number of scalar values in each struct.
     leaves: HashMap<typed::StructId, u64>,
     /// Default values of actions' parameters.
     action_defaults: HashMap<typed::VarId, Expr>,
-    /// Match kinds that neither `core.p4` nor an architecture declares, but the program's own file.
+    /// Match kinds declared by the program's own file, not by `core.p4` or an architecture.
     own_match_kinds: HashSet<Arc<str>>,
-    /// Names the control plane knows actions by, and where they are declared; likewise for tables.
+    /// Control-plane names of actions, and the spans of their declarations; likewise for tables.
     action_names: HashMap<Arc<str>, Span>,
-    /// What was referred to, for warnings of what was not.
-    used: unused::Used,
+    /// Uses of declarations, for warnings about unused ones.
+    used: unused::UsageRecord,
     table_names: HashMap<Arc<str>, Span>,
-    /// Actions of the parser or control that is being checked.
+    /// Actions of the parser or control being checked.
     local_actions: Vec<typed::ActionId>,
     local_tables: Vec<typed::TableId>,
 }
@@ -229,7 +229,7 @@ impl<'a> Checker<'a> {
             scopes: Vec::new(),
             ahead: &[],
             late: HashSet::new(),
-            cx: Context::top_level(),
+            cx: DeclContext::top_level(),
             depth: 0,
             errors_before,
             typedefs: HashMap::new(),
@@ -259,27 +259,27 @@ impl<'a> Checker<'a> {
             action_defaults: HashMap::new(),
             own_match_kinds: HashSet::new(),
             action_names: HashMap::new(),
-            used: unused::Used::default(),
+            used: unused::UsageRecord::default(),
             table_names: HashMap::new(),
             local_actions: Vec::new(),
             local_tables: Vec::new(),
         }
     }
 
-    /// Checks the whole program and hands out what there is of it; the caller looks whether errors were reported.
+    /// Checks the whole program and returns what could be checked; the caller checks whether errors were reported.
     fn program(&mut self) -> typed::Program {
         for index in 0..self.program.decls.len() {
             self.visible = index + 1;
             self.top_level(index);
         }
         self.main();
-        // What depends on a mistake looks unused, too.
+        // Declarations that depend on a mistake look unused, too.
         if self.diagnostics.error_count() == self.errors_before {
             self.warn_of_unused();
         }
         let out = self.out.clone();
         self.unused_generics();
-        // Only now everything that names a type was looked at.
+        // Only now have all uses of types been visited.
         if self.diagnostics.error_count() == self.errors_before {
             self.warn_of_unused_types();
         }
@@ -290,13 +290,13 @@ impl<'a> Checker<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Runs `body` in a scene of its own: only the first `visible` top-level declarations, type parameters `bindings`,
-    /// and `cx` around it. Afterwards everything is as it was.
+    /// Runs `body` in another context: only the first `visible` top-level declarations, the type parameters `bindings`,
+    /// and `cx`. Restores the current context afterwards.
     fn within<R>(
         &mut self,
         visible: usize,
         bindings: &[(Arc<str>, Type)],
-        cx: Context,
+        cx: DeclContext,
         body: impl FnOnce(&mut Self) -> R,
     ) -> R {
         let mut scope = Scope::default();
@@ -319,7 +319,7 @@ impl<'a> Checker<'a> {
         result
     }
 
-    /// Runs `body` one level deeper, or reports that it is too deep and gives `None`.
+    /// Runs `body` one level deeper; reports an error and returns `None` if this is too deep.
     fn deeper<R>(&mut self, span: Span, body: impl FnOnce(&mut Self) -> R) -> Option<R> {
         if self.depth >= MAX_DEPTH {
             self.error(
@@ -334,7 +334,7 @@ impl<'a> Checker<'a> {
         Some(result)
     }
 
-    /// Counts a specialised declaration; false (with a diagnostic) when there are too many.
+    /// Counts a specialised declaration; returns false (with a diagnostic) if there are too many.
     fn may_specialise(&mut self, span: Span) -> bool {
         self.specialised += 1;
         if self.specialised > MAX_SPECIALISED {
@@ -351,7 +351,7 @@ impl<'a> Checker<'a> {
         var
     }
 
-    /// Checks generic declarations nobody used, with an opaque type for each type parameter.
+    /// Checks unused generic declarations, with an opaque type for each type parameter.
     fn unused_generics(&mut self) {
         for index in std::mem::take(&mut self.generic_decls) {
             let decl = &self.program.decls[index];
@@ -378,17 +378,17 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A typed expression.
+/// Creates a typed expression.
 fn expr(kind: ExprKind, ty: Type, span: Span) -> Expr {
     Expr { kind, ty, span }
 }
 
-/// A constant.
+/// Creates a constant.
 fn constant(value: Value, ty: Type, span: Span) -> Expr {
     expr(ExprKind::Const(value), ty, span)
 }
 
-/// A number of things in words: `no arguments`, `1 argument`, `2 arguments`.
+/// Formats a count of things: `no arguments`, `1 argument`, `2 arguments`.
 fn counted(count: usize, what: &str) -> String {
     match count {
         0 => format!("no {what}s"),
@@ -397,7 +397,7 @@ fn counted(count: usize, what: &str) -> String {
     }
 }
 
-/// What stands for an expression that is wrong.
+/// Creates the placeholder of an invalid expression.
 fn bad(span: Span) -> Expr {
     constant(Value::Bool(false), error_type(), span)
 }

@@ -1,4 +1,4 @@
-//! Names for the control plane (P4Runtime specification, section on annotations; `@name` and `@hidden` of section 20).
+//! Control-plane names (P4Runtime specification, section on annotations; `@name` and `@hidden` of section 20).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::annotations::string_of;
 use crate::ast;
 use crate::typed::{Builtin, Callee, Expr, ExprKind, Type, Value};
 
-/// What separates a local name from the name of the parser or control around it; `@name(".x")` has no prefix.
+/// Qualifies a local name with the name of the enclosing parser or control; `@name(".x")` has no prefix.
 fn qualified(prefix: &str, name: &str) -> Arc<str> {
     match name.strip_prefix('.') {
         Some(absolute) => absolute.into(),
@@ -16,7 +16,7 @@ fn qualified(prefix: &str, name: &str) -> Arc<str> {
 }
 
 impl Checker<'_> {
-    /// The name of an action, table or value set, with what is around it: `MyIngress.drop`.
+    /// Returns the qualified name of an action, table or value set: `MyIngress.drop`.
     pub(super) fn control_plane_name(&self, name: &ast::Ident, annotations: &ast::Annotations) -> Arc<str> {
         match string_of(annotations, "name") {
             Some((given, _)) => qualified(&self.cx.prefix, &given),
@@ -24,7 +24,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The name of an instance, relative to what is around it; `.x` if `@name` makes it absolute.
+    /// Returns the name of an instance, relative to the enclosing declaration; `.x` if `@name` makes it absolute.
     pub(super) fn instance_name(&self, name: &Arc<str>, annotations: &ast::Annotations) -> Arc<str> {
         match string_of(annotations, "name") {
             Some((given, _)) if self.cx.prefix.is_empty() => given.trim_start_matches('.').into(),
@@ -33,7 +33,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The name of a table's key: the expression in normal form, if it has one.
+    /// Returns the name of a table's key: the expression in normal form, if it has one.
     pub(super) fn key_name(&self, e: &Expr, written: &ast::Expr) -> Option<String> {
         match &e.kind {
             ExprKind::Var(var) => Some(self.out.vars[*var].name.to_string()),
@@ -87,7 +87,7 @@ impl Checker<'_> {
     }
 }
 
-/// A number in a key's name: in the base it is written in, without width, leading zeros and underscores.
+/// Formats a number in a key's name: in the base it is written in, without width, leading zeros and underscores.
 fn number_name(text: &str, value: &num_bigint::BigInt) -> String {
     let digits = match text.find(['w', 's']) {
         Some(at) if text[..at].bytes().all(|byte| byte.is_ascii_digit()) => &text[at + 1..],

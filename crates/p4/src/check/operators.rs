@@ -8,7 +8,7 @@ use super::{Checker, bad, constant, expr, fold, is_error};
 use crate::ast::{self, BinaryOp, UnaryOp};
 use crate::typed::{Expr, ExprKind, Type, Value};
 
-/// An operator as written.
+/// Returns an operator as written.
 pub(super) fn sign(op: BinaryOp) -> &'static str {
     match op {
         BinaryOp::Mul => "*",
@@ -81,7 +81,7 @@ impl Checker<'_> {
 
     pub(super) fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr, span: Span) -> Expr {
         let (left, right) = match op {
-            // The other side says what `{...}` and `{#}` are to be.
+            // The other operand determines the type of `{...}` and `{#}`.
             BinaryOp::Eq | BinaryOp::Ne => {
                 let is_open = |e: &ast::Expr| {
                     matches!(
@@ -108,7 +108,7 @@ impl Checker<'_> {
         self.binary_typed(op, left, right, span)
     }
 
-    /// `left op right`, with conversions, checks and folding.
+    /// Checks `left op right`, with conversions and folding.
     pub(super) fn binary_typed(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
         if is_error(&left.ty) || is_error(&right.ty) {
             return bad(span);
@@ -122,7 +122,7 @@ impl Checker<'_> {
                     return self.undefined(op, &left, &right, span, Some("both sides must be `bool`"));
                 }
                 if let ExprKind::Const(Value::Bool(value)) = &left.kind {
-                    // The right side is evaluated only if the left side leaves it open.
+                    // The right side is evaluated only if the left side does not determine the result.
                     return if *value == (op == BinaryOp::And) {
                         Expr { span, ..right }
                     } else {
@@ -308,7 +308,7 @@ impl Checker<'_> {
         }
         let right = match (&right.ty, amount) {
             (Type::Integer | Type::Int(_), Some(amount)) => {
-                // No width is larger than 32 bits can say: shifting by more than that is shifting everything out.
+                // No width exceeds 32 bits: a larger shift amount shifts everything out.
                 let amount = amount.min(u32::MAX.into());
                 constant(Value::Bits(bits::Bits::from_signed_big(&amount, 32)), Type::Bit(32), right.span)
             }

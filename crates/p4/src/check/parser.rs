@@ -6,9 +6,9 @@ use std::sync::Arc;
 use diagnostics::{Diagnostic, Span};
 
 use super::scope::{Symbol, nearest};
-use super::{Checker, Place, error_type, is_error};
+use super::{BodyContext, Checker, error_type, is_error};
 use crate::ast;
-use crate::typed::{self, Keyset, Target, Transition, Type};
+use crate::typed::{self, Keyset, Transition, TransitionTarget, Type};
 
 impl<'a> Checker<'a> {
     /// Checks a parser with these type arguments, once.
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
         }
         let mut states = Vec::new();
         for state in &parser.states {
-            let place = std::mem::replace(&mut self.cx.place, Place::State);
+            let place = std::mem::replace(&mut self.cx.place, BodyContext::State);
             let typed = self.scoped(|c| {
                 let (statements, _) = c.statements(&state.statements);
                 let transition = c.transition(state, &places);
@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
 
     fn transition(&mut self, state: &'a ast::State, places: &HashMap<Arc<str>, usize>) -> Transition {
         match &state.transition {
-            None => Transition::Direct(Target::Reject, state.span),
+            None => Transition::Direct(TransitionTarget::Reject, state.span),
             Some(ast::Transition::Direct(name)) => Transition::Direct(self.target(name, places), name.span),
             Some(ast::Transition::Select { exprs, cases, span }) => {
                 let mut shapes = Vec::new();
@@ -157,7 +157,7 @@ impl<'a> Checker<'a> {
     fn case_keys(
         &mut self,
         keys: &'a [ast::Expr],
-        shapes: &[Shape],
+        shapes: &[SelectStructure],
         exprs: &[typed::Expr],
         span: Span,
     ) -> Option<Vec<Keyset>> {
@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         "type-mismatch",
                         only.span,
-                        format!("a value set of {found} does not fit what is selected"),
+                        format!("a value set of {found} does not fit the selected expressions"),
                     )
                     .also(self.out.value_sets[id].span, "declared here"),
                 );
@@ -192,7 +192,8 @@ impl<'a> Checker<'a> {
             }
         }
         let mut flat = Vec::new();
-        let fits = keys.len() == shapes.len() && keys.iter().zip(shapes).all(|(key, shape)| fit(key, shape, &mut flat));
+        let fits = keys.len() == shapes.len()
+            && keys.iter().zip(shapes).all(|(key, structure)| fit(key, structure, &mut flat));
         if !fits {
             self.error(
                 Diagnostic::error(
@@ -207,7 +208,7 @@ impl<'a> Checker<'a> {
         let mut out = Vec::new();
         for (key, e) in flat.into_iter().zip(exprs) {
             let keyset = self.keyset(key, &e.ty);
-            // Cases are compared as they stand, and a packet that an earlier one fits must not have called anything.
+            // Later cases are not evaluated if an earlier one matches, so a keyset must not contain calls.
             let calls = match &keyset {
                 Some(Keyset::Value(a)) => has_call(a),
                 Some(Keyset::Mask(a, b) | Keyset::Range(a, b)) => has_call(a) || has_call(b),
@@ -225,7 +226,7 @@ impl<'a> Checker<'a> {
         out.into_iter().collect()
     }
 
-    /// The types of all fields of a struct or tuple, those of structs inside it among them.
+    /// Collects the types of all fields of a struct or tuple, including those of nested structs.
     fn scalars_of(&self, ty: &Type, out: &mut Vec<Type>) {
         match ty {
             Type::Tuple(types) => types.iter().for_each(|ty| self.scalars_of(ty, out)),
@@ -234,14 +235,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn target(&mut self, name: &ast::Ident, places: &HashMap<Arc<str>, usize>) -> Target {
+    fn target(&mut self, name: &ast::Ident, places: &HashMap<Arc<str>, usize>) -> TransitionTarget {
         match &*name.name {
-            "accept" => return Target::Accept,
-            "reject" => return Target::Reject,
+            "accept" => return TransitionTarget::Accept,
+            "reject" => return TransitionTarget::Reject,
             _ => {}
         }
         if let Some(at) = places.get(&name.name) {
-            return Target::State(*at);
+            return TransitionTarget::State(*at);
         }
         let built_in = ["accept", "reject"];
         let near = nearest(&name.name, places.keys().map(|name| &**name).chain(built_in));
@@ -251,10 +252,10 @@ impl<'a> Checker<'a> {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
         self.error(diagnostic);
-        Target::Reject
+        TransitionTarget::Reject
     }
 
-    /// Warns of states nothing leads to, and refuses parsers that never end.
+    /// Warns about unreachable states, and rejects parsers that never end.
     fn reachability(&mut self, parser: &'a ast::ParserDecl, states: &[typed::State], start: usize) {
         let mut reached = vec![false; states.len()];
         let mut work = vec![start];
@@ -266,7 +267,7 @@ impl<'a> Checker<'a> {
                 Transition::Direct(target, _) => targets.push(*target),
                 Transition::Select { cases, .. } => {
                     targets.extend(cases.iter().map(|case| case.target));
-                    // Nothing matched: the packet is rejected.
+                    // If no case matches, the packet is rejected.
                     let catches_all =
                         cases.iter().any(|case| case.keys.iter().all(|key| matches!(key, Keyset::Any(_))));
                     ends |= !catches_all;
@@ -274,12 +275,12 @@ impl<'a> Checker<'a> {
             }
             for target in targets {
                 match target {
-                    Target::State(next) if !reached[next] => {
+                    TransitionTarget::State(next) if !reached[next] => {
                         reached[next] = true;
                         work.push(next);
                     }
-                    Target::State(_) => {}
-                    Target::Accept | Target::Reject => ends = true,
+                    TransitionTarget::State(_) => {}
+                    TransitionTarget::Accept | TransitionTarget::Reject => ends = true,
                 }
             }
         }
@@ -305,24 +306,24 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// How a selected expression is made of others: a tuple of them, or one by itself.
-enum Shape {
+/// Structure of a selected expression: a tuple of expressions, or a single one.
+enum SelectStructure {
     One,
-    Tuple(Vec<Shape>),
+    Tuple(Vec<SelectStructure>),
 }
 
-/// The expressions inside a selected expression, and its shape.
-fn flatten<'e>(e: &'e ast::Expr, out: &mut Vec<&'e ast::Expr>) -> Shape {
+/// Flattens a selected expression into `out`, and returns its structure.
+fn flatten<'e>(e: &'e ast::Expr, out: &mut Vec<&'e ast::Expr>) -> SelectStructure {
     match &e.kind {
-        ast::ExprKind::List(items) => Shape::Tuple(items.iter().map(|item| flatten(item, out)).collect()),
+        ast::ExprKind::List(items) => SelectStructure::Tuple(items.iter().map(|item| flatten(item, out)).collect()),
         _ => {
             out.push(e);
-            Shape::One
+            SelectStructure::One
         }
     }
 }
 
-/// Whether something is called in an expression that is compared with.
+/// Whether an expression to compare with contains a call.
 fn has_call(e: &typed::Expr) -> bool {
     use typed::ExprKind::*;
     match &e.kind {
@@ -337,17 +338,18 @@ fn has_call(e: &typed::Expr) -> bool {
     }
 }
 
-/// Puts the keysets inside `key` into `out`, one for each expression of `shape`; false if their numbers differ.
-fn fit<'e>(key: &'e ast::Expr, shape: &Shape, out: &mut Vec<&'e ast::Expr>) -> bool {
-    match (shape, &key.kind) {
-        (Shape::One, _) => {
+/// Flattens the keysets in `key` into `out`, one for each expression of `structure`; returns false if their numbers
+/// differ.
+fn fit<'e>(key: &'e ast::Expr, structure: &SelectStructure, out: &mut Vec<&'e ast::Expr>) -> bool {
+    match (structure, &key.kind) {
+        (SelectStructure::One, _) => {
             out.push(key);
             true
         }
-        (Shape::Tuple(parts), ast::ExprKind::Default | ast::ExprKind::DontCare) => {
+        (SelectStructure::Tuple(parts), ast::ExprKind::Default | ast::ExprKind::DontCare) => {
             parts.iter().all(|part| fit(key, part, out))
         }
-        (Shape::Tuple(parts), ast::ExprKind::List(items)) => {
+        (SelectStructure::Tuple(parts), ast::ExprKind::List(items)) => {
             items.len() == parts.len() && items.iter().zip(parts).all(|(item, part)| fit(item, part, out))
         }
         _ => false,

@@ -1,15 +1,15 @@
-//! What parsers and controls have in common: the scene they are checked in, and what they declare.
+//! The common part of parsers and controls: their context and local declarations.
 
 use diagnostics::{Diagnostic, Span};
 
 use super::scope::{Symbol, name_of};
-use super::{Checker, Context, Place};
+use super::{BodyContext, Checker, DeclContext};
 use crate::ast::{self, DeclKind};
 use crate::typed::{Local, Param, Type};
 
 impl<'a> Checker<'a> {
-    /// Sets the scene of the parser or control that declaration `index` is, with these type arguments, and runs `body` in
-    /// it, with the run-time and the constructor parameters. False if the program is nested too deeply for that.
+    /// Runs `body` in the context of the parser or control with declaration `index` and these type arguments, and
+    /// passes it the run-time and the constructor parameters. Returns false if the program is nested too deeply.
     pub(super) fn pipeline(
         &mut self,
         index: usize,
@@ -18,14 +18,14 @@ impl<'a> Checker<'a> {
         body: impl FnOnce(&mut Self, Vec<Param>, Vec<Param>),
     ) -> bool {
         let (ty, ctor_params, what, place) = match &self.program.decls[index].kind {
-            DeclKind::Parser(parser) => (&parser.ty, &parser.ctor_params, "parser", Place::ParserLocals),
-            DeclKind::Control(control) => (&control.ty, &control.ctor_params, "control", Place::ControlLocals),
+            DeclKind::Parser(parser) => (&parser.ty, &parser.ctor_params, "parser", BodyContext::ParserLocals),
+            DeclKind::Control(control) => (&control.ty, &control.ctor_params, "control", BodyContext::ControlLocals),
             _ => return false,
         };
         let bindings: Vec<_> =
             ty.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
-        let in_parser = place == Place::ParserLocals;
-        let cx = Context { in_parser, place, prefix: format!("{}.", ty.name.name), ..Context::top_level() };
+        let in_parser = place == BodyContext::ParserLocals;
+        let cx = DeclContext { in_parser, place, prefix: format!("{}.", ty.name.name), ..DeclContext::top_level() };
         self.in_progress.insert(index);
         let done = self.deeper(span, |c| {
             c.within(index + 1, &bindings, cx, |c| {
@@ -40,7 +40,7 @@ impl<'a> Checker<'a> {
         done.is_some()
     }
 
-    /// The local declarations of a parser or control, in order.
+    /// Checks the local declarations of a parser or control, in order.
     pub(super) fn pipeline_locals(&mut self, list: &'a [ast::Decl]) -> Vec<Local> {
         let mut locals = Vec::new();
         for (at, decl) in list.iter().enumerate() {

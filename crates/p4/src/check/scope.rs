@@ -1,4 +1,4 @@
-//! Names: what they stand for, where they can be seen, and what to say when they cannot be found or are there twice.
+//! Scopes: meaning and visibility of names, and diagnostics for unknown and duplicate ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::Checker;
 use crate::ast::{self, DeclKind, Ident};
 use crate::typed::{self, Expr, Type};
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone)]
 pub(super) enum Symbol {
     /// A type declared at top level: the index of the declaration.
@@ -27,11 +27,11 @@ pub(super) enum Symbol {
     Functions(Vec<usize>),
     /// A parser state.
     State,
-    /// A declaration that was wrong; uses of it say nothing.
+    /// An invalid declaration; its uses cause no diagnostics.
     Wrong,
 }
 
-/// A name's meaning and place.
+/// Meaning of a name and span of its declaration.
 #[derive(Clone)]
 pub(super) struct Binding {
     pub(super) symbol: Symbol,
@@ -52,7 +52,7 @@ pub(super) struct Scope {
     pub(super) names: HashMap<Arc<str>, Binding>,
 }
 
-/// The type parameters of a declaration.
+/// Returns the type parameters of a declaration.
 pub(super) fn type_params(decl: &ast::Decl) -> &[Ident] {
     match &decl.kind {
         DeclKind::Struct { type_params, .. } | DeclKind::ExternObject { type_params, .. } => type_params,
@@ -64,7 +64,7 @@ pub(super) fn type_params(decl: &ast::Decl) -> &[Ident] {
     }
 }
 
-/// The name a declaration introduces, if it is one name.
+/// Returns the name that a declaration introduces, if it is a single one.
 pub(super) fn name_of(decl: &ast::Decl) -> Option<&Ident> {
     Some(match &decl.kind {
         DeclKind::Const { name, .. }
@@ -87,14 +87,14 @@ pub(super) fn name_of(decl: &ast::Decl) -> Option<&Ident> {
 }
 
 impl Checker<'_> {
-    /// What a name stands for where it is written; reports a name that is not there.
+    /// Looks up a name where it is written; reports an unknown name.
     pub(super) fn lookup(&mut self, name: &Ident, absolute: bool) -> Option<Binding> {
         let found = self.find(&name.name, absolute);
         if found.is_none() {
             let ahead = if absolute { &[] } else { self.ahead };
             let later =
                 ahead.iter().chain(&self.program.decls).filter_map(name_of).find(|later| later.name == name.name);
-            // One name that stands too late is one mistake, however often it is used before.
+            // A name declared too late is one mistake, however many uses precede it.
             if later.is_some_and(|later| !self.late.insert(later.span)) {
                 return None;
             }
@@ -117,7 +117,7 @@ impl Checker<'_> {
         found
     }
 
-    /// What a name stands for, without a word if it is not there.
+    /// Looks up a name without reporting an unknown one.
     pub(super) fn find(&self, name: &str, absolute: bool) -> Option<Binding> {
         if !absolute {
             for scope in self.scopes.iter().rev() {
@@ -138,14 +138,14 @@ impl Checker<'_> {
         (binding.index < self.visible).then(|| binding.clone())
     }
 
-    /// Whether a place is in the program itself, not in a file that it includes.
+    /// Whether a span is in the program itself, not in a file that it includes.
     pub(super) fn is_in_program(&self, span: Span) -> bool {
         self.program.decls.last().is_some_and(|last| last.span.file == span.file)
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
-        // Findings beyond the ones that are kept are only counted: a search through all names for each would make the
-        // time of a hopeless program quadratic.
+        // Diagnostics beyond those kept are only counted: a search through all names for each would take time quadratic
+        // in the size of a program with very many errors.
         if self.diagnostics.error_count() > diagnostics::Diagnostics::MAX_KEPT {
             return None;
         }
@@ -154,7 +154,7 @@ impl Checker<'_> {
         nearest(name, locals.chain(globals).map(|name| &**name))
     }
 
-    /// Makes a name known in the innermost scope, or at top level; reports one that is there already.
+    /// Declares a name in the innermost scope, or at top level; reports a duplicate.
     pub(super) fn declare(&mut self, name: &Ident, symbol: Symbol) {
         self.warn_of_shadowing(name, &symbol);
         let binding = Binding { symbol, span: name.span, index: self.visible.saturating_sub(1) };
@@ -167,7 +167,7 @@ impl Checker<'_> {
                 overloads.extend(new);
                 return;
             }
-            // Which of them a use means is not known: there is nothing to say about it.
+            // It is unknown which of them a use refers to, so uses are not diagnosed.
             let at = old.span;
             old.symbol = Symbol::Wrong;
             self.duplicate(name, at);
@@ -184,7 +184,7 @@ impl Checker<'_> {
         );
     }
 
-    /// Reports each name that stands in the list twice.
+    /// Reports each name that occurs twice in the list.
     pub(super) fn distinct<'n>(&mut self, names: impl IntoIterator<Item = &'n Ident>) {
         let mut seen: HashMap<&str, Span> = HashMap::new();
         for name in names {
@@ -209,7 +209,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns the candidate that is spelled most like `name`, if any is close enough to be meant.
+/// Returns the candidate with the spelling most similar to `name`, if any is similar enough.
 pub(super) fn nearest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<String> {
     diagnostics::names::nearest(name, candidates).map(str::to_owned)
 }

@@ -1,16 +1,16 @@
-//! Parsers and controls as arguments: whether they have the parameters that a `parser` or `control` type asks for.
+//! Parsers and controls as arguments: checks their parameters against a required `parser` or `control` type.
 
 use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Span};
 
 use super::call::{Signature, may_be_absent};
-use super::{Checker, Context, is_error};
+use super::{Checker, DeclContext, is_error};
 use crate::ast::{self, Direction, TypeRefKind};
 use crate::typed::{Expr, Type};
 
 impl<'a> Checker<'a> {
-    /// Whether a parser or control has the parameters that the `parser` or `control` type `wanted` asks for.
+    /// Whether a parser or control has the parameters that the `parser` or `control` type `wanted` requires.
     pub(super) fn has_signature(&mut self, ty: &Type, wanted: &Type) -> bool {
         let Some(wanted) = self.signature_params(wanted) else { return false };
         let found = self.pipeline_params(ty);
@@ -23,7 +23,8 @@ impl<'a> Checker<'a> {
             && wanted.iter().zip(&found).all(|(want, found)| fits(want, found))
     }
 
-    /// Where and in what the parameters of a parser or control differ from those that are asked for.
+    /// Returns the first difference between the parameters of a parser or control and the required ones: its span and
+    /// description.
     pub(super) fn signature_difference(&mut self, ty: &Type, wanted: &Type) -> Option<(Span, String)> {
         let wanted = self.signature_params(wanted)?;
         let (at, params) = match ty {
@@ -51,13 +52,14 @@ impl<'a> Checker<'a> {
             .then(|| (at, format!("it has {} parameters, {} are wanted", params.len(), wanted.len())))
     }
 
-    /// An argument that is not the parser, control or package the parameter asks for, whatever its type arguments.
+    /// Reports an argument that is not the parser, control or package that the parameter requires, whatever its type
+    /// arguments.
     pub(super) fn wrong_kind(&mut self, signature: &Signature<'a>, checked: &[Option<Expr>]) -> bool {
         for (param, arg) in signature.params.iter().zip(checked) {
             let (Some(arg), TypeRefKind::Named { absolute, name, .. }) = (arg, &param.ty.kind) else { continue };
             let bindings = signature.bindings.clone();
             let found =
-                self.within(signature.visible, &bindings, Context::top_level(), |c| c.find(&name.name, *absolute));
+                self.within(signature.visible, &bindings, DeclContext::top_level(), |c| c.find(&name.name, *absolute));
             let Some(super::scope::Symbol::Decl(index)) = found.map(|binding| binding.symbol) else { continue };
             let fits = match self.program.decls[index].kind {
                 ast::DeclKind::ParserType(_) => matches!(arg.ty, Type::Parser(_) | Type::ParserType(..)),
@@ -78,7 +80,8 @@ impl<'a> Checker<'a> {
         false
     }
 
-    /// The parameters a `parser` or `control` type asks for: type, direction, and whether they may be missing.
+    /// Returns the parameters that a `parser` or `control` type requires: type, direction, and whether they are
+    /// optional.
     pub(super) fn signature_params(&mut self, ty: &Type) -> Option<Vec<(Type, Direction, bool)>> {
         let (Type::ParserType(name, args) | Type::ControlType(name, args)) = ty else { return None };
         let super::scope::Symbol::Decl(index) = self.globals.get(name)?.symbol else { return None };
@@ -86,7 +89,7 @@ impl<'a> Checker<'a> {
         let (ast::DeclKind::ParserType(wanted) | ast::DeclKind::ControlType(wanted)) = &decl.kind else { return None };
         let bindings: Vec<_> =
             wanted.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
-        Some(self.within(index + 1, &bindings, Context::top_level(), |c| {
+        Some(self.within(index + 1, &bindings, DeclContext::top_level(), |c| {
             wanted.params.iter().map(|param| (c.resolve(&param.ty), param.direction, may_be_absent(param))).collect()
         }))
     }

@@ -1,11 +1,11 @@
-//! Statements.
+//! Checks statements.
 
 use bits::Bits;
 use diagnostics::{Diagnostic, Span};
 
-use super::method::Called;
+use super::method::{CallResult, CallSite};
 use super::scope::Symbol;
-use super::{Checker, Place, VarKind, bad, constant, expr, is_error};
+use super::{BodyContext, Checker, VarKind, bad, constant, expr, is_error};
 use crate::ast::{self, DeclKind, StmtKind};
 use crate::typed::{self, Block, Expr, ExprKind, Stmt, Type, Value};
 
@@ -13,7 +13,7 @@ fn stmt(kind: typed::StmtKind, span: Span) -> Stmt {
     Stmt { kind, span }
 }
 
-/// Whether evaluating the expression twice is the same as once, as far as its form tells.
+/// Whether evaluating the expression twice is equivalent to evaluating it once, judging by its form.
 fn calls_nothing(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Var(_) | ExprKind::Const(_) => true,
@@ -26,20 +26,20 @@ fn calls_nothing(e: &Expr) -> bool {
 }
 
 impl<'a> Checker<'a> {
-    /// A block without a scope of its own: the parameters of what it belongs to are in the same scope. Also says
-    /// whether its end can be reached.
+    /// Checks a block without a scope of its own, because the owner's parameters are in the same scope. Also returns
+    /// whether its end is reachable.
     pub(super) fn body(&mut self, block: &'a ast::Block) -> (Block, bool) {
         let (statements, completes) = self.statements(&block.statements);
         let annotations = self.annotations(&block.annotations).to_vec();
         (Block { statements, annotations, span: block.span }, completes)
     }
 
-    /// A nested block.
+    /// Checks a nested block.
     pub(super) fn block(&mut self, block: &'a ast::Block) -> (Block, bool) {
         self.scoped(|c| c.body(block))
     }
 
-    /// Statements in order, and whether their end can be reached.
+    /// Checks statements in order, and returns whether their end is reachable.
     pub(super) fn statements(&mut self, list: &'a [ast::Stmt]) -> (Vec<Stmt>, bool) {
         let mut out = Vec::new();
         let mut completes = true;
@@ -60,12 +60,12 @@ impl<'a> Checker<'a> {
         (out, completes)
     }
 
-    /// A statement (none for constants), and whether what follows it can be reached.
+    /// Checks a statement (none results for constants), and returns whether the next one is reachable.
     fn stmt(&mut self, s: &'a ast::Stmt) -> Option<(Option<Stmt>, bool)> {
         self.deeper(s.span, |c| c.stmt_inner(s))
     }
 
-    /// A statement that is the branch of another: a scope of its own.
+    /// Checks a statement that is a branch of another, in a scope of its own.
     fn branch(&mut self, s: &'a ast::Stmt) -> (Stmt, bool) {
         let result = self.scoped(|c| c.stmt(s));
         match result {
@@ -129,7 +129,7 @@ impl<'a> Checker<'a> {
             }
             StmtKind::Return(value) => (self.return_stmt(value.as_ref(), span), false),
             StmtKind::Exit => {
-                if self.cx.in_parser || matches!(self.cx.place, Place::Function | Place::Method) {
+                if self.cx.in_parser || matches!(self.cx.place, BodyContext::Function | BodyContext::Method) {
                     self.error(
                         Diagnostic::error("placement", span, "`exit` cannot be used here")
                             .label("only in controls and actions"),
@@ -183,7 +183,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A variable with its initial value.
+    /// Checks a variable with its initial value.
     pub(super) fn variable(
         &mut self,
         ty: &ast::TypeRef,
@@ -235,8 +235,8 @@ impl<'a> Checker<'a> {
         Some(stmt(kind, span))
     }
 
-    /// `base[low +: width] = rhs` where `low` is not constant: the whole of `base` is written, with the bits at `low`
-    /// replaced. `slice` is the left side as a value, `base` its unsigned base.
+    /// Checks `base[low +: width] = rhs` with a `low` that is not constant: all of `base` is written, with the bits at
+    /// `low` replaced. `slice` is the left side as a value, `base` its unsigned base.
     #[expect(clippy::too_many_arguments, reason = "the parts of one statement")]
     fn assign_moving_slice(
         &mut self,
@@ -256,7 +256,7 @@ impl<'a> Checker<'a> {
                 self.convert(result, &slice.ty)
             }
         };
-        // What is written to: without the cast that made it unsigned.
+        // The destination, without the cast that made it unsigned.
         let place = match &base.kind {
             ExprKind::Cast(inner) if !self.is_lvalue(&base) => (**inner).clone(),
             _ => base.clone(),
@@ -269,7 +269,7 @@ impl<'a> Checker<'a> {
         if is_error(&rhs.ty) {
             return None;
         }
-        // Both stand twice in what follows.
+        // Both occur twice in the result.
         if !calls_nothing(&low) || !calls_nothing(&place) {
             self.error(
                 Diagnostic::error("unsupported", span, "the low end of a slice that is written to calls something")
@@ -301,9 +301,9 @@ impl<'a> Checker<'a> {
             }
             return None;
         };
-        match self.call(callee, type_args, args, None, e.span) {
-            Called::Call(call, _) => Some(stmt(typed::StmtKind::Call(call), span)),
-            Called::Value(value) => {
+        match self.call(callee, CallSite { type_args, args, expected: None, span: e.span }) {
+            CallResult::Call(call, _) => Some(stmt(typed::StmtKind::Call(call), span)),
+            CallResult::Value(value) => {
                 if matches!(value.kind, ExprKind::Instance(_)) {
                     self.error(
                         Diagnostic::error("statement", span, "a constructor call is not a statement")
@@ -312,7 +312,7 @@ impl<'a> Checker<'a> {
                 }
                 None
             }
-            Called::Wrong => None,
+            CallResult::Wrong => None,
         }
     }
 
@@ -383,7 +383,7 @@ impl<'a> Checker<'a> {
                     self.error(Diagnostic::error(
                         "loop-type",
                         range.span,
-                        format!("a range of {found} cannot be gone through"),
+                        format!("a loop cannot iterate over a range of {found}"),
                     ));
                 }
                 Items::Range(low, high)
@@ -408,7 +408,7 @@ impl<'a> Checker<'a> {
                                 range.span,
                                 format!("{found} does not hold values of type {wanted}"),
                             )
-                            .help("a loop goes through a range `a .. b`, a list or a header stack"),
+                            .help("a loop iterates over a range `a .. b`, a list or a header stack"),
                         );
                         Items::Each(bad(range.span))
                     }

@@ -1,17 +1,17 @@
-//! `switch` (specification section 12.7): on values, and on which action a table ran.
+//! `switch` (specification section 12.7): on values, and on the action that a table ran.
 
 use std::collections::HashSet;
 
 use diagnostics::{Diagnostic, Span};
 
-use super::method::Called;
+use super::method::{CallResult, CallSite};
 use super::scope::{Symbol, nearest};
 use super::{Checker, bad, is_error};
 use crate::ast;
 use crate::typed::{self, Block, Call, Expr, Stmt, StmtKind, TableId, Type, Value};
 
-/// Bodies with their labels, the default body, and whether the end of any body can be reached.
-type Grouped<L> = (Vec<(Vec<L>, Block)>, Option<Block>, bool);
+/// Bodies with their labels, the default body, and whether the end of any body is reachable.
+type GroupedCases<L> = (Vec<(Vec<L>, Block)>, Option<Block>, bool);
 
 impl<'a> Checker<'a> {
     pub(super) fn switch(
@@ -25,9 +25,11 @@ impl<'a> Checker<'a> {
             && &*member.name == "action_run"
             && let ast::ExprKind::Call { callee, type_args, args } = &base.kind
         {
-            match self.call(callee, type_args, args, None, base.span) {
-                Called::Call(call, Type::TableResult(table)) => return self.action_switch(call, table, cases, span),
-                Called::Wrong => {
+            match self.call(callee, CallSite { type_args, args, expected: None, span: base.span }) {
+                CallResult::Call(call, Type::TableResult(table)) => {
+                    return self.action_switch(call, table, cases, span);
+                }
+                CallResult::Wrong => {
                     for case in cases {
                         if let Some(body) = &case.body {
                             self.block(body);
@@ -53,18 +55,18 @@ impl<'a> Checker<'a> {
             );
         } else if let Some(after) = cases.iter().skip_while(|case| !is_default(case)).nth(1) {
             self.error(
-                Diagnostic::error("default-last", after.label.span, "a case behind `default`")
+                Diagnostic::error("default-last", after.label.span, "a case after `default`")
                     .also(first.label.span, "`default` must be the last case"),
             );
         }
     }
 
-    /// Bodies with their labels: labels without a body fall through to the next that has one.
+    /// Groups bodies with their labels: labels without a body fall through to the next one with a body.
     fn grouped<L>(
         &mut self,
         cases: &'a [ast::SwitchCase],
         mut label: impl FnMut(&mut Self, &'a ast::Expr) -> Option<L>,
-    ) -> Grouped<L> {
+    ) -> GroupedCases<L> {
         let mut out = Vec::new();
         let mut default = None;
         let mut labels = Vec::new();

@@ -4,13 +4,13 @@ use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Formal};
 use super::scope::{Symbol, nearest};
-use super::{Checker, Place, bad, is_error};
+use super::{BodyContext, Checker, bad, is_error};
 use crate::ast::{self, Direction, TablePropertyKind};
 use crate::typed::{self, Arg, Expr, ExprKind, TableAction, TableId, TableKey, Type, Value};
 
 impl<'a> Checker<'a> {
     pub(super) fn table(&mut self, table: &'a ast::TableDecl, annotations: &'a ast::Annotations) {
-        let place = std::mem::replace(&mut self.cx.place, Place::Table);
+        let place = std::mem::replace(&mut self.cx.place, BodyContext::Table);
         let name = self.control_plane_name(&table.name, annotations);
         match self.table_names.get(&name) {
             Some(first) if *first != table.name.span => {
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
             && let Some(property) = find("default_action")
         {
             self.error(
-                Diagnostic::error("property-order", property.span, "`default_action` stands before `actions`")
+                Diagnostic::error("property-order", property.span, "`default_action` comes before `actions`")
                     .help("list the actions first"),
             );
         }
@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
             let key = find("key");
             match key {
                 Some(key) if key.span.start > property.span.start => self.error(
-                    Diagnostic::error("property-order", property.span, "`entries` stand before the key")
+                    Diagnostic::error("property-order", property.span, "`entries` come before the key")
                         .also(key.span, "the key"),
                 ),
                 _ => {}
@@ -161,7 +161,7 @@ impl<'a> Checker<'a> {
         if name.is_none() {
             self.error(
                 Diagnostic::error("key-name", element.expr.span, "this key needs a name")
-                    .help("add `@name(\"...\")` behind the match kind: the control plane must be able to name it"),
+                    .help("add `@name(\"...\")` after the match kind: the control plane must be able to name it"),
             );
         }
         let annotations = self.annotations(&element.annotations);
@@ -182,7 +182,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             // Arguments are evaluated when the action runs, where no table can be applied.
-            let place = std::mem::replace(&mut self.cx.place, Place::ControlLocals);
+            let place = std::mem::replace(&mut self.cx.place, BodyContext::ControlLocals);
             let args = self.bound_args(reference, action);
             self.cx.place = place;
             let annotations = self.annotations(&reference.annotations);
@@ -190,7 +190,7 @@ impl<'a> Checker<'a> {
                 let entry = TableAction { action, args, annotations, span: reference.span };
                 self.out.tables[table].actions.push(entry);
             } else {
-                // The action is listed all the same: what refers to it is no second mistake.
+                // The action is listed all the same, so that references to it are no further mistakes.
                 let entry = TableAction { action, args: Vec::new(), annotations, span: reference.span };
                 self.out.tables[table].actions.push(entry);
             }
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The arguments in `actions = { a(x); }`: those of the parameters with a direction.
+    /// Checks the arguments in `actions = { a(x); }`: those of the parameters with a direction.
     fn bound_args(&mut self, reference: &'a ast::ActionRef, action: typed::ActionId) -> Option<Vec<Arg>> {
         let formals = self.action_formals(action);
         let name = self.out.actions[action].local_name.clone();
@@ -292,8 +292,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// An action with all arguments, as `default_action` and entries name it: its place in the table's list, and the
-    /// values of its parameters without direction.
+    /// Checks an action with all arguments, as in `default_action` and entries. Returns its index in the table's list,
+    /// and the values of its directionless parameters.
     pub(super) fn invoked(
         &mut self,
         name: &'a ast::Ident,
@@ -369,7 +369,7 @@ impl<'a> Checker<'a> {
         fine.then_some((at, out))
     }
 
-    /// A table without any action: reported where its list is, or is missing, if that was wrong.
+    /// Reports a table without any action at its list, or at the missing list, unless the list itself was invalid.
     fn nothing_listed(&mut self, span: Span) -> Option<(usize, Vec<Expr>)> {
         if self.diagnostics.error_count() == self.errors_before {
             self.error(Diagnostic::error("not-listed", span, "the table has no actions").help("add it to `actions`"));
@@ -377,7 +377,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// A table without `default_action` does nothing on a miss.
+    /// Returns the default action of a table without `default_action`, which does nothing on a miss.
     fn no_action(&mut self, table: TableId) {
         let id = match self.globals.get("NoAction").map(|binding| binding.symbol.clone()) {
             Some(Symbol::Action(id)) if self.out.actions[id].params.is_empty() => id,
@@ -423,7 +423,7 @@ impl<'a> Checker<'a> {
                         self.out.tables[table].size = Some(size);
                         return;
                     }
-                    // A size over constructor parameters is known at instantiation: it stays a property.
+                    // A size over constructor parameters is known only at instantiation: it stays a property.
                     None if !matches!(e.kind, ExprKind::Const(_))
                         && self.is_static(&e)
                         && matches!(e.ty, Type::Integer | Type::Bit(_) | Type::Int(_)) => {}
@@ -473,7 +473,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// `a`, `.a` or `a(args)`
+/// Decomposes `a`, `.a` or `a(args)`.
 pub(super) fn invocation(e: &ast::Expr) -> Option<(&ast::Ident, bool, &[ast::Arg])> {
     match &e.kind {
         ast::ExprKind::Name { absolute, name } => Some((name, *absolute, &[])),
@@ -485,7 +485,7 @@ pub(super) fn invocation(e: &ast::Expr) -> Option<(&ast::Ident, bool, &[ast::Arg
     }
 }
 
-/// Whether two expressions are written the same, places aside.
+/// Whether two expressions are written the same, ignoring spans.
 fn same(a: &Expr, b: &Expr) -> bool {
     if a.ty != b.ty {
         return false;

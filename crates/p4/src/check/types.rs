@@ -1,4 +1,4 @@
-//! Types as written become types as meant: names resolved, widths evaluated, generic declarations specialised.
+//! Type resolution: names are resolved, widths evaluated, generic declarations specialised.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::{Checker, counted, error_type, is_error};
 use crate::ast::{self, DeclKind, StructKind, TypeRef, TypeRefKind};
 use crate::typed::{self, Type};
 
-/// The longest header stack.
+/// Maximum number of elements of a header stack.
 const MAX_STACK: u32 = 1 << 14;
 
 impl Checker<'_> {
-    /// The type a type expression means; the error type, with a diagnostic, if it means none.
+    /// Resolves a type expression; returns the error type, with a diagnostic, if it is invalid.
     pub(super) fn resolve(&mut self, ty: &TypeRef) -> Type {
         self.deeper(ty.span, |c| c.resolve_inner(ty)).unwrap_or_else(error_type)
     }
@@ -145,7 +145,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A type that stands between `<` and `>`.
+    /// Resolves a type argument.
     pub(super) fn type_argument(&mut self, arg: &TypeRef) -> Type {
         let ty = self.resolve(arg);
         let refused = matches!(
@@ -160,7 +160,7 @@ impl Checker<'_> {
         ty
     }
 
-    /// The type of top-level declaration `index` with these type arguments.
+    /// Returns the type of top-level declaration `index` with these type arguments.
     pub(super) fn declared_type(&mut self, index: usize, args: Vec<Type>, span: Span) -> Type {
         if args.iter().any(is_error) {
             return error_type();
@@ -285,7 +285,7 @@ impl Checker<'_> {
         self.in_progress.insert(index);
         let bindings: Vec<_> =
             type_params.iter().map(|param| param.name.clone()).zip(origin.1.iter().cloned()).collect();
-        let typed_fields = self.within(index + 1, &bindings, super::Context::top_level(), |c| {
+        let typed_fields = self.within(index + 1, &bindings, super::DeclContext::top_level(), |c| {
             let mut typed_fields = Vec::new();
             for field in fields {
                 let ty = c.resolve(&field.ty);
@@ -308,7 +308,7 @@ impl Checker<'_> {
         Type::Struct(id)
     }
 
-    /// Whether a type is, or has inside its type arguments, one that declaration `index` makes.
+    /// Whether a type is one that declaration `index` makes, or contains one in its type arguments.
     fn comes_from(&self, ty: &Type, index: usize) -> bool {
         let origin = match ty {
             Type::Struct(id) => self.struct_origins.get(id),
@@ -363,7 +363,7 @@ impl Checker<'_> {
         fits
     }
 
-    /// The struct, header or union a type is.
+    /// Returns the declaration of a struct, header or union type.
     pub(super) fn struct_decl(&self, ty: &Type) -> Option<&typed::StructDecl> {
         match ty {
             Type::Struct(id) => Some(&self.out.structs[*id]),
@@ -387,7 +387,7 @@ impl Checker<'_> {
         self.is_kind(ty, StructKind::Struct)
     }
 
-    /// The `bit` or `int` type below a serialisable enum.
+    /// Returns the underlying `bit` or `int` type of a serialisable enum.
     pub(super) fn underlying_of_enum(&self, ty: &Type) -> Option<Type> {
         match ty {
             Type::Enum(id) => self.out.enums[*id].underlying.clone(),
@@ -395,7 +395,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type below a `type` declaration (one level).
+    /// Returns the underlying type of a `type` declaration (one level).
     pub(super) fn underlying_of_new(&self, ty: &Type) -> Option<Type> {
         match ty {
             Type::New(id) if !is_error(ty) && !self.opaque.contains(id) => {
@@ -405,7 +405,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A type with its kind, for messages: ``header `ipv4_t` ``, `` `bit<8>` ``.
+    /// Describes a type with its kind, for messages: ``header `ipv4_t` ``, `` `bit<8>` ``.
     pub(super) fn describe(&self, ty: &Type) -> String {
         let name = self.describe_plainly(ty);
         match ty {
@@ -424,7 +424,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A type as one would write it.
+    /// Formats a type as written in a program.
     pub(super) fn describe_plainly(&self, ty: &Type) -> String {
         let list = |types: &[Type]| types.iter().map(|ty| self.describe_plainly(ty)).collect::<Vec<_>>().join(", ");
         let with_args = |name: &str, args: &[Type]| match args {

@@ -1,4 +1,4 @@
-//! Warnings of what is declared and never used, and of names that hide others.
+//! Warnings about unused declarations, and about names that shadow others.
 
 use std::collections::HashSet;
 
@@ -11,26 +11,27 @@ use crate::lex::{Token, TokenKind};
 use crate::lint::is_shipped;
 use crate::typed::{ActionId, Annotations, InstanceId, TableId, Type, ValueSetId, VarId};
 
-/// What expressions, statements and tables referred to.
+/// Uses of declarations in expressions, statements and tables.
 #[derive(Default)]
-pub(super) struct Used {
+pub(super) struct UsageRecord {
     pub(super) vars: HashSet<VarId>,
     pub(super) actions: HashSet<ActionId>,
     pub(super) tables: HashSet<TableId>,
     pub(super) instances: HashSet<InstanceId>,
     pub(super) value_sets: HashSet<ValueSetId>,
-    /// Where functions that are called are declared.
+    /// Spans of the declarations of called functions.
     pub(super) functions: HashSet<Span>,
-    /// Where constants that are named are declared.
+    /// Spans of the declarations of used constants.
     pub(super) constants: HashSet<Span>,
-    /// Types that are named: indices of their declarations.
+    /// Used types: indices of their declarations.
     pub(super) types: HashSet<usize>,
     /// Constants of parsers, controls and blocks.
     pub(super) local_constants: Vec<Ident>,
 }
 
 impl Checker<'_> {
-    /// A generic declaration is checked several times; one use in one of them is enough, for the place is the same.
+    /// Warns about unused declarations. A generic declaration is checked several times; one use in one of them is
+    /// enough, because the span is the same.
     pub(super) fn warn_of_unused(&mut self) {
         let out = &self.out;
         let used_places: HashSet<Span> = self
@@ -61,7 +62,7 @@ impl Checker<'_> {
                 _ => {}
             }
         }
-        // The parameters of a function are its author's choice, unless it implements what an extern asks for.
+        // The parameters of a function are its author's choice, unless it implements an extern's requirement.
         let implementations: HashSet<_> =
             out.instances.values().flat_map(|instance| instance.methods.iter().map(|(_, id)| *id)).collect();
         for (_, function) in out.functions.iter().filter(|(id, _)| !implementations.contains(id)) {
@@ -72,7 +73,7 @@ impl Checker<'_> {
             }
         }
         let main = out.main.map(|main| out.instances[main].span.file);
-        // What stands in an included file may be there for other programs.
+        // Declarations in an included file may be there for other programs.
         let is_program = |span: Span| main.is_none_or(|main: FileId| main == span.file);
         let tables: HashSet<ActionId> =
             out.controls.values().flat_map(|control| control.actions.iter().copied()).collect();
@@ -116,7 +117,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Parsers, controls and functions of a whole program that nothing instantiates or calls.
+    /// Warns about parsers, controls and functions of a whole program that nothing instantiates or calls.
     fn unused_declarations(
         &self,
         used: &HashSet<Span>,
@@ -150,8 +151,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Constants, types and headers of a whole program that nothing names. What an included file declares is there for
-    /// other programs, too. Constants in a row, like the numbers of a protocol, are one finding.
+    /// Warns about unused constants, types and headers of a whole program. Declarations in an included file may be
+    /// there for other programs. Adjacent constants, such as the numbers of a protocol, cause a single warning.
     pub(super) fn warn_of_unused_types(&mut self) {
         let Some(main) = self.out.main.map(|main| self.out.instances[main].span.file) else { return };
         let mut unused: Vec<(usize, &Ident, &'static str, &str)> = Vec::new();
@@ -180,8 +181,8 @@ impl Checker<'_> {
             let row = rest.iter().enumerate().take_while(is_next).count().max(1);
             let more = match row {
                 1 => String::new(),
-                2 => ", nor is the one behind it".to_owned(),
-                _ => format!(", nor are the {} behind it", row - 1),
+                2 => ", nor is the one after it".to_owned(),
+                _ => format!(", nor are the {} after it", row - 1),
             };
             found.push((name.span, code, format!("{what} `{}` is never used{more}", name.name)));
             rest = &rest[row..];
@@ -198,7 +199,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What an unstructured annotation mentions counts as used: `@field_list(1, MY_LIST)`.
+    /// Marks names in an unstructured annotation as used: `@field_list(1, MY_LIST)`.
     pub(super) fn use_mentioned(&mut self, tokens: &[Token]) {
         for token in tokens {
             let TokenKind::Ident(name) = &token.kind else { continue };
@@ -210,7 +211,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a name that hides a variable, constant, instance, action or table of the same name.
+    /// Reports a name that shadows a variable, constant, instance, action or table of the same name.
     pub(super) fn warn_of_shadowing(&mut self, name: &Ident, symbol: &Symbol) {
         let is_value = |symbol: &Symbol| {
             matches!(
@@ -244,7 +245,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a constant's value is what `static_assert` gives.
+/// Whether a constant's value is the result of `static_assert`.
 fn is_assertion(value: &ast::Expr) -> bool {
     let ast::ExprKind::Call { callee, .. } = &value.kind else { return false };
     matches!(&callee.kind, ast::ExprKind::Name { name, .. } if &*name.name == "static_assert")

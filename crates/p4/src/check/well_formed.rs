@@ -1,4 +1,5 @@
-//! What may be inside what, and which types parameters and variables may have (specification sections 7.2.8 and 6.8).
+//! Well-formedness: permitted nesting of types, and types of parameters and variables (specification sections 7.2.8 and
+//! 6.8).
 
 use diagnostics::{Diagnostic, Span};
 
@@ -38,7 +39,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a field that its struct, header or union may not have. `used` is where a generic one is specialised.
+    /// Reports a field that its struct, header or union may not have. `used` is the span where a generic one is
+    /// specialised.
     pub(super) fn check_field(
         &mut self,
         kind: StructKind,
@@ -53,7 +55,7 @@ impl Checker<'_> {
         }
         let allowed = match kind {
             StructKind::Struct => {
-                // A struct of strings or integers is fine as long as it lives at compile time only.
+                // A struct of strings or integers is valid as long as it exists only at compile time.
                 self.is_runtime(ty) || matches!(ty, Type::List(_)) || matches!(ty, Type::Integer) && is_specialised
             }
             StructKind::Header => self.allowed_in_header(ty),
@@ -124,7 +126,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Reports a parameter of a type that it cannot have with its direction.
+    /// Reports a parameter with a type that is invalid for its direction.
     pub(super) fn check_param_type(&mut self, param: &ast::Param, ty: &Type, what: &str) {
         if is_error(ty) {
             return;
@@ -182,7 +184,7 @@ impl Checker<'_> {
         self.error(diagnostic);
     }
 
-    /// How many values that are not structures themselves a type holds.
+    /// Returns the number of scalar values in a type.
     pub(super) fn leaves(&self, ty: &Type) -> u64 {
         match ty {
             Type::Struct(id) => self.leaves.get(id).copied().unwrap_or(1),
@@ -192,7 +194,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a type with so many leaves is still supported; says so if not.
+    /// Whether a type with this many scalar values is supported; reports one that is not.
     pub(super) fn is_small_enough(&mut self, leaves: u64, span: Span) -> bool {
         if leaves > super::MAX_LEAVES {
             self.error(
@@ -204,7 +206,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Counts values that are written out; false, with a diagnostic, if the program has too many.
+    /// Counts expanded values; returns false, with a diagnostic, if the program has too many.
     pub(super) fn spend(&mut self, ty: &Type, span: Span) -> bool {
         self.values = self.values.saturating_add(self.leaves(ty));
         if self.values > super::MAX_VALUES {
@@ -214,7 +216,7 @@ impl Checker<'_> {
         true
     }
 
-    /// The smallest and largest number of bits a value of this type has on the wire; `None` for types without one.
+    /// Returns the minimum and maximum size in bits of a value of this type on the wire; `None` for types without one.
     pub(super) fn size_in_bits(&self, ty: &Type) -> Option<(u64, u64)> {
         let same = |width: u32| Some((u64::from(width), u64::from(width)));
         match ty {

@@ -1,4 +1,4 @@
-//! Tokens as text: for messages, for `#` and `##` of the preprocessor, and for token dumps.
+//! Formats tokens as text: for messages, for the preprocessor's `#` and `##`, and for token dumps.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{Token, TokenKind};
 use crate::ast::IntLiteral;
 
 impl fmt::Display for Token {
-    /// The token as it could be written in a program; [`Token::span`] is where it stands.
+    /// Formats the token as it could be written in a program; [`Token::span`] is its position.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)
     }
@@ -35,7 +35,7 @@ impl fmt::Display for TokenKind {
 }
 
 impl fmt::Display for IntLiteral {
-    /// Decimal, with the width before it.
+    /// Formats the value in decimal, preceded by the width.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.width {
             Some((width, signed)) => write!(f, "{width}{}{}", if signed { 's' } else { 'w' }, self.value),

@@ -5,34 +5,35 @@ use num_traits::Zero;
 
 use crate::ast::IntLiteral;
 
-/// The longest run of digits that is read; reading takes time quadratic in it. Enough for the widest bit vector.
+/// Maximum length of a sequence of digits, since conversion takes time quadratic in it. Enough for the widest bit
+/// vector.
 const MAX_DIGITS: usize = 1 << 17;
 
-/// What is wrong inside a token.
+/// An error inside a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Flaw {
-    /// A string that no quote ends.
+pub(crate) enum TokenError {
+    /// A string without a closing quote.
     UnterminatedString,
-    /// A comment that no `*/` ends.
+    /// A comment without a closing `*/`.
     UnterminatedComment,
-    /// An integer literal that cannot be read: what is wrong, and what to write instead.
+    /// An invalid integer literal: the problem, and the suggested fix.
     Number(String, String),
 }
 
-/// Reads an integer literal as written: `[width (w|s)] [0x|0o|0d|0b] digits`. A flaw comes with the value that was
-/// probably meant, so that parsing goes on.
-pub(crate) fn read_int(text: &str) -> (IntLiteral, Option<Flaw>) {
+/// Parses an integer literal as written: `[width (w|s)] [0x|0o|0d|0b] digits`. An error is returned together with the
+/// value that was probably meant, so that parsing can continue.
+pub(crate) fn read_int(text: &str) -> (IntLiteral, Option<TokenError>) {
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
-    let mut flaw = None;
+    let mut error = None;
     let (width, number) = match text.as_bytes().get(digits_end) {
         Some(sign @ (b'w' | b's')) => {
             let written = &text[..digits_end];
             let width = written.parse::<u32>();
             if written.contains('_') {
-                flaw = Some(number_flaw("the width of a literal cannot hold `_`", "write the width in plain digits"));
+                error = Some(number_error("the width of a literal cannot hold `_`", "write the width in plain digits"));
             } else if !width.as_ref().is_ok_and(|width| *width <= bits::MAX_WIDTH) {
                 let help = format!("the widest value is {} bits", bits::MAX_WIDTH);
-                flaw = Some(number_flaw(&format!("a literal cannot be {written} bits wide"), &help));
+                error = Some(number_error(&format!("a literal cannot be {written} bits wide"), &help));
             }
             let width = width.unwrap_or(bits::MAX_WIDTH).min(bits::MAX_WIDTH);
             (Some((width, *sign == b's')), &text[digits_end + 1..])
@@ -48,7 +49,7 @@ pub(crate) fn read_int(text: &str) -> (IntLiteral, Option<Flaw>) {
     };
     if digits.len() > MAX_DIGITS {
         let help = format!("at most {MAX_DIGITS} digits are read");
-        return (IntLiteral { value: BigInt::zero(), width }, Some(number_flaw("the literal is too long", &help)));
+        return (IntLiteral { value: BigInt::zero(), width }, Some(number_error("the literal is too long", &help)));
     }
     let mut clean = Vec::with_capacity(digits.len());
     for c in digits.chars() {
@@ -63,24 +64,24 @@ pub(crate) fn read_int(text: &str) -> (IntLiteral, Option<Flaw>) {
                     }
                     _ => "hexadecimal numbers begin with `0x`",
                 };
-                flaw = flaw.or_else(|| Some(number_flaw(&problem, help)));
+                error = error.or_else(|| Some(number_error(&problem, help)));
                 break;
             }
         }
     }
-    if clean.is_empty() && flaw.is_none() {
-        flaw = Some(number_flaw("the literal has no digits", "write at least one digit, `0` for zero"));
+    if clean.is_empty() && error.is_none() {
+        error = Some(number_error("the literal has no digits", "write at least one digit, `0` for zero"));
     }
     let value = BigInt::parse_bytes(&clean, base).unwrap_or_else(BigInt::zero);
-    (IntLiteral { value, width }, flaw)
+    (IntLiteral { value, width }, error)
 }
 
-fn number_flaw(problem: &str, help: &str) -> Flaw {
-    Flaw::Number(problem.to_owned(), help.to_owned())
+fn number_error(problem: &str, help: &str) -> TokenError {
+    TokenError::Number(problem.to_owned(), help.to_owned())
 }
 
-/// The text between the quotes with `\"` and `\\` resolved. Every other backslash stays: its meaning is up to whoever
-/// receives the string.
+/// Resolves `\"` and `\\` in the text between the quotes. Every other backslash is kept: the consumer of the string
+/// interprets it.
 pub(super) fn unescape(inner: &str) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut chars = inner.chars();
@@ -103,8 +104,8 @@ mod tests {
     use super::*;
 
     fn value(text: &str) -> (i64, Option<(u32, bool)>) {
-        let (literal, flaw) = read_int(text);
-        assert_eq!(flaw, None, "{text}");
+        let (literal, error) = read_int(text);
+        assert_eq!(error, None, "{text}");
         (i64::try_from(literal.value).expect("small"), literal.width)
     }
 
@@ -128,8 +129,8 @@ mod tests {
             ("99999999999w1", "99999999999 bits wide"),
             ("1_6w1", "cannot hold `_`"),
         ] {
-            let (_, flaw) = read_int(text);
-            let Some(Flaw::Number(problem, _)) = flaw else { panic!("{text} was accepted") };
+            let (_, error) = read_int(text);
+            let Some(TokenError::Number(problem, _)) = error else { panic!("{text} was accepted") };
             assert!(problem.contains(part), "{text}: {problem}");
         }
     }

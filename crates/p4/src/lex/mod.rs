@@ -1,9 +1,8 @@
-//! Tokens and how text falls into them (specification section 6.3 and appendix G).
+//! Tokens, and the scanner that splits text into them (specification section 6.3 and appendix G).
 //!
-//! The scanner works line by line for the sake of the preprocessor: it reports where a line begins and whether white
-//! space stands before a token. What is wrong inside a token (a digit that the base does not have, a string without
-//! an end) travels with the token and is reported only when the token is used, so that text which `#if 0` hides may
-//! hold anything.
+//! The scanner works line by line for the preprocessor: it reports the beginning of a line, and whether white space
+//! precedes a token. An error inside a token (a digit outside the base, a string without a closing quote) is attached
+//! to the token and reported only when the token is used, so that text disabled by `#if 0` may contain anything.
 
 mod display;
 mod literal;
@@ -11,7 +10,7 @@ mod scan;
 mod splice;
 mod token;
 
-pub(crate) use literal::{Flaw, read_int};
-pub(crate) use scan::{Raw, RawKind, Scanner, Words};
-pub(crate) use splice::Spliced;
+pub(crate) use literal::{TokenError, read_int};
+pub(crate) use scan::{Interner, RawKind, RawToken, Scanner};
+pub(crate) use splice::SplicedText;
 pub use token::{Token, TokenKind};

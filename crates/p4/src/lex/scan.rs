@@ -1,14 +1,14 @@
-//! From text to raw tokens.
+//! The scanner: converts text to raw tokens.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use diagnostics::{FileId, Span};
 
-use super::literal::{Flaw, read_int, unescape};
-use super::{Spliced, TokenKind};
+use super::literal::{TokenError, read_int, unescape};
+use super::{SplicedText, TokenKind};
 
-/// Operators and brackets, longer ones before their beginnings.
+/// Operators and brackets; longer ones come before their prefixes.
 const PUNCTUATION: [&str; 57] = [
     "|+|=", "|-|=", "<<=", ">>=", "&&&", "...", "{#}", "|+|", "|-|", "<<", ">>", "&&", "||", "==", "!=", ">=", "<=",
     "++", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "+:", "..", "##", "+", "-", "*", "/", "%", "|", "&", "^",
@@ -17,21 +17,21 @@ const PUNCTUATION: [&str; 57] = [
 
 /// A token before preprocessing.
 #[derive(Clone, Debug)]
-pub(crate) struct Raw {
-    /// What it is.
+pub(crate) struct RawToken {
+    /// Kind of the token.
     pub kind: RawKind,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
-    /// Whether white space or a comment stands before it.
+    /// Whether white space or a comment precedes it.
     pub spaced: bool,
-    /// What is wrong inside.
-    pub flaw: Option<Flaw>,
+    /// Error inside the token.
+    pub error: Option<TokenError>,
 }
 
 /// The kinds of raw token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RawKind {
-    /// A token of the language. `Punct` may be `#`, `##`, `'` or `\`, which only the preprocessor gives a meaning.
+    /// A token of the language. `Punct` may be `#`, `##`, `'` or `\`, which have a meaning only to the preprocessor.
     Token(TokenKind),
     /// The end of a line.
     Newline,
@@ -39,12 +39,12 @@ pub(crate) enum RawKind {
     End,
 }
 
-/// Every name of a compilation once, so that tokens share their text.
+/// Interner of the names of a compilation, so that tokens share their text.
 #[derive(Default)]
-pub(crate) struct Words(HashSet<Arc<str>>);
+pub(crate) struct Interner(HashSet<Arc<str>>);
 
-impl Words {
-    /// The shared copy of `word`.
+impl Interner {
+    /// Returns the shared copy of `word`.
     pub fn intern(&mut self, word: &str) -> Arc<str> {
         if let Some(known) = self.0.get(word) {
             return known.clone();
@@ -55,25 +55,25 @@ impl Words {
     }
 }
 
-/// Reads one file's raw tokens one after the other.
+/// Scans the raw tokens of one file.
 pub(crate) struct Scanner {
     text: Arc<str>,
-    /// `None` if the text has no line continuations and is scanned as it is.
-    spliced: Option<Spliced<'static>>,
+    /// `None` if the text has no line continuations and is scanned directly.
+    spliced: Option<SplicedText<'static>>,
     file: FileId,
     at: usize,
-    /// Whether strings end with their line: after one had no end at all, searching again and again would take time
-    /// quadratic in the text.
+    /// Whether strings end with their line. Set after a string without a closing quote, because repeated searches for
+    /// one would take time quadratic in the text.
     one_line_strings: bool,
-    /// Whether a string goes over several lines, and the quotes behind it come out even, so that it is meant so.
+    /// Whether a string spans several lines and the number of quotes after it is even, so that it is intended to do so.
     long_strings: bool,
 }
 
 impl Scanner {
-    /// A scanner at the beginning of `file`, whose text is `text`.
+    /// Creates a scanner at the beginning of `file`, which contains `text`.
     pub fn new(file: FileId, text: Arc<str>) -> Self {
-        let spliced = match Spliced::new(&text) {
-            Spliced { text: std::borrow::Cow::Borrowed(_), .. } => None,
+        let spliced = match SplicedText::new(&text) {
+            SplicedText { text: std::borrow::Cow::Borrowed(_), .. } => None,
             owned => Some(owned.into_owned()),
         };
         let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
@@ -84,7 +84,7 @@ impl Scanner {
         self.spliced.as_ref().map_or(&self.text, |spliced| &spliced.text)
     }
 
-    /// The file this scanner reads.
+    /// Returns the file that is scanned.
     pub fn file(&self) -> FileId {
         self.file
     }
@@ -97,12 +97,12 @@ impl Scanner {
         }
     }
 
-    /// The bytes not yet read.
+    /// Returns the text that was not scanned yet.
     fn rest(&self) -> &str {
         &self.text()[self.at..]
     }
 
-    /// The rest of the line as written, without the line end; it is read by this.
+    /// Consumes the rest of the line, as written, except the line terminator.
     pub fn rest_of_line(&mut self) -> (String, Span) {
         let rest = self.rest();
         let length = rest.find('\n').unwrap_or(rest.len());
@@ -112,7 +112,7 @@ impl Scanner {
         (line, span)
     }
 
-    /// The file name between `<` and `>` if that is what the line goes on with; it is read by this.
+    /// Consumes the file name between `<` and `>` if it comes next on the line.
     pub fn angled_name(&mut self) -> Option<(String, Span)> {
         let rest = self.rest();
         let lead = rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -127,15 +127,15 @@ impl Scanner {
         Some((name, self.span(start, self.at)))
     }
 
-    /// Whether the text goes on with `word`, right here.
+    /// Whether `word` comes next.
     pub fn at_word(&self, word: &str) -> bool {
         let rest = self.rest();
         rest.starts_with(word) && word_length(rest) == word.len()
     }
 
-    /// The next raw token. In text that is skipped a string ends with its line, since an apostrophe or quote in prose
-    /// must not swallow the `#endif`.
-    pub fn next(&mut self, words: &mut Words, skipped: bool) -> Raw {
+    /// Scans the next raw token. In text that is skipped a string ends with its line, because an apostrophe or quote in
+    /// prose must not swallow the `#endif`.
+    pub fn next(&mut self, words: &mut Interner, skipped: bool) -> RawToken {
         let begin = self.at;
         if let Some(flawed) = self.skip_blank() {
             return flawed;
@@ -144,9 +144,9 @@ impl Scanner {
         let start = self.at;
         let rest = &self.text()[start..];
         let Some(first) = rest.chars().next() else {
-            return Raw { kind: RawKind::End, span: self.span(start, start), spaced, flaw: None };
+            return RawToken { kind: RawKind::End, span: self.span(start, start), spaced, error: None };
         };
-        let (mut flaw, mut lost_quote, mut long_strings) = (None, false, false);
+        let (mut error, mut lost_quote, mut long_strings) = (None, false, false);
         let (kind, length) = match first {
             '\n' => (RawKind::Newline, 1),
             'a'..='z' | 'A'..='Z' | '_' => {
@@ -156,7 +156,7 @@ impl Scanner {
             '0'..='9' => {
                 let length = word_length(rest);
                 let (literal, found) = read_int(&rest[..length]);
-                flaw = found;
+                error = found;
                 (RawKind::Token(TokenKind::Int(literal)), length)
             }
             '"' => {
@@ -166,7 +166,7 @@ impl Scanner {
                 long_strings = goes_on && !is_open;
                 let (inner, length, closed) = if is_open { string_extent(rest, true) } else { (inner, length, closed) };
                 lost_quote = !closed && !skipped;
-                flaw = (!closed).then_some(Flaw::UnterminatedString);
+                error = (!closed).then_some(TokenError::UnterminatedString);
                 (RawKind::Token(TokenKind::String(unescape(&rest[1..inner]).into())), length)
             }
             _ => match PUNCTUATION.iter().find(|sign| rest.starts_with(**sign)) {
@@ -177,11 +177,12 @@ impl Scanner {
         self.at = start + length;
         self.one_line_strings |= lost_quote;
         self.long_strings |= long_strings;
-        Raw { kind, span: self.span(start, self.at), spaced, flaw }
+        RawToken { kind, span: self.span(start, self.at), spaced, error }
     }
 
-    /// Skips white space (but no line end) and comments. A comment without an end is the file's last token.
-    fn skip_blank(&mut self) -> Option<Raw> {
+    /// Skips white space (except line terminators) and comments. A comment without an end is the last token of the
+    /// file.
+    fn skip_blank(&mut self) -> Option<RawToken> {
         loop {
             let rest = self.rest();
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\u{b}', '\u{c}']).len();
@@ -195,11 +196,11 @@ impl Scanner {
                     None => {
                         let span = self.span(self.at, self.at + 2);
                         self.at = self.text().len();
-                        return Some(Raw {
+                        return Some(RawToken {
                             kind: RawKind::End,
                             span,
                             spaced: true,
-                            flaw: Some(Flaw::UnterminatedComment),
+                            error: Some(TokenError::UnterminatedComment),
                         });
                     }
                 }
@@ -210,13 +211,13 @@ impl Scanner {
     }
 }
 
-/// How many bytes of letters, digits and underscores `text` begins with.
+/// Returns the length in bytes of the letters, digits and underscores at the start of `text`.
 fn word_length(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// For a text that begins with a quote: where its inside ends, how long the token is, and whether it has an end. A
-/// string without one reaches to the end of its line.
+/// For a text that begins with a quote, returns the end of the string's content, the length of the token, and whether
+/// the string has a closing quote. A string without one extends to the end of its line.
 fn string_extent(text: &str, one_line: bool) -> (usize, usize, bool) {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -232,8 +233,8 @@ fn string_extent(text: &str, one_line: bool) -> (usize, usize, bool) {
     (end, end, false)
 }
 
-/// Whether a string without an end is in the text. Then a string before it that goes over several lines is the one that
-/// lacks its quote: every quote behind it is taken for its counterpart.
+/// Whether the text contains a string without a closing quote. If so, a multi-line string before it is the one that
+/// lacks its quote, since every later quote is taken for its counterpart.
 fn ends_in_string(mut text: &str) -> bool {
     while let Some(at) = text.find(['"', '/']) {
         text = &text[at..];
@@ -260,7 +261,7 @@ mod tests {
 
     fn scan(text: &str) -> String {
         let mut scanner = Scanner::new(FileId(0), text.into());
-        let mut words = Words::default();
+        let mut words = Interner::default();
         let mut out = Vec::new();
         loop {
             let raw = scanner.next(&mut words, false);
@@ -289,15 +290,15 @@ mod tests {
 
     #[test]
     fn what_has_no_end_is_flawed() {
-        let mut words = Words::default();
+        let mut words = Interner::default();
         let mut scanner = Scanner::new(FileId(0), "x \"abc\ny /* z".into());
         let flaws: Vec<_> = std::iter::from_fn(|| {
             let raw = scanner.next(&mut words, false);
-            (raw.kind != RawKind::End || raw.flaw.is_some()).then_some(raw.flaw)
+            (raw.kind != RawKind::End || raw.error.is_some()).then_some(raw.error)
         })
         .take(5)
         .flatten()
         .collect();
-        assert_eq!(flaws, [Flaw::UnterminatedString, Flaw::UnterminatedComment]);
+        assert_eq!(flaws, [TokenError::UnterminatedString, TokenError::UnterminatedComment]);
     }
 }

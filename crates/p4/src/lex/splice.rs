@@ -1,20 +1,21 @@
-//! Line continuations: a backslash at the end of a line is removed together with the line end (specification 6.1).
+//! Line continuations: a backslash at the end of a line is removed together with the line terminator (specification
+//! 6.1).
 
 use std::borrow::Cow;
 
-/// A text without line continuations, and the way back to where its bytes stood.
-pub(crate) struct Spliced<'a> {
-    /// The text that is scanned.
+/// A text without line continuations, with a mapping of its offsets to the original text.
+pub(crate) struct SplicedText<'a> {
+    /// The text to scan.
     pub text: Cow<'a, str>,
-    /// For each removed stretch: the offset in `text` it would begin at, and how many bytes are gone up to its end.
+    /// For each removed range: its offset in `text`, and the total number of bytes removed up to its end.
     cuts: Vec<(u32, u32)>,
 }
 
-impl<'a> Spliced<'a> {
-    /// Removes every backslash that is followed by a line end, and that line end.
+impl<'a> SplicedText<'a> {
+    /// Removes every backslash that is followed by a line terminator, and that terminator.
     pub fn new(original: &'a str) -> Self {
         if !original.contains("\\\n") && !original.contains("\\\r\n") {
-            return Spliced { text: Cow::Borrowed(original), cuts: Vec::new() };
+            return SplicedText { text: Cow::Borrowed(original), cuts: Vec::new() };
         }
         let mut text = String::with_capacity(original.len());
         let mut cuts = Vec::new();
@@ -39,16 +40,16 @@ impl<'a> Spliced<'a> {
             rest = &behind[ending..];
         }
         text.push_str(rest);
-        Spliced { text: Cow::Owned(text), cuts }
+        SplicedText { text: Cow::Owned(text), cuts }
     }
 
-    /// The same, independent of the original.
-    pub fn into_owned(self) -> Spliced<'static> {
-        Spliced { text: Cow::Owned(self.text.into_owned()), cuts: self.cuts }
+    /// Converts to a value that does not borrow from the original.
+    pub fn into_owned(self) -> SplicedText<'static> {
+        SplicedText { text: Cow::Owned(self.text.into_owned()), cuts: self.cuts }
     }
 
-    /// Where byte `offset` of the scanned text stands in the original. A token's end is asked for with `is_end`, so
-    /// that a continuation right behind the token is not taken for a part of it.
+    /// Maps byte `offset` of the scanned text to the original. `is_end` marks the end of a token, so that a
+    /// continuation directly after the token does not count as part of it.
     pub fn original(&self, offset: u32, is_end: bool) -> u32 {
         let before = self.cuts.partition_point(|(at, _)| if is_end { *at < offset } else { *at <= offset });
         offset + before.checked_sub(1).map_or(0, |last| self.cuts[last].1)
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn continuations_vanish_and_offsets_lead_back() {
-        let spliced = Spliced::new("a\\\nb\\x \\\r\nc");
+        let spliced = SplicedText::new("a\\\nb\\x \\\r\nc");
         assert_eq!(spliced.text, "ab\\x c");
         assert_eq!(spliced.original(0, false), 0);
         assert_eq!(spliced.original(1, false), 3);

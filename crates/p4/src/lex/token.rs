@@ -1,4 +1,4 @@
-//! What a token is.
+//! Tokens of the language.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::ast::IntLiteral;
 /// A token of the language, after preprocessing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Which.
+    /// Kind and content.
     pub kind: TokenKind,
-    /// Where it stands; a token that a macro made stands where the macro was used.
+    /// Source span. The span of a token produced by a macro is that of the macro's use.
     pub span: Span,
 }
 
-/// The kinds of token. Keywords are identifiers to the lexer; the parser knows which are reserved where.
+/// The kinds of token. Keywords are identifiers to the lexer; the parser decides where each is reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A name or keyword.
@@ -26,7 +26,7 @@ pub enum TokenKind {
     String(Arc<str>),
     /// An operator or bracket, as written: `&&&`, `{`, `|+|`.
     Punct(&'static str),
-    /// Something no token begins with.
+    /// A character that begins no token.
     Unknown(char),
     /// The end of the program.
     End,

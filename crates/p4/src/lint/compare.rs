@@ -1,15 +1,15 @@
-//! Comparisons whose outcome is known from the types and constants in them.
+//! Comparisons with a constant result, given the types and constants of the operands.
 
 use diagnostics::Diagnostic;
 use num_bigint::BigInt;
 
-use super::Findings;
+use super::Warnings;
 use crate::ast::BinaryOp;
 use crate::typed::{Expr, ExprKind, Type, Value};
 
-/// Reports a comparison that is always true or always false. Both sides being constants is no reason: programs are
-/// configured that way.
-pub(super) fn comparison(op: BinaryOp, left: &Expr, right: &Expr, whole: &Expr, findings: &mut Findings<'_>) {
+/// Reports a comparison that is always true or always false. Comparisons of two constants are exempt, because programs
+/// are configured that way.
+pub(super) fn comparison(op: BinaryOp, left: &Expr, right: &Expr, whole: &Expr, findings: &mut Warnings<'_>) {
     let is_const = |e: &Expr| matches!(e.kind, ExprKind::Const(_));
     if is_const(left) && is_const(right) {
         return;
@@ -50,7 +50,7 @@ fn by_range(op: BinaryOp, left: &Expr, right: &Expr) -> Option<(bool, String)> {
     Some((value, format!("the {side} side is from {low} to {high}")))
 }
 
-/// The smallest and the largest value of an expression; `None` if it is no number.
+/// Returns the minimum and maximum value of an expression, or `None` if it is not a number.
 fn range(e: &Expr, depth: u32) -> Option<(BigInt, BigInt)> {
     let whole = of_type(&e.ty);
     if depth > 16 {
@@ -84,7 +84,7 @@ fn of_type(ty: &Type) -> Option<(BigInt, BigInt)> {
     }
 }
 
-/// Whether two expressions are the same variable or part of one.
+/// Whether two expressions are the same variable or the same part of one.
 fn same(a: &Expr, b: &Expr) -> bool {
     match (&a.kind, &b.kind) {
         (ExprKind::Var(a), ExprKind::Var(b)) => a == b,

@@ -1,16 +1,16 @@
-//! Whether one set of values holds all of another: cases and entries that can never be the first to match.
+//! Coverage of one set of values by another: finds cases and entries that can never be the first to match.
 
 use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
 
-use super::Findings;
+use super::Warnings;
 use crate::typed::{Expr, ExprKind, Keyset, SelectCase, Table, Type, Value};
 
-/// How many cases or entries of one list are compared with each other.
+/// Maximum number of cases or entries of one list that are compared with each other.
 const MAX_COMPARED: usize = 1024;
 
-/// Cases of a `select` that others before them cover.
-pub(super) fn cases(cases: &[SelectCase], findings: &mut Findings<'_>) {
+/// Reports cases of a `select` that earlier ones cover.
+pub(super) fn cases(cases: &[SelectCase], findings: &mut Warnings<'_>) {
     for (span, by) in covered(&cases.iter().map(|case| (&case.keys[..], case.span)).collect::<Vec<_>>()) {
         findings.push(
             Diagnostic::warning("unreachable", span, "this case is never reached")
@@ -19,17 +19,18 @@ pub(super) fn cases(cases: &[SelectCase], findings: &mut Findings<'_>) {
     }
 }
 
-/// Entries of a table that others of a higher priority cover.
-pub(super) fn entries(table: &Table, findings: &mut Findings<'_>) {
+/// Reports entries of a table that others of a higher priority cover.
+pub(super) fn entries(table: &Table, findings: &mut Warnings<'_>) {
     let mut entries: Vec<_> = table.entries.iter().collect();
-    // Longest prefixes win, whatever stands first: only equal ones hide each other.
+    // The longest prefix wins regardless of the order: only equal prefixes hide each other.
     if table.keys.iter().any(|key| &*key.match_kind == "lpm") {
         return;
     }
     if entries.iter().all(|entry| entry.priority.is_some()) {
-        match table.largest_priority_wins {
-            true => entries.sort_by_key(|entry| std::cmp::Reverse(entry.priority)),
-            false => entries.sort_by_key(|entry| entry.priority),
+        if table.largest_priority_wins {
+            entries.sort_by_key(|entry| std::cmp::Reverse(entry.priority));
+        } else {
+            entries.sort_by_key(|entry| entry.priority);
         }
     }
     let rows: Vec<_> = entries.iter().map(|entry| (&entry.keys[..], entry.span)).collect();
@@ -76,7 +77,7 @@ fn covers(a: &Keyset, b: &Keyset) -> bool {
                 _ => return false,
             };
             let (Some(low), Some(fixed)) = (low, fixed) else { return false };
-            // Every bit that `a` looks at is fixed in `b`, and is the same.
+            // Every bit that `a` compares is fixed in `b` with the same value.
             &mask & &fixed == mask && &low & &mask == &value & &mask
         }
         (Keyset::Range(from, to), other) => {
@@ -92,7 +93,7 @@ fn covers(a: &Keyset, b: &Keyset) -> bool {
     }
 }
 
-/// The number that a constant is; a `bool` is 0 or 1.
+/// Returns the value of a constant; a `bool` is 0 or 1.
 pub(super) fn number(e: &Expr) -> Option<BigInt> {
     match (&e.kind, &e.ty) {
         (ExprKind::Const(Value::Bits(bits)), Type::Int(_)) => Some(bits.to_signed_big()),

@@ -1,17 +1,17 @@
-//! `select`s that some packet may leave without a case: it is rejected there, which few authors mean without saying so.
+//! `select`s without a case for some packets: those are rejected, which few authors intend without saying so.
 
 use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
 
-use super::Findings;
+use super::Warnings;
 use super::cover::number;
 use crate::typed::{Expr, Keyset, Program, SelectCase, Type};
 
-/// How many values or combinations of values are tried.
+/// Maximum number of values or combinations of values that are tried.
 const MAX_TRIED: usize = 1 << 12;
 
-/// Reports a `select` whose cases do not match whatever comes.
-pub(super) fn select(program: &Program, exprs: &[Expr], cases: &[SelectCase], span: Span, findings: &mut Findings<'_>) {
+/// Reports a `select` with cases that do not match all values.
+pub(super) fn select(program: &Program, exprs: &[Expr], cases: &[SelectCase], span: Span, findings: &mut Warnings<'_>) {
     let catches_all = |case: &SelectCase| case.keys.iter().all(|key| matches!(key, Keyset::Any(_)));
     if cases.iter().any(catches_all) || leaves_nothing(program, exprs, cases) {
         return;
@@ -23,7 +23,7 @@ pub(super) fn select(program: &Program, exprs: &[Expr], cases: &[SelectCase], sp
     );
 }
 
-/// Whether every combination of values has a case. Only few of them are tried, and otherwise the answer is no.
+/// Whether every combination of values has a case. Only a limited number is tried; beyond it the answer is no.
 fn leaves_nothing(program: &Program, exprs: &[Expr], cases: &[SelectCase]) -> bool {
     let Some(domains) = exprs.iter().map(|e| domain(program, &e.ty)).collect::<Option<Vec<_>>>() else { return false };
     let count = domains.iter().try_fold(1usize, |product, values| product.checked_mul(values.len()));
@@ -41,7 +41,7 @@ fn leaves_nothing(program: &Program, exprs: &[Expr], cases: &[SelectCase]) -> bo
     })
 }
 
-/// The values of a type, if there are few.
+/// Returns the values of a type, if there are few.
 fn domain(program: &Program, ty: &Type) -> Option<Vec<BigInt>> {
     let numbers = |from: i64, to: i64| Some((from..to).map(BigInt::from).collect());
     match ty {

@@ -1,7 +1,7 @@
-//! Warnings: programs that are correct, and yet hardly what their author meant.
+//! Warnings about programs that are correct but unlikely to be what their author meant.
 //!
-//! The pass looks at a checked program, changes nothing and reports no error. Every kind has a code of its own, by
-//! which it can be turned off:
+//! The pass reads a checked program, changes nothing and reports no error. Every kind of warning has a code, by which
+//! it can be disabled:
 //!
 //! | code | what |
 //! |---|---|
@@ -10,11 +10,11 @@
 //! | `invalid-header` | a field of a header that is surely invalid is read or written |
 //! | `constant-comparison` | a comparison whose outcome the operands' types and constants decide |
 //! | `missing-default` | a `select` without `default` whose cases leave values out |
-//! | `unreachable` | a `select` case or a table entry behind others that match everything it matches |
+//! | `unreachable` | a `select` case or a table entry after others that match everything it matches |
 //! | `deprecated` | a call of what its declaration calls deprecated |
 //!
-//! What is in files that ship with the compiler is not looked at. Where the pass is not sure, it is silent: a warning
-//! that is wrong once is turned off for good.
+//! Files that ship with the compiler are exempt. Where the pass is not certain, it reports nothing: users disable a
+//! warning for good after one false positive.
 
 mod compare;
 mod cover;
@@ -27,13 +27,13 @@ use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 
 use crate::typed::Program;
 
-/// How many steps are taken, each a statement, or work on what is known of a few parts of variables; programs that need
-/// more (nested loops, many parser states, branches among very many variables) are given up on.
+/// Maximum number of steps. A step is a statement, or work on the states of a few parts of variables. Programs that
+/// need more (nested loops, many parser states, branches among very many variables) are abandoned.
 const MAX_STEPS: u32 = 2_000_000;
 
-/// Reports what looks like a mistake in a checked program.
+/// Reports likely mistakes in a checked program.
 pub(crate) fn lint(program: &Program, map: &SourceMap, diagnostics: &mut Diagnostics) {
-    let mut findings = Findings { map, list: Vec::new() };
+    let mut findings = Warnings { map, list: Vec::new() };
     walk::walk(program, &mut findings);
     flow::program(program, &mut findings);
     for finding in findings.list {
@@ -47,12 +47,12 @@ pub(crate) fn is_shipped(map: &SourceMap, span: Span) -> bool {
 }
 
 /// The warnings so far.
-struct Findings<'a> {
+struct Warnings<'a> {
     map: &'a SourceMap,
     list: Vec<Diagnostic>,
 }
 
-impl Findings<'_> {
+impl Warnings<'_> {
     fn push(&mut self, diagnostic: Diagnostic) {
         if !is_shipped(self.map, diagnostic.primary.span) {
             self.list.push(diagnostic);

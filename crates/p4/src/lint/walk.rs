@@ -1,15 +1,15 @@
-//! What can be seen at a place by itself: comparisons, calls of deprecated declarations, covered cases and entries.
+//! Lints without data flow: comparisons, calls of deprecated declarations, covered cases and entries.
 
 use diagnostics::{Diagnostic, Span};
 
-use super::{Findings, compare, cover, exhaustive};
+use super::{Warnings, compare, cover, exhaustive};
 use crate::ast::BinaryOp;
 use crate::typed::{
     AnnotationBody, Annotations, Arg, Block, Call, Callee, Expr, ExprKind, Keyset, Local, Program, Stmt, StmtKind,
     Transition,
 };
 
-pub(super) fn walk(program: &Program, findings: &mut Findings<'_>) {
+pub(super) fn walk(program: &Program, findings: &mut Warnings<'_>) {
     let mut walk = Walk { program, findings };
     for function in program.functions.values() {
         walk.block(&function.body);
@@ -50,7 +50,7 @@ pub(super) fn walk(program: &Program, findings: &mut Findings<'_>) {
 
 struct Walk<'p, 'f, 'm> {
     program: &'p Program,
-    findings: &'f mut Findings<'m>,
+    findings: &'f mut Warnings<'m>,
 }
 
 impl Walk<'_, '_, '_> {
@@ -165,7 +165,7 @@ impl Walk<'_, '_, '_> {
     }
 }
 
-/// The expressions in a keyset.
+/// Returns the expressions in a keyset.
 pub(super) fn of_keyset(keyset: &Keyset) -> Vec<&Expr> {
     match keyset {
         Keyset::Value(a) => vec![a],

@@ -1,12 +1,12 @@
 //! Annotations (specification section 20).
 
-use super::{Parsed, Parser};
+use super::{ParseResult, SourceParser};
 use crate::ast::{Annotation, AnnotationBody, Annotations, Ident};
 use crate::lex::TokenKind;
 
-impl Parser<'_> {
-    /// The annotations that come next, if any.
-    pub(super) fn annotations(&mut self) -> Parsed<Annotations> {
+impl SourceParser<'_> {
+    /// Parses zero or more annotations.
+    pub(super) fn annotations(&mut self) -> ParseResult<Annotations> {
         let mut annotations = Vec::new();
         while self.is("@") {
             annotations.push(self.annotation()?);
@@ -14,13 +14,13 @@ impl Parser<'_> {
         Ok(annotations)
     }
 
-    fn annotation(&mut self) -> Parsed<Annotation> {
+    fn annotation(&mut self) -> ParseResult<Annotation> {
         let start = self.span();
         self.bump();
         let name_span = self.span();
         // Any word can name an annotation, keywords included.
         let TokenKind::Ident(name) = self.kind() else {
-            return Err(self.unexpected("the name of an annotation", "behind `@`"));
+            return Err(self.unexpected("the name of an annotation", "after `@`"));
         };
         let name = Ident { name: name.clone(), span: name_span };
         self.bump();
@@ -34,8 +34,8 @@ impl Parser<'_> {
         Ok(Annotation { name, body, span: self.since(start) })
     }
 
-    /// `( any tokens, parentheses balanced )`
-    fn annotation_tokens(&mut self) -> Parsed<AnnotationBody> {
+    /// Parses `( any tokens, parentheses balanced )`.
+    fn annotation_tokens(&mut self) -> ParseResult<AnnotationBody> {
         let open = self.span();
         self.bump();
         let start = self.at;
@@ -45,16 +45,16 @@ impl Parser<'_> {
                 TokenKind::Punct("(") => depth += 1,
                 TokenKind::Punct(")") if depth == 0 => break,
                 TokenKind::Punct(")") => depth -= 1,
-                // A string without an end has swallowed the `)`, and whatever is in its line.
+                // A string without a closing quote has swallowed the `)` and the rest of its line.
                 TokenKind::String(_) if self.is_open_string() => {
                     self.bump();
                     return Ok(AnnotationBody::Unstructured(self.tokens[start..self.at].to_vec()));
                 }
                 TokenKind::End => {
-                    // What the annotation swallowed is most likely the program.
+                    // The tokens swallowed by the annotation are most likely the program.
                     self.at = start;
                     let message = "the `(` of this annotation has no `)`";
-                    return Err(self.mistaken("unexpected-token", open, message, "write `)` behind its arguments"));
+                    return Err(self.mistaken("unexpected-token", open, message, "write `)` after its arguments"));
                 }
                 _ => {}
             }
@@ -65,15 +65,15 @@ impl Parser<'_> {
         Ok(AnnotationBody::Unstructured(tokens))
     }
 
-    /// `[ e1, e2 ]` or `[ k1 = e1, k2 = e2 ]`
-    fn structured_body(&mut self) -> Parsed<AnnotationBody> {
+    /// Parses `[ e1, e2 ]` or `[ k1 = e1, k2 = e2 ]`.
+    fn structured_body(&mut self) -> ParseResult<AnnotationBody> {
         let open = self.span();
         self.bump();
         let context = "at the end of the annotation";
         if self.nth_word(0).is_some() && self.nth_is(1, "=") {
             let pairs = self.list(open, "]", context, |p| {
                 let key = p.name("a key")?;
-                p.expect("=", "behind the key of an annotation")?;
+                p.expect("=", "after the key of an annotation")?;
                 Ok((key, p.expr()?))
             })?;
             return Ok(AnnotationBody::KeyValues(pairs));

@@ -1,15 +1,15 @@
-//! Reading tokens.
+//! The token cursor.
 
 use std::sync::Arc;
 
 use diagnostics::Span;
 
-use super::{Parsed, Parser, Skip};
+use super::{ParseResult, Skip, SourceParser};
 use crate::ast::Ident;
 use crate::lex::{Token, TokenKind};
 
-/// Words that are never names. `apply`, `key`, `actions`, `entries`, `state`, `type`, `priority` and `list` are keywords
-/// only where the grammar asks for them.
+/// Whether a word is reserved. `apply`, `key`, `actions`, `entries`, `state`, `type`, `priority` and `list` are
+/// keywords only where the grammar requires them.
 pub(super) fn is_reserved(word: &str) -> bool {
     matches!(
         word,
@@ -56,8 +56,8 @@ pub(super) fn is_reserved(word: &str) -> bool {
     )
 }
 
-impl Parser<'_> {
-    /// The token `n` behind the next one.
+impl SourceParser<'_> {
+    /// Returns the token `n` positions after the next one.
     pub(super) fn peek(&self, n: usize) -> &Token {
         match &self.half {
             Some(half) if n == 0 => half,
@@ -73,7 +73,7 @@ impl Parser<'_> {
         self.peek(0).span
     }
 
-    /// Where the token before the next one stands.
+    /// Returns the span of the token before the next one.
     pub(super) fn before(&self) -> Span {
         match self.at.checked_sub(1).and_then(|at| self.tokens.get(at)) {
             Some(token) => token.span,
@@ -81,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// From `start` up to what was read last.
+    /// Returns the span from `start` to the token read last.
     pub(super) fn since(&self, start: Span) -> Span {
         start.to(self.before())
     }
@@ -120,7 +120,7 @@ impl Parser<'_> {
         self.word() == Some(word)
     }
 
-    /// Whether the token `n` behind the next one can be a name.
+    /// Whether the token `n` positions after the next one can be a name.
     pub(super) fn nth_is_name(&self, n: usize) -> bool {
         self.nth_word(n).is_some_and(|word| !is_reserved(word))
     }
@@ -141,8 +141,8 @@ impl Parser<'_> {
         found
     }
 
-    /// Reads `sign`, which must come next: `context` says where, as in "behind the condition".
-    pub(super) fn expect(&mut self, sign: &str, context: &str) -> Parsed<Span> {
+    /// Consumes `sign`, which must come next. `context` completes the message, as in "after the condition".
+    pub(super) fn expect(&mut self, sign: &str, context: &str) -> ParseResult<Span> {
         let span = self.span();
         if self.eat(sign) {
             return Ok(span);
@@ -150,15 +150,15 @@ impl Parser<'_> {
         Err(self.unexpected(&format!("`{sign}`"), context))
     }
 
-    /// Reads a `sign` that closes something. If it is missing, that is reported and parsing goes on without it.
+    /// Consumes a closing `sign`. If it is missing, reports this and continues without it.
     pub(super) fn expect_close(&mut self, sign: &str, open: Span, context: &str) {
         if !self.eat(sign) {
             self.missing_close(sign, open, context);
         }
     }
 
-    /// Reads the word `word`.
-    pub(super) fn expect_word(&mut self, word: &str, context: &str) -> Parsed<Span> {
+    /// Consumes the word `word`.
+    pub(super) fn expect_word(&mut self, word: &str, context: &str) -> ParseResult<Span> {
         let span = self.span();
         if self.eat_word(word) {
             return Ok(span);
@@ -166,8 +166,8 @@ impl Parser<'_> {
         Err(self.unexpected(&format!("`{word}`"), context))
     }
 
-    /// Reads a `>` that ends type arguments, and leaves the rest of `>>`, `>=` or `>>=` behind.
-    pub(super) fn expect_angle(&mut self, context: &str) -> Parsed<()> {
+    /// Consumes a `>` that ends type arguments, and keeps the rest of `>>`, `>=` or `>>=`.
+    pub(super) fn expect_angle(&mut self, context: &str) -> ParseResult<()> {
         let rest = match self.kind() {
             TokenKind::Punct(">") => {
                 self.bump();
@@ -184,8 +184,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads the name of `what`, as in "a table". A keyword in its place is reported and taken for the name.
-    pub(super) fn name(&mut self, what: &str) -> Parsed<Ident> {
+    /// Consumes the name of `what`, as in "a table". A keyword in its place is reported and used as the name.
+    pub(super) fn name(&mut self, what: &str) -> ParseResult<Ident> {
         let span = self.span();
         let TokenKind::Ident(word) = self.kind() else {
             return Err(self.unexpected(&format!("the name of {what}"), ""));
@@ -204,7 +204,7 @@ impl Parser<'_> {
     }
 
     /// Runs `parse` one level deeper.
-    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         if self.depth >= super::MAX_DEPTH {
             return Err(self.too_deep());
         }
@@ -214,8 +214,8 @@ impl Parser<'_> {
         result
     }
 
-    /// Records that a tree on top of others of height `below` was made.
-    pub(super) fn grow(&mut self, below: usize) -> Parsed<()> {
+    /// Records the height of a tree whose subtrees have height `below`.
+    pub(super) fn grow(&mut self, below: usize) -> ParseResult<()> {
         self.height = below + 1;
         if self.depth + self.height > super::MAX_DEPTH {
             return Err(self.too_deep());
@@ -224,21 +224,25 @@ impl Parser<'_> {
     }
 
     /// Runs `parse` with `angle_ends` set to `ends`.
-    pub(super) fn with_angle<T>(&mut self, ends: bool, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    pub(super) fn with_angle<T>(
+        &mut self,
+        ends: bool,
+        parse: impl FnOnce(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<T> {
         let before = std::mem::replace(&mut self.angle_ends, ends);
         let result = parse(self);
         self.angle_ends = before;
         result
     }
 
-    /// Reads `item`s separated by `,` up to `close`, which is read as well. A `,` may stand before it.
+    /// Parses `item`s separated by `,` up to and including `close`. A trailing `,` is allowed.
     pub(super) fn list<T>(
         &mut self,
         open: Span,
         close: &str,
         context: &str,
-        mut item: impl FnMut(&mut Self) -> Parsed<T>,
-    ) -> Parsed<Vec<T>> {
+        mut item: impl FnMut(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<Vec<T>> {
         let mut items = Vec::new();
         let mut tallest = 0;
         while !self.is(close) {
@@ -254,8 +258,8 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Gives up here without a message: one has been given.
-    pub(super) fn skip<T>(&self) -> Parsed<T> {
+    /// Gives up on the current item without a message; one has been reported already.
+    pub(super) fn skip<T>(&self) -> ParseResult<T> {
         Err(Skip)
     }
 }

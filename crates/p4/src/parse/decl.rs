@@ -3,15 +3,15 @@
 use diagnostics::Diagnostic;
 
 use super::names::Meaning;
-use super::recover::Place;
-use super::{Parsed, Parser, Skip};
+use super::recover::ListContext;
+use super::{ParseResult, Skip, SourceParser};
 use crate::ast::{
     Annotations, Decl, DeclKind, Direction, Expr, Field, FunctionProto, Ident, InstanceDecl, Method, Param, Program,
     StructKind, TypeRef, TypeRefKind,
 };
 
-impl Parser<'_> {
-    /// The whole program.
+impl SourceParser<'_> {
+    /// Parses the whole program.
     pub(super) fn program(&mut self) -> Program {
         let mut decls = Vec::new();
         let mut lost = false;
@@ -30,7 +30,8 @@ impl Parser<'_> {
                 lost = true;
                 continue;
             }
-            // Behind a mistake that left the parser outside of a declaration, all up to the next keyword is its fault.
+            // After a mistake that left the parser outside of a declaration, everything up to the next keyword is a
+            // consequence of it.
             if lost && !self.begins_declaration() {
                 self.skip_item();
                 if self.at == before {
@@ -58,7 +59,7 @@ impl Parser<'_> {
         self.at > before && matches!(self.tokens[self.at - 1].kind, Punct(";" | "}"))
     }
 
-    /// Whether a keyword or annotation that begins a top-level declaration comes next, in a line of its own.
+    /// Whether a keyword or annotation that begins a top-level declaration comes next, at the start of a line.
     fn begins_declaration(&self) -> bool {
         let word = self.word().unwrap_or("");
         self.begins_line()
@@ -71,8 +72,8 @@ impl Parser<'_> {
                 || self.begins_type())
     }
 
-    /// One top-level declaration. A `typedef` of a type that is declared on the spot makes two.
-    pub(super) fn declaration(&mut self, made: &mut Vec<Decl>) -> Parsed<()> {
+    /// Parses one top-level declaration. A `typedef` of a type that is declared inline yields two.
+    pub(super) fn declaration(&mut self, made: &mut Vec<Decl>) -> ParseResult<()> {
         let annotations = self.annotations()?;
         let start = self.span();
         let kind = match self.word() {
@@ -102,25 +103,25 @@ impl Parser<'_> {
     fn misplaced_local(&mut self) -> Skip {
         let word = self.word().unwrap_or("").to_owned();
         let owner = if word == "state" { "parser" } else { "control" };
-        let message = format!("`{word}` can only stand in a {owner}");
+        let message = format!("`{word}` is only allowed in a {owner}");
         let help = format!("is there a `}}` too many before it, which ended the {owner}?");
         self.mistaken("misplaced-declaration", self.span(), &message, &help)
     }
 
-    /// `const T name = value;`
-    pub(super) fn constant(&mut self) -> Parsed<DeclKind> {
+    /// Parses `const T name = value;`.
+    pub(super) fn constant(&mut self) -> ParseResult<DeclKind> {
         self.bump();
         let ty = self.nested(Self::ty)?;
         let (name, ty) = self.declarator("a constant", ty)?;
-        self.expect("=", "behind the name of a constant, which needs a value")?;
+        self.expect("=", "after the name of a constant, which needs a value")?;
         let value = self.expr()?;
         self.names.declare(&name.name, Meaning::Value);
         self.semicolon("the value of the constant");
         Ok(DeclKind::Const { ty, name, value })
     }
 
-    /// A name with the sizes of arrays behind it, which belong to its type.
-    pub(super) fn declarator(&mut self, what: &str, mut ty: TypeRef) -> Parsed<(Ident, TypeRef)> {
+    /// Parses a name followed by array sizes, which become part of its type.
+    pub(super) fn declarator(&mut self, what: &str, mut ty: TypeRef) -> ParseResult<(Ident, TypeRef)> {
         let name = self.name(what)?;
         while self.is("[") {
             let below = self.height;
@@ -132,8 +133,9 @@ impl Parser<'_> {
         Ok((name, ty))
     }
 
-    /// `extern name { methods }`, `extern T f(params);`; nothing for `extern name;`, which announces a later one.
-    fn extern_declaration(&mut self) -> Parsed<Option<DeclKind>> {
+    /// Parses `extern name { methods }` or `extern T f(params);`. Returns nothing for the forward declaration `extern
+    /// name;`.
+    fn extern_declaration(&mut self) -> ParseResult<Option<DeclKind>> {
         self.bump();
         if self.nth_is_name(0) && (self.nth_is(1, "{") || self.nth_is(1, "<") && !self.is_function()) {
             return self.extern_object().map(Some);
@@ -150,24 +152,24 @@ impl Parser<'_> {
         Ok(Some(DeclKind::ExternFunction(proto)))
     }
 
-    /// Whether a type and then a name comes next.
+    /// Whether a type followed by a name comes next.
     fn is_function(&self) -> bool {
         self.scan_type().and_then(|end| self.distance(end)).is_some_and(|n| self.nth_is_name(n))
     }
 
-    fn extern_object(&mut self) -> Parsed<DeclKind> {
+    fn extern_object(&mut self) -> ParseResult<DeclKind> {
         let name = self.name("an extern")?;
         self.names.declare(&name.name, Meaning::Type);
         self.names.open();
         let type_params = self.type_params()?;
         let open = self.expect("{", "before the methods of an extern")?;
         let what = format!("the extern `{}`", name.name);
-        let methods = self.items(open, Place::Members, &what, |p| p.method(&name));
+        let methods = self.items(open, ListContext::Members, &what, |p| p.method(&name));
         self.names.close();
         Ok(DeclKind::ExternObject { name, type_params, methods })
     }
 
-    fn method(&mut self, object: &Ident) -> Parsed<Method> {
+    fn method(&mut self, object: &Ident) -> ParseResult<Method> {
         let annotations = self.annotations()?;
         let is_abstract = self.eat_word("abstract");
         let span = self.span();
@@ -182,7 +184,7 @@ impl Parser<'_> {
             let is_constructor = name.name == object.name;
             let ret = TypeRef { kind: TypeRefKind::Void, span };
             self.names.open();
-            let params = self.params("behind the name of a constructor")?;
+            let params = self.params("after the name of a constructor")?;
             self.names.close();
             self.semicolon("the declaration of a constructor");
             let proto = FunctionProto { ret, name, type_params: Vec::new(), params };
@@ -194,28 +196,28 @@ impl Parser<'_> {
         Ok(Method { annotations, is_abstract, is_constructor: false, proto })
     }
 
-    /// `T f<U>(params)`. A scope with the parameters is left open for the body.
-    fn prototype(&mut self) -> Parsed<FunctionProto> {
+    /// Parses `T f<U>(params)`. Leaves a scope with the parameters open for the body.
+    fn prototype(&mut self) -> ParseResult<FunctionProto> {
         let ret = self.nested(Self::ty)?;
         self.prototype_behind(ret)
     }
 
-    fn prototype_behind(&mut self, ret: TypeRef) -> Parsed<FunctionProto> {
+    fn prototype_behind(&mut self, ret: TypeRef) -> ParseResult<FunctionProto> {
         let name = self.name("a function")?;
         self.names.declare(&name.name, Meaning::Value);
         self.names.open();
         let type_params = self.type_params()?;
-        let params = self.params("behind the name of a function")?;
+        let params = self.params("after the name of a function")?;
         Ok(FunctionProto { ret, name, type_params, params })
     }
 
-    /// Parameters in parentheses, declared in the innermost scope.
-    pub(super) fn params(&mut self, context: &str) -> Parsed<Vec<Param>> {
+    /// Parses parameters in parentheses and declares them in the innermost scope.
+    pub(super) fn params(&mut self, context: &str) -> ParseResult<Vec<Param>> {
         let open = self.expect("(", context)?;
-        self.list(open, ")", "behind the parameters", Self::param)
+        self.list(open, ")", "after the parameters", Self::param)
     }
 
-    fn param(&mut self) -> Parsed<Param> {
+    fn param(&mut self) -> ParseResult<Param> {
         let start = self.span();
         let annotations = self.annotations()?;
         let direction = match self.word() {
@@ -234,8 +236,8 @@ impl Parser<'_> {
         Ok(Param { annotations, direction, ty, name, default, span: self.since(start) })
     }
 
-    /// `struct`, `header`, `header_union` and `enum`
-    fn derived_type(&mut self) -> Parsed<DeclKind> {
+    /// Parses `struct`, `header`, `header_union` and `enum`.
+    fn derived_type(&mut self) -> ParseResult<DeclKind> {
         let (kind, what) = match self.word() {
             Some("struct") => (StructKind::Struct, "struct"),
             Some("header") => (StructKind::Header, "header"),
@@ -248,27 +250,27 @@ impl Parser<'_> {
         self.names.open();
         let type_params = self.type_params()?;
         let open = self.expect("{", &format!("before the fields of a {what}"))?;
-        let fields = self.items(open, Place::Members, &format!("the {what} `{}`", name.name), Self::field);
+        let fields = self.items(open, ListContext::Members, &format!("the {what} `{}`", name.name), Self::field);
         self.names.close();
         Ok(DeclKind::Struct { kind, name, type_params, fields })
     }
 
-    fn field(&mut self) -> Parsed<Field> {
+    fn field(&mut self) -> ParseResult<Field> {
         let annotations = self.annotations()?;
         let ty = self.nested(Self::ty)?;
         let (name, ty) = self.declarator("a field", ty)?;
         if self.is(",") {
-            let message = "expected `;` behind a field, found `,`";
+            let message = "expected `;` after a field, found `,`";
             self.mistaken("unexpected-token", self.span(), message, "fields end with `;`");
             self.bump();
         } else {
-            // The last one before the brace, too.
+            // The last field before the brace needs one, too.
             self.semicolon("a field");
         }
         Ok(Field { annotations, ty, name })
     }
 
-    fn enumeration(&mut self) -> Parsed<DeclKind> {
+    fn enumeration(&mut self) -> ParseResult<DeclKind> {
         self.bump();
         let underlying = if self.nth_is_name(0) && self.nth_is(1, "{") { None } else { Some(self.nested(Self::ty)?) };
         let name = self.name("an enum")?;
@@ -283,22 +285,22 @@ impl Parser<'_> {
         Ok(DeclKind::Enum { underlying, name, members })
     }
 
-    fn errors(&mut self) -> Parsed<DeclKind> {
+    fn errors(&mut self) -> ParseResult<DeclKind> {
         self.bump();
-        let open = self.expect("{", "behind `error`")?;
+        let open = self.expect("{", "after `error`")?;
         Ok(DeclKind::Errors(self.list(open, "}", "at the end of the errors", |p| p.name("an error"))?))
     }
 
-    fn match_kinds(&mut self) -> Parsed<DeclKind> {
+    fn match_kinds(&mut self) -> ParseResult<DeclKind> {
         self.bump();
-        let open = self.expect("{", "behind `match_kind`")?;
+        let open = self.expect("{", "after `match_kind`")?;
         let kinds =
             self.list(open, "}", "at the end of the match kinds", |p| Ok((p.annotations()?, p.name("a match kind")?)))?;
         Ok(DeclKind::MatchKinds(kinds))
     }
 
-    /// `typedef T name;`, `typedef struct S { ... } name;`
-    fn typedef(&mut self, made: &mut Vec<Decl>) -> Parsed<DeclKind> {
+    /// Parses `typedef T name;` or `typedef struct S { ... } name;`.
+    fn typedef(&mut self, made: &mut Vec<Decl>) -> ParseResult<DeclKind> {
         self.bump();
         let annotations: Annotations = self.annotations()?;
         let ty = if matches!(self.word(), Some("struct" | "header" | "header_union" | "enum")) {
@@ -319,8 +321,8 @@ impl Parser<'_> {
         Ok(DeclKind::Typedef { ty, name })
     }
 
-    /// `type T name;`
-    fn new_type(&mut self) -> Parsed<DeclKind> {
+    /// Parses `type T name;`.
+    fn new_type(&mut self) -> ParseResult<DeclKind> {
         self.bump();
         let ty = self.nested(Self::ty)?;
         let (name, ty) = self.declarator("a type", ty)?;
@@ -329,8 +331,8 @@ impl Parser<'_> {
         Ok(DeclKind::NewType { ty, name })
     }
 
-    /// `T f(params) { ... }` or `T(args) name;`
-    fn function_or_instance(&mut self) -> Parsed<DeclKind> {
+    /// Parses `T f(params) { ... }` or `T(args) name;`.
+    fn function_or_instance(&mut self) -> ParseResult<DeclKind> {
         if self.word().is_none() && !self.is(".") {
             return Err(self.unexpected("a declaration", ""));
         }
@@ -362,8 +364,8 @@ impl Parser<'_> {
         self.function_behind(ty)
     }
 
-    /// A function whose result type has been read.
-    pub(super) fn function_behind(&mut self, ret: TypeRef) -> Parsed<DeclKind> {
+    /// Parses a function after its result type.
+    pub(super) fn function_behind(&mut self, ret: TypeRef) -> ParseResult<DeclKind> {
         let proto = self.prototype_behind(ret)?;
         if self.is(";") {
             let message = format!("the function `{}` has no body", proto.name.name);
@@ -377,13 +379,13 @@ impl Parser<'_> {
         Ok(DeclKind::Function { proto, body })
     }
 
-    /// `(args) name;`, `(args) name = { implementations };`: an instance whose type has been read.
-    pub(super) fn instance_behind(&mut self, ty: TypeRef) -> Parsed<InstanceDecl> {
+    /// Parses an instance after its type: `(args) name;` or `(args) name = { implementations };`.
+    pub(super) fn instance_behind(&mut self, ty: TypeRef) -> ParseResult<InstanceDecl> {
         let args = self.args()?;
         self.instance_named(ty, args)
     }
 
-    pub(super) fn instance_named(&mut self, ty: TypeRef, args: Vec<crate::ast::Arg>) -> Parsed<InstanceDecl> {
+    pub(super) fn instance_named(&mut self, ty: TypeRef, args: Vec<crate::ast::Arg>) -> ParseResult<InstanceDecl> {
         let (name, ty) = if self.is(";") {
             let message = "this instance has no name";
             self.mistaken("missing-name", self.span(), message, "write a name before the `;`: `main` for the package");
@@ -397,14 +399,14 @@ impl Parser<'_> {
             let open = self.expect("{", "before the implementations of an instance")?;
             self.names.open();
             let what = format!("the instance `{}`", name.name);
-            body = Some(self.nested(|p| Ok(p.items(open, Place::Pipeline, &what, Self::implementation)))?);
+            body = Some(self.nested(|p| Ok(p.items(open, ListContext::Pipeline, &what, Self::implementation)))?);
             self.names.close();
         }
         self.semicolon("an instance");
         Ok(InstanceDecl { ty, args, name, body })
     }
 
-    fn implementation(&mut self) -> Parsed<Decl> {
+    fn implementation(&mut self) -> ParseResult<Decl> {
         let annotations = self.annotations()?;
         let start = self.span();
         let ty = self.nested(Self::ty)?;
@@ -416,27 +418,27 @@ impl Parser<'_> {
         Ok(Decl { annotations, kind, span: self.since(start) })
     }
 
-    /// `action a(params) { ... }`
-    pub(super) fn action(&mut self) -> Parsed<DeclKind> {
+    /// Parses `action a(params) { ... }`.
+    pub(super) fn action(&mut self) -> ParseResult<DeclKind> {
         self.bump();
         let name = self.name("an action")?;
         self.names.declare(&name.name, Meaning::Value);
         self.names.open();
-        let params = self.params("behind the name of an action")?;
+        let params = self.params("after the name of an action")?;
         let body = self.block("the body of an action")?;
         self.names.close();
         Ok(DeclKind::Action { name, params, body })
     }
 
-    /// `value_set<T>(size) name;`
-    pub(super) fn value_set(&mut self) -> Parsed<DeclKind> {
+    /// Parses `value_set<T>(size) name;`.
+    pub(super) fn value_set(&mut self) -> ParseResult<DeclKind> {
         self.bump();
-        self.expect("<", "behind `value_set`")?;
+        self.expect("<", "after `value_set`")?;
         let ty = self.nested(Self::ty)?;
-        self.expect_angle("behind the type of a value set")?;
+        self.expect_angle("after the type of a value set")?;
         let open = self.expect("(", "before the size of a value set")?;
         let size: Expr = self.expr()?;
-        self.expect_close(")", open, "behind the size of a value set");
+        self.expect_close(")", open, "after the size of a value set");
         let name = self.name("a value set")?;
         self.names.declare(&name.name, Meaning::Value);
         self.semicolon("a value set");

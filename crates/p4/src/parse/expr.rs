@@ -1,42 +1,42 @@
-//! Expressions (specification section 8) and keysets.
+//! Parses expressions (specification section 8) and keysets.
 //!
-//! Operators are kept on a stack of our own rather than by recursion, one level for each precedence, so that a pair of
+//! Operators are kept on an explicit stack instead of recursing once per precedence level, so that a pair of
 //! parentheses costs few stack frames.
 
 use diagnostics::Span;
 
 use super::names::Meaning;
-use super::types::Spot;
-use super::{Parsed, Parser};
+use super::types::TokenPosition;
+use super::{ParseResult, SourceParser};
 use crate::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, TypeRef, TypeRefKind, UnaryOp};
 use crate::lex::TokenKind;
 
-/// What stands before an operand.
+/// A prefix of an operand.
 enum Prefix {
     Op(UnaryOp, Span),
     Cast(TypeRef, Span, usize),
 }
 
-/// Operands with their heights, and the operators between them with their precedence.
+/// Operands with their heights, and the pending operators between them with their precedence.
 #[derive(Default)]
-struct Pending {
+struct OperatorStack {
     operands: Vec<(Expr, usize)>,
     operators: Vec<(BinaryOp, u8)>,
 }
 
-impl Parser<'_> {
-    /// An expression.
-    pub(super) fn expr(&mut self) -> Parsed<Expr> {
+impl SourceParser<'_> {
+    /// Parses an expression.
+    pub(super) fn expr(&mut self) -> ParseResult<Expr> {
         self.nested(Self::ternary)
     }
 
-    /// An expression on top of others whose greatest height is `below`.
-    fn made(&mut self, kind: ExprKind, start: Span, below: usize) -> Parsed<Expr> {
+    /// Creates an expression whose subexpressions have height `below` at most.
+    fn made(&mut self, kind: ExprKind, start: Span, below: usize) -> ParseResult<Expr> {
         self.grow(below)?;
         Ok(Expr { kind, span: self.since(start) })
     }
 
-    fn ternary(&mut self) -> Parsed<Expr> {
+    fn ternary(&mut self) -> ParseResult<Expr> {
         let condition = self.binary_chain()?;
         if !self.is("?") {
             return Ok(condition);
@@ -52,26 +52,26 @@ impl Parser<'_> {
         self.made(ExprKind::Ternary(condition.into(), first.into(), second.into()), start, tallest)
     }
 
-    fn binary_chain(&mut self) -> Parsed<Expr> {
+    fn binary_chain(&mut self) -> ParseResult<Expr> {
         let first = self.unary()?;
         if self.next_binary().is_none() {
             return Ok(first);
         }
-        let mut pending = Pending::default();
-        pending.operands.push((first, self.height));
+        let mut stack = OperatorStack::default();
+        stack.operands.push((first, self.height));
         while let Some((op, precedence)) = self.next_binary() {
-            while pending.operators.last().is_some_and(|(_, before)| *before >= precedence) {
-                self.combine(&mut pending)?;
+            while stack.operators.last().is_some_and(|(_, before)| *before >= precedence) {
+                self.combine(&mut stack)?;
             }
             self.bump();
-            pending.operators.push((op, precedence));
+            stack.operators.push((op, precedence));
             let operand = self.unary()?;
-            pending.operands.push((operand, self.height));
+            stack.operands.push((operand, self.height));
         }
-        while !pending.operators.is_empty() {
-            self.combine(&mut pending)?;
+        while !stack.operators.is_empty() {
+            self.combine(&mut stack)?;
         }
-        match pending.operands.pop() {
+        match stack.operands.pop() {
             Some((whole, height)) => {
                 self.height = height;
                 Ok(whole)
@@ -80,21 +80,21 @@ impl Parser<'_> {
         }
     }
 
-    /// Applies the last operator.
-    fn combine(&mut self, pending: &mut Pending) -> Parsed<()> {
+    /// Applies the last pending operator.
+    fn combine(&mut self, stack: &mut OperatorStack) -> ParseResult<()> {
         let (Some((op, _)), Some((right, high)), Some((left, low))) =
-            (pending.operators.pop(), pending.operands.pop(), pending.operands.pop())
+            (stack.operators.pop(), stack.operands.pop(), stack.operands.pop())
         else {
             return self.skip();
         };
         self.grow(high.max(low))?;
         let span = left.span.to(right.span);
         let kind = ExprKind::Binary(op, left.into(), right.into());
-        pending.operands.push((Expr { kind, span }, self.height));
+        stack.operands.push((Expr { kind, span }, self.height));
         Ok(())
     }
 
-    fn unary(&mut self) -> Parsed<Expr> {
+    fn unary(&mut self) -> ParseResult<Expr> {
         let mut prefixes = Vec::new();
         loop {
             let span = self.span();
@@ -107,7 +107,7 @@ impl Parser<'_> {
                     self.bump();
                     let ty = self.with_angle(false, |p| p.nested(Self::ty))?;
                     let height = self.height;
-                    self.expect_close(")", span, "behind the type of a cast");
+                    self.expect_close(")", span, "after the type of a cast");
                     prefixes.push(Prefix::Cast(ty, span, height));
                     continue;
                 }
@@ -129,10 +129,10 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// Whether the `(` that comes next begins a cast. A name in parentheses does if it is known to be a type, or if it
-    /// is not known and an operand follows that no operator joins to it.
+    /// Whether the next `(` begins a cast. A name in parentheses does if it is a known type, or if it is unknown and an
+    /// operand follows without an operator in between.
     fn is_cast(&self) -> bool {
-        let inner = Spot::behind(self.here());
+        let inner = TokenPosition::behind(self.here());
         let Some(end) = self.scan_type_at(inner) else { return false };
         if !self.is_at(end, ")") {
             return false;
@@ -152,8 +152,8 @@ impl Parser<'_> {
             }
     }
 
-    /// An operand with members, indices, slices and calls behind it.
-    pub(super) fn postfix(&mut self) -> Parsed<Expr> {
+    /// Parses an operand followed by members, indices, slices and calls.
+    pub(super) fn postfix(&mut self) -> ParseResult<Expr> {
         let mut expr = self.primary()?;
         loop {
             let start = expr.span;
@@ -184,8 +184,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `[i]`, `[high:low]` or `[low +: width]` behind `base`.
-    fn index(&mut self, base: Expr) -> Parsed<Expr> {
+    /// Parses `[i]`, `[high:low]` or `[low +: width]` after `base`.
+    fn index(&mut self, base: Expr) -> ParseResult<Expr> {
         let mut tallest = self.height;
         let (start, open) = (base.span, self.span());
         self.bump();
@@ -194,23 +194,21 @@ impl Parser<'_> {
         let by_width = self.is("+:");
         let slice = by_width || self.is(":");
         if !slice {
-            self.expect_close("]", open, "behind the index");
+            self.expect_close("]", open, "after the index");
             return self.made(ExprKind::Index(base.into(), first.into()), start, tallest);
         }
         self.bump();
         let second = self.expr()?;
         tallest = tallest.max(self.height);
-        self.expect_close("]", open, "behind the slice");
+        self.expect_close("]", open, "after the slice");
         let (base, first, second) = (base.into(), first.into(), second.into());
-        let kind = match by_width {
-            true => ExprKind::PlusSlice(base, first, second),
-            false => ExprKind::Slice(base, first, second),
-        };
+        let kind =
+            if by_width { ExprKind::PlusSlice(base, first, second) } else { ExprKind::Slice(base, first, second) };
         self.made(kind, start, tallest)
     }
 
-    /// Whether the `<` that comes next begins the type arguments of a call of `callee`: tokens that can be some stand
-    /// there, `(` behind them, and the first is not known to be a value.
+    /// Whether the next `<` begins the type arguments of a call of `callee`: the tokens can be type arguments, `(`
+    /// follows them, and the first is not a known value.
     fn is_generic_call(&self, callee: &Expr) -> bool {
         if !matches!(callee.kind, ExprKind::Name { .. } | ExprKind::Member(..)) {
             return false;
@@ -221,13 +219,13 @@ impl Parser<'_> {
         !value && self.scan_type_args().is_some_and(|end| self.is_at(end, "("))
     }
 
-    /// Arguments in parentheses.
-    pub(super) fn args(&mut self) -> Parsed<Vec<Arg>> {
+    /// Parses arguments in parentheses.
+    pub(super) fn args(&mut self) -> ParseResult<Vec<Arg>> {
         let open = self.expect("(", "before the arguments")?;
-        self.with_angle(false, |p| p.list(open, ")", "behind the arguments", Self::arg))
+        self.with_angle(false, |p| p.list(open, ")", "after the arguments", Self::arg))
     }
 
-    fn arg(&mut self) -> Parsed<Arg> {
+    fn arg(&mut self) -> ParseResult<Arg> {
         let mut name = None;
         if self.nth_is_name(0) && self.nth_is(1, "=") {
             name = Some(self.name("a parameter")?);
@@ -244,7 +242,7 @@ impl Parser<'_> {
         Ok(Arg { name, value })
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    fn primary(&mut self) -> ParseResult<Expr> {
         let span = self.span();
         self.height = 1;
         let kind = match self.kind() {
@@ -255,7 +253,7 @@ impl Parser<'_> {
             TokenKind::Punct("(") => {
                 self.bump();
                 let inner = self.with_angle(false, Self::comparison)?;
-                self.expect_close(")", span, "behind the expression");
+                self.expect_close(")", span, "after the expression");
                 return Ok(Expr { span: self.since(span), ..inner });
             }
             TokenKind::Punct("{") => return self.with_angle(false, Self::braces),
@@ -286,14 +284,14 @@ impl Parser<'_> {
         Ok(Expr { kind, span })
     }
 
-    fn type_operand(&mut self, ty: TypeRef) -> Parsed<Expr> {
+    fn type_operand(&mut self, ty: TypeRef) -> ParseResult<Expr> {
         let span = ty.span;
         self.made(ExprKind::Type(ty.into()), span, self.height)
     }
 
-    /// A name as an operand: of a value, or of a type if it is known to be one or has type arguments that a constructor
-    /// call or `.apply` follows. A leading dot has been read if `absolute`.
-    fn named_operand(&mut self, absolute: bool) -> Parsed<Expr> {
+    /// Parses a name as an operand: of a value, or of a type if it is a known type or has type arguments followed by a
+    /// constructor call or `.apply`. If `absolute`, a leading dot was consumed.
+    fn named_operand(&mut self, absolute: bool) -> ParseResult<Expr> {
         let meaning = self.word().and_then(|word| self.names.meaning(word, absolute));
         let generic = self.nth_is(1, "<");
         let is_type = match meaning {
@@ -316,8 +314,8 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Name { absolute, name }, span: self.since(start) })
     }
 
-    /// `{ e1, e2 }`, `{ a = e1, b = e2 }` and `{ a = e1, ... }`
-    fn braces(&mut self) -> Parsed<Expr> {
+    /// Parses `{ e1, e2 }`, `{ a = e1, b = e2 }` and `{ a = e1, ... }`.
+    fn braces(&mut self) -> ParseResult<Expr> {
         let open = self.span();
         self.bump();
         let context = "at the end of the list";
@@ -333,22 +331,22 @@ impl Parser<'_> {
                 return Ok(None);
             }
             if dots.is_some() {
-                p.unexpected("`}`", "behind `...`");
+                p.unexpected("`}`", "after `...`");
             }
             let name = p.name("a field")?;
-            p.expect("=", "behind the name of a field")?;
+            p.expect("=", "after the name of a field")?;
             Ok(Some((name, p.expr()?)))
         })?;
         let fields: Vec<(Ident, Expr)> = fields.into_iter().flatten().collect();
         self.made(ExprKind::Struct { fields, dots }, open, self.height)
     }
 
-    /// An expression in which `=` is reported, and taken for the comparison that was meant.
-    pub(super) fn comparison(&mut self) -> Parsed<Expr> {
+    /// Parses an expression in which `=` is reported and treated as the comparison that was meant.
+    pub(super) fn comparison(&mut self) -> ParseResult<Expr> {
         let mut left = self.expr()?;
         while self.is("=") {
             let below = self.height;
-            let (message, help) = ("`=` assigns and cannot stand in an expression", "write `==` to compare");
+            let (message, help) = ("`=` assigns and is not allowed in an expression", "write `==` to compare");
             self.mistaken("assignment-in-expression", self.span(), message, help);
             self.bump();
             let right = self.expr()?;
@@ -359,8 +357,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// One element of a keyset: `default`, `_`, an expression, a range or a mask.
-    pub(super) fn key(&mut self) -> Parsed<Expr> {
+    /// Parses one element of a keyset: `default`, `_`, an expression, a range or a mask.
+    pub(super) fn key(&mut self) -> ParseResult<Expr> {
         let span = self.span();
         for (word, kind) in [("default", ExprKind::Default), ("_", ExprKind::DontCare)] {
             if self.eat_word(word) {
@@ -377,21 +375,22 @@ impl Parser<'_> {
         self.bump();
         let second = self.expr()?;
         let below = below.max(self.height);
-        let kind = match mask {
-            true => ExprKind::Mask(first.into(), second.into()),
-            false => ExprKind::Range(first.into(), second.into()),
+        let kind = if mask {
+            ExprKind::Mask(first.into(), second.into())
+        } else {
+            ExprKind::Range(first.into(), second.into())
         };
         self.made(kind, span, below)
     }
 
-    /// A keyset before `:`, one expression for each element.
-    pub(super) fn keyset(&mut self) -> Parsed<Vec<Expr>> {
+    /// Parses a keyset before `:`, with one expression per element.
+    pub(super) fn keyset(&mut self) -> ParseResult<Vec<Expr>> {
         let whole = self.is("(") && self.scan_parens().is_some_and(|end| self.is_at(end, ":"));
         if !whole {
             return Ok(vec![self.key()?]);
         }
         let open = self.span();
         self.bump();
-        self.list(open, ")", "behind the keyset", Self::key)
+        self.list(open, ")", "after the keyset", Self::key)
     }
 }

@@ -1,13 +1,13 @@
-//! Declarations inside of parsers, controls and blocks, and how they begin.
+//! Parses declarations inside parsers, controls and blocks, and recognises their beginning.
 
 use super::names::Meaning;
-use super::types::Spot;
-use super::{Parsed, Parser};
+use super::types::TokenPosition;
+use super::{ParseResult, SourceParser};
 use crate::ast::{Annotations, Decl, DeclKind};
 
-impl Parser<'_> {
-    /// Whether a variable or instance is declared by the next tokens: a type and a name stand there, or a constructor
-    /// call of a known type.
+impl SourceParser<'_> {
+    /// Whether the next tokens declare a variable or instance: a type and a name, or a constructor call of a known
+    /// type.
     pub(super) fn begins_variable(&self) -> bool {
         let keyword = self.word().is_some_and(super::cursor::is_reserved) && self.begins_type();
         if keyword {
@@ -24,20 +24,20 @@ impl Parser<'_> {
         !super::cursor::is_reserved(word) || ((self.nth_is(n + 1, ";") || self.nth_is(n + 1, "=")) && word != "_")
     }
 
-    /// Whether the call at `open` is followed by a member: not a declaration.
-    fn is_method(&self, open: Spot) -> bool {
+    /// Whether a member follows the call at `open`, so that it is no declaration.
+    fn is_method(&self, open: TokenPosition) -> bool {
         self.behind_parens(open).is_some_and(|end| self.is_at(end, "."))
     }
 
-    /// A constant, variable or instance, annotations read before. `what` is where it stands, for messages.
-    pub(super) fn local(&mut self, annotations: Annotations) -> Parsed<Decl> {
+    /// Parses a constant, variable or instance after its annotations.
+    pub(super) fn local(&mut self, annotations: Annotations) -> ParseResult<Decl> {
         let start = self.span();
         let kind = if self.is_word("const") { self.constant()? } else { self.variable(true)? };
         Ok(Decl { annotations, kind, span: self.since(start) })
     }
 
-    /// `T name`, `T name = init` or `T(args) name`, with the `;` behind it if `ended`.
-    pub(super) fn variable(&mut self, ended: bool) -> Parsed<DeclKind> {
+    /// Parses `T name`, `T name = init` or `T(args) name`, with a trailing `;` if `ended`.
+    pub(super) fn variable(&mut self, ended: bool) -> ParseResult<DeclKind> {
         let ty = self.nested(Self::ty)?;
         if self.is("(") && ended {
             return Ok(DeclKind::Instance(self.instance_behind(ty)?));

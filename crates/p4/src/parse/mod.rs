@@ -1,15 +1,15 @@
-//! The parser: tokens in, a syntax tree out, with recovery from mistakes.
+//! The parser: converts tokens to a syntax tree, with error recovery.
 //!
-//! It is a recursive descent over the grammar of specification appendix G. That grammar needs to know which names are
-//! types; like the reference compiler we keep scopes of declared names for that (module `names`), but ask them only
-//! where the tokens alone leave it open (`(T) - 1`, `f<T>(x)`), so that a program whose types are missing still parses.
+//! It is a recursive-descent parser of the grammar in specification appendix G. That grammar depends on which names are
+//! types. Like the reference compiler, we keep scopes of declared names for that (module `names`), but consult them
+//! only where the tokens alone are ambiguous (`(T) - 1`, `f<T>(x)`), so that a program with missing types still parses.
 //!
-//! A function that meets a mistake reports it and either goes on as if what is missing were there (`;`, `)`), or gives
-//! up with `Skip`; the list it is an item of then synchronises (module `recover`) and goes on with the next item.
-//! Nothing is reported twice at one token.
+//! A function that finds a mistake reports it and either continues as if the missing token were there (`;`, `)`), or
+//! gives up with `Skip`. The enclosing list of items then synchronises (module `recover`) and continues with the next
+//! item. At most one mistake is reported per token.
 //!
-//! Trees are no higher than [`MAX_DEPTH`], whatever the input: nesting and long chains of operators count alike, so that
-//! everyone may walk (and drop) a tree by recursion.
+//! The height of a tree never exceeds [`MAX_DEPTH`], whatever the input: nesting and long chains of operators count
+//! alike, so that trees can be walked (and dropped) recursively.
 
 mod annotation;
 mod braces;
@@ -31,45 +31,46 @@ pub use crate::preprocess::{DiskLoader, Loader, Options, tokenize};
 
 use crate::ast::{Decl, Program};
 use crate::lex::Token;
-use names::Names;
+use names::NameScopes;
 
-/// The greatest height of a tree: nested declarations, blocks, statements, expressions and types together.
+/// Maximum height of a tree: nested declarations, blocks, statements, expressions and types together.
 pub const MAX_DEPTH: usize = 200;
 
-/// A mistake was met and reported; what was being parsed is given up.
+/// A mistake was reported, and the item being parsed is given up.
 struct Skip;
 
-type Parsed<T> = Result<T, Skip>;
+type ParseResult<T> = Result<T, Skip>;
 
-struct Parser<'a> {
+struct SourceParser<'a> {
     map: &'a SourceMap,
-    /// Ends with `End`.
+    /// The tokens; the last one is `End`.
     tokens: &'a [Token],
-    /// The next token.
+    /// Index of the next token.
     at: usize,
-    /// The rest of the next token if its first half has been read: `>` of `>>`.
+    /// Rest of the next token if its first half was consumed: `>` of `>>`.
     half: Option<Token>,
     diagnostics: &'a mut Diagnostics,
-    names: Names,
-    /// How deep the parser is in declarations, statements, expressions and types at present.
+    names: NameScopes,
+    /// Current nesting depth in declarations, statements, expressions and types.
     depth: usize,
-    /// How high the expression or type is that was parsed last.
+    /// Height of the expression or type parsed last.
     height: usize,
     /// Set while `>` ends an expression, as in `bit<W>`.
     angle_ends: bool,
     /// The token at which the last mistake was reported.
     reported_at: Option<usize>,
-    /// Set by whoever gives up an item but has found where the next one begins.
+    /// Set by code that gives up an item after finding the beginning of the next one.
     settled: bool,
-    /// The token behind the last statement that stood where only declarations may: more of them there are one mistake.
+    /// Index after the last statement found where only declarations may occur; adjacent ones are part of the same
+    /// mistake.
     stray_end: Option<usize>,
-    /// Set when parsing stops for good: what follows is not worth a message.
+    /// Set when parsing stops for good: the rest deserves no messages.
     stopped: bool,
-    /// The tokens behind each `{` that is open.
+    /// Index after each open `{`.
     open: Vec<usize>,
-    /// How far the program's braces are from coming out even.
-    balance: braces::Balance,
-    /// Declarations that stood where they may not, and are kept because others need them.
+    /// Numbers of missing and surplus braces of the program.
+    balance: braces::BraceBalance,
+    /// Misplaced declarations, kept because others refer to them.
     hoisted: Vec<Decl>,
 }
 
@@ -86,16 +87,16 @@ pub fn parse(
     parse_tokens(map, &tokens, diagnostics)
 }
 
-/// Parses what [`tokenize`] made. Mistakes are reported; what could be understood all the same is in the result, so that
-/// later stages can report theirs.
+/// Parses the result of [`tokenize`]. Mistakes are reported; the result contains everything that could be parsed, so
+/// that later stages can report their own mistakes.
 pub fn parse_tokens(map: &SourceMap, tokens: &[Token], diagnostics: &mut Diagnostics) -> Program {
-    let mut parser = Parser {
+    let mut parser = SourceParser {
         map,
         tokens,
         at: 0,
         half: None,
         diagnostics,
-        names: Names::default(),
+        names: NameScopes::default(),
         depth: 0,
         height: 0,
         angle_ends: false,
@@ -104,7 +105,7 @@ pub fn parse_tokens(map: &SourceMap, tokens: &[Token], diagnostics: &mut Diagnos
         stray_end: None,
         stopped: false,
         open: Vec::new(),
-        balance: braces::Balance::of(tokens, map),
+        balance: braces::BraceBalance::of(tokens, map),
         hoisted: Vec::new(),
     };
     parser.program()

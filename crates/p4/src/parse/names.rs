@@ -1,27 +1,27 @@
-//! Which names are types.
+//! Scopes of names, for telling types from values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a name stands for, as far as parsing goes.
+/// Meaning of a name to the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// A type, or something that is instantiated like one: parsers, controls, packages, externs.
+    /// A type, or anything that is instantiated like one: parsers, controls, packages, externs.
     Type,
     /// A variable, constant, parameter, function, action, table or instance.
     Value,
 }
 
 /// The names declared so far, in nested scopes.
-pub(super) struct Names(Vec<HashMap<Arc<str>, Meaning>>);
+pub(super) struct NameScopes(Vec<HashMap<Arc<str>, Meaning>>);
 
-impl Default for Names {
+impl Default for NameScopes {
     fn default() -> Self {
-        Names(vec![HashMap::new()])
+        NameScopes(vec![HashMap::new()])
     }
 }
 
-impl Names {
+impl NameScopes {
     /// Opens a scope.
     pub fn open(&mut self) {
         self.0.push(HashMap::new());
@@ -32,12 +32,12 @@ impl Names {
         self.0.pop();
     }
 
-    /// How many scopes are open.
+    /// Returns the number of open scopes.
     pub fn depth(&self) -> usize {
         self.0.len()
     }
 
-    /// Closes scopes until `depth` are open: a mistake may have left some behind.
+    /// Closes scopes until `depth` are open: a mistake may have left some open.
     pub fn close_to(&mut self, depth: usize) {
         self.0.truncate(depth);
     }
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    /// What `name` stands for here, or at top level if `absolute`.
+    /// Returns the meaning of `name` here, or at top level if `absolute`.
     pub fn meaning(&self, name: &str, absolute: bool) -> Option<Meaning> {
         let visible = if absolute { &self.0[..1] } else { &self.0[..] };
         visible.iter().rev().find_map(|scope| scope.get(name).copied())

@@ -1,10 +1,10 @@
 //! Operators and their precedence (specification appendix G).
 
-use super::Parser;
+use super::SourceParser;
 use crate::ast::BinaryOp;
 use crate::lex::TokenKind;
 
-/// The binary operator written as `sign`, and how tightly it binds.
+/// Returns the binary operator written as `sign`, and its precedence.
 pub(super) fn binary(sign: &str) -> Option<(BinaryOp, u8)> {
     Some(match sign {
         "||" => (BinaryOp::Or, 1),
@@ -32,7 +32,7 @@ pub(super) fn binary(sign: &str) -> Option<(BinaryOp, u8)> {
     })
 }
 
-/// The operator of an assignment written as `sign`; `Some(None)` for the plain one.
+/// Returns the operator of an assignment written as `sign`; `Some(None)` for the plain one.
 pub(super) fn assignment(sign: &str) -> Option<Option<BinaryOp>> {
     Some(Some(match sign {
         "=" => return Some(None),
@@ -52,8 +52,8 @@ pub(super) fn assignment(sign: &str) -> Option<Option<BinaryOp>> {
     }))
 }
 
-impl Parser<'_> {
-    /// The binary operator that comes next.
+impl SourceParser<'_> {
+    /// Returns the next binary operator, and its precedence.
     pub(super) fn next_binary(&self) -> Option<(BinaryOp, u8)> {
         match self.kind() {
             TokenKind::Punct(">" | ">>" | ">=") if self.angle_ends => None,

@@ -1,62 +1,63 @@
-//! Parsers, controls and packages (specification sections 13, 14 and 17).
+//! Parses parsers, controls and packages (specification sections 13, 14 and 17).
 
 use diagnostics::{Diagnostic, Span};
 
 use super::names::Meaning;
-use super::recover::Place;
-use super::{Parsed, Parser};
+use super::recover::ListContext;
+use super::{ParseResult, SourceParser};
 use crate::ast::{
     Annotations, Block, ControlDecl, Decl, DeclKind, Ident, Param, ParserDecl, PipelineType, SelectCase, State, Stmt,
     StmtKind, Transition,
 };
 
-/// What stands in a parser.
+/// An item of a parser.
 enum ParserItem {
     Local(Box<Decl>),
     State(Box<State>),
 }
 
-/// What stands in a control.
+/// An item of a control.
 enum ControlItem {
     Local(Box<Decl>),
     Apply(Block, Span),
 }
 
-impl Parser<'_> {
-    /// Name, type parameters and parameters of a parser, control or package. A scope with the parameters is left open.
-    fn signature(&mut self, what: &str) -> Parsed<PipelineType> {
+impl SourceParser<'_> {
+    /// Parses name, type parameters and parameters of a parser, control or package. Leaves a scope with the parameters
+    /// open.
+    fn signature(&mut self, what: &str) -> ParseResult<PipelineType> {
         self.bump();
         let name = self.name(&format!("a {what}"))?;
         self.names.declare(&name.name, Meaning::Type);
         self.names.open();
         let type_params = self.type_params()?;
-        let params = self.params(&format!("behind the name of a {what}"))?;
+        let params = self.params(&format!("after the name of a {what}"))?;
         Ok(PipelineType { name, type_params, params })
     }
 
-    fn constructor_params(&mut self) -> Parsed<Vec<Param>> {
+    fn constructor_params(&mut self) -> ParseResult<Vec<Param>> {
         if self.is("(") { self.params("before constructor parameters") } else { Ok(Vec::new()) }
     }
 
-    /// `package P<T>(params);`
-    pub(super) fn package(&mut self) -> Parsed<DeclKind> {
+    /// Parses `package P<T>(params);`.
+    pub(super) fn package(&mut self) -> ParseResult<DeclKind> {
         let ty = self.signature("package")?;
         self.names.close();
         self.semicolon("the declaration of a package");
         Ok(DeclKind::PackageType(ty))
     }
 
-    /// `parser P<T>(params);` or `parser P(params)(constructor params) { ... }`
-    pub(super) fn parser(&mut self) -> Parsed<DeclKind> {
+    /// Parses `parser P<T>(params);` or `parser P(params)(constructor params) { ... }`.
+    pub(super) fn parser(&mut self) -> ParseResult<DeclKind> {
         let ty = self.signature("parser")?;
         if self.eat(";") {
             self.names.close();
             return Ok(DeclKind::ParserType(ty));
         }
         let ctor_params = self.constructor_params()?;
-        let open = self.expect("{", "before the states of a parser, or `;` behind its type")?;
+        let open = self.expect("{", "before the states of a parser, or `;` after its type")?;
         let what = format!("the parser `{}`", ty.name.name);
-        let items = self.nested(|p| Ok(p.items(open, Place::Pipeline, &what, Self::parser_item)))?;
+        let items = self.nested(|p| Ok(p.items(open, ListContext::Pipeline, &what, Self::parser_item)))?;
         self.names.close();
         let (mut locals, mut states) = (Vec::new(), Vec::new());
         for item in items {
@@ -75,7 +76,7 @@ impl Parser<'_> {
         Ok(DeclKind::Parser(ParserDecl { ty, ctor_params, locals, states }))
     }
 
-    fn parser_item(&mut self) -> Parsed<ParserItem> {
+    fn parser_item(&mut self) -> ParseResult<ParserItem> {
         let annotations = self.annotations()?;
         if self.is_word("state") && self.nth_word(1).is_some() && !self.nth_is(2, ";") && !self.nth_is(2, "=") {
             return Ok(ParserItem::State(Box::new(self.nested(|p| p.state(annotations))?)));
@@ -88,14 +89,14 @@ impl Parser<'_> {
         if matches!(self.word(), Some("action" | "table" | "apply")) && (self.nth_is(2, "{") || !self.is_word("apply"))
         {
             let word = self.word().unwrap_or("").to_owned();
-            let message = format!("`{word}` cannot stand in a parser");
+            let message = format!("`{word}` is not allowed in a parser");
             return Err(self.mistaken("misplaced-declaration", self.span(), &message, "it belongs into a control"));
         }
         self.pipeline_local(annotations, "a parser", "a state").map(|local| ParserItem::Local(Box::new(local)))
     }
 
-    /// A constant, variable or instance of a parser or control.
-    fn pipeline_local(&mut self, annotations: Annotations, owner: &str, code: &str) -> Parsed<Decl> {
+    /// Parses a constant, variable or instance of a parser or control.
+    fn pipeline_local(&mut self, annotations: Annotations, owner: &str, code: &str) -> ParseResult<Decl> {
         if self.is_word("const") || self.begins_variable() || self.begins_instance() {
             return self.local(annotations);
         }
@@ -103,7 +104,7 @@ impl Parser<'_> {
             || matches!(self.word(), Some("if" | "switch" | "return" | "exit" | "transition" | "for" | "select"))
         {
             if self.stray_end != Some(self.at) {
-                let message = format!("a statement cannot stand directly in {owner}");
+                let message = format!("a statement is not allowed directly in {owner}");
                 let help = format!("it belongs into {code}; is there a `}}` too many before it?");
                 self.mistaken("misplaced-statement", self.span(), &message, &help);
             }
@@ -116,14 +117,14 @@ impl Parser<'_> {
         Err(self.unexpected(rest, &format!("in {owner}")))
     }
 
-    /// Whether a type, `(args)` and a name come next. The name may be missing if the type is known to be one.
+    /// Whether a type, `(args)` and a name come next. The name may be missing if the type is known.
     fn begins_instance(&self) -> bool {
         let Some(end) = self.scan_type() else { return false };
         let Some(n) = self.behind_parens(end).and_then(|end| self.distance(end)) else { return false };
         self.nth_is_name(n) || self.nth_is(n, ";") && self.begins_type()
     }
 
-    fn state(&mut self, annotations: Annotations) -> Parsed<State> {
+    fn state(&mut self, annotations: Annotations) -> ParseResult<State> {
         let start = self.span();
         self.bump();
         let name = self.name("a state")?;
@@ -131,7 +132,7 @@ impl Parser<'_> {
         let what = format!("the state `{}`", name.name);
         let mut transition: Option<Transition> = None;
         self.names.open();
-        let items = self.items(open, Place::Block, &what, |p| {
+        let items = self.items(open, ListContext::Block, &what, |p| {
             if transition.is_some() && !p.is(";") {
                 let message = format!("nothing may follow the transition of {what}");
                 p.mistaken("statement-behind-transition", p.span(), &message, "move it before `transition`");
@@ -193,12 +194,12 @@ impl Parser<'_> {
             }
             _ => return,
         };
-        let message = format!("{what} cannot stand in a state of a parser");
+        let message = format!("{what} is not allowed in a state of a parser");
         let help = "use `transition select(...)` to choose what comes next";
         self.diagnostics.push(Diagnostic::error("misplaced-statement", statement.span, message).help(help));
     }
 
-    fn transition(&mut self) -> Parsed<Transition> {
+    fn transition(&mut self) -> ParseResult<Transition> {
         self.bump();
         if self.is_word("select") {
             return self.select();
@@ -208,37 +209,37 @@ impl Parser<'_> {
         Ok(Transition::Direct(name))
     }
 
-    fn select(&mut self) -> Parsed<Transition> {
+    fn select(&mut self) -> ParseResult<Transition> {
         let start = self.span();
         self.bump();
-        let open = self.expect("(", "behind `select`")?;
-        let exprs = self.list(open, ")", "behind the selected expressions", Self::expr)?;
+        let open = self.expect("(", "after `select`")?;
+        let exprs = self.list(open, ")", "after the selected expressions", Self::expr)?;
         let open = self.expect("{", "before the cases of `select`")?;
-        let cases = self.nested(|p| Ok(p.items(open, Place::Members, "`select`", Self::select_case)))?;
+        let cases = self.nested(|p| Ok(p.items(open, ListContext::Members, "`select`", Self::select_case)))?;
         Ok(Transition::Select { exprs, cases, span: self.since(start) })
     }
 
-    fn select_case(&mut self) -> Parsed<SelectCase> {
+    fn select_case(&mut self) -> ParseResult<SelectCase> {
         let start = self.span();
         let keys = self.keyset()?;
-        self.expect(":", "behind the keyset of a case")?;
+        self.expect(":", "after the keyset of a case")?;
         let state: Ident = self.name("a state")?;
         self.semicolon("a case of `select`");
         Ok(SelectCase { keys, state, span: self.since(start) })
     }
 
-    /// `control C<T>(params);` or `control C(params)(constructor params) { ... apply { ... } }`
-    pub(super) fn control(&mut self) -> Parsed<DeclKind> {
+    /// Parses `control C<T>(params);` or `control C(params)(constructor params) { ... apply { ... } }`.
+    pub(super) fn control(&mut self) -> ParseResult<DeclKind> {
         let ty = self.signature("control")?;
         if self.eat(";") {
             self.names.close();
             return Ok(DeclKind::ControlType(ty));
         }
         let ctor_params = self.constructor_params()?;
-        let open = self.expect("{", "before the body of a control, or `;` behind its type")?;
+        let open = self.expect("{", "before the body of a control, or `;` after its type")?;
         let what = format!("the control `{}`", ty.name.name);
         let errors = self.diagnostics.error_count();
-        let items = self.nested(|p| Ok(p.items(open, Place::Pipeline, &what, Self::control_item)))?;
+        let items = self.nested(|p| Ok(p.items(open, ListContext::Pipeline, &what, Self::control_item)))?;
         self.names.close();
         let mut locals = Vec::new();
         let mut body: Option<(Block, Span)> = None;
@@ -275,7 +276,7 @@ impl Parser<'_> {
         Ok(DeclKind::Control(ControlDecl { ty, ctor_params, locals, body }))
     }
 
-    fn control_item(&mut self) -> Parsed<ControlItem> {
+    fn control_item(&mut self) -> ParseResult<ControlItem> {
         let annotations = self.annotations()?;
         let start = self.span();
         let kind = match self.word() {
@@ -288,7 +289,7 @@ impl Parser<'_> {
             Some("action") => self.nested(Self::action)?,
             Some("table") => self.nested(Self::table)?,
             Some("state") if self.nth_is(2, "{") => {
-                let message = "`state` cannot stand in a control";
+                let message = "`state` is not allowed in a control";
                 return Err(self.mistaken("misplaced-declaration", start, message, "it belongs into a parser"));
             }
             _ => {

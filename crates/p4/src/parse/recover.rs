@@ -1,15 +1,15 @@
-//! What to say about a mistake, and where to go on.
+//! Error recovery: diagnostics of mistakes, and resynchronisation.
 
 use diagnostics::{Diagnostic, SourceMap, Span};
 
 use super::cursor::is_reserved;
-use super::{MAX_DEPTH, Parsed, Parser, Skip};
+use super::{MAX_DEPTH, ParseResult, Skip, SourceParser};
 use crate::ast::{Annotations, Ident};
 use crate::lex::{Token, TokenKind};
 
-/// What a list of items stands in; it decides which keywords show that the list's `}` is missing.
+/// Kind of list that is being parsed; it determines which keywords show that the list's `}` is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ListContext {
     /// Fields, methods, table properties, cases: no declaration begins with a keyword here.
     Members,
     /// The key, the actions or the entries of a table.
@@ -20,7 +20,7 @@ pub(super) enum Place {
     Pipeline,
 }
 
-/// What a keyword that begins a declaration declares, for messages.
+/// Describes the declaration that a keyword begins, for messages.
 fn declares(word: &str) -> Option<&'static str> {
     Some(match word {
         "extern" => "an extern",
@@ -40,8 +40,8 @@ fn declares(word: &str) -> Option<&'static str> {
     })
 }
 
-impl Parser<'_> {
-    /// Reports a mistake, unless one was reported at this token already.
+impl SourceParser<'_> {
+    /// Reports a mistake, unless one was already reported at this token.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) -> Skip {
         let is_new = self.reported_at != Some(self.at) && !self.follows_open_string();
         if !self.stopped && is_new {
@@ -51,7 +51,7 @@ impl Parser<'_> {
         Skip
     }
 
-    /// Reports that something else than `expected` comes next.
+    /// Reports that the next token is not `expected`.
     pub(super) fn unexpected(&mut self, expected: &str, context: &str) -> Skip {
         if let TokenKind::Unknown(_) | TokenKind::Punct("#" | "##" | "'" | "\\") = self.kind() {
             let message = format!("{} does not belong to the language", found(self.peek(0)));
@@ -69,17 +69,17 @@ impl Parser<'_> {
         if let TokenKind::String(_) = self.kind()
             && self.map.text(self.span()).contains('\n')
         {
-            diagnostic = diagnostic.help("this string goes over several lines: is the `\"` at its end missing?");
+            diagnostic = diagnostic.help("this string spans several lines: is the `\"` at its end missing?");
         }
         self.report(diagnostic)
     }
 
-    /// Reports that `sign`, which would close what `open` began, is missing.
+    /// Reports that `sign`, which would close `open`, is missing.
     pub(super) fn missing_close(&mut self, sign: &str, open: Span, context: &str) {
         let message = format!("expected `{sign}` {context}, found {}", found(self.peek(0)));
         let diagnostic = Diagnostic::error("unexpected-token", self.span(), message);
         self.report(diagnostic.also(open, format!("to close this `{}`", self.map.text(open))));
-        // If it comes later in the same statement, what stands before it is the mistake.
+        // If it comes later in the same statement, the mistake is in the tokens before it.
         if let Some(end) = self.scan_close(sign)
             && let Some(n) = self.distance(end)
         {
@@ -88,12 +88,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a string without an end comes next or came last: that was reported, and it has swallowed what is missing.
+    /// Whether a string without a closing quote is the next or the previous token: it was reported, and has swallowed
+    /// the missing token.
     pub(super) fn follows_open_string(&self) -> bool {
         self.is_open_string() || self.at > 0 && is_open_string(&self.tokens[self.at - 1], self.map)
     }
 
-    /// Whether the next token is a string without an end.
+    /// Whether the next token is a string without a closing quote.
     pub(super) fn is_open_string(&self) -> bool {
         is_open_string(self.peek(0), self.map)
     }
@@ -121,22 +122,22 @@ impl Parser<'_> {
         Skip
     }
 
-    /// Reads the `;` that ends `what`, as in "this field". A missing one is reported; if the line ends there, parsing
-    /// goes on as if it were there, otherwise behind the next `;`.
+    /// Consumes the `;` that ends `what`, as in "this field". A missing one is reported; parsing then continues here if
+    /// the line ends, otherwise after the next `;`.
     pub(super) fn semicolon(&mut self, what: &str) {
         if self.eat(";") {
             return;
         }
         if self.begins_line() || self.is("}") || self.at_end() {
             let mut diagnostic =
-                Diagnostic::error("missing-semicolon", self.before().after(), format!("expected `;` behind {what}"))
+                Diagnostic::error("missing-semicolon", self.before().after(), format!("expected `;` after {what}"))
                     .help("write `;` here");
             if self.begins_line() && !self.at_end() {
                 diagnostic = diagnostic.also(self.span(), "before this");
             }
             self.report(diagnostic);
         } else {
-            self.unexpected("`;`", &format!("behind {what}"));
+            self.unexpected("`;`", &format!("after {what}"));
             self.skip_item();
         }
     }
@@ -151,15 +152,15 @@ impl Parser<'_> {
         self.map.file(self.span().file).line_of(offset)
     }
 
-    /// How far the line that `span` begins in is indented, in bytes.
+    /// Returns the indentation in bytes of the line in which `span` begins.
     pub(super) fn indent(&self, span: Span) -> usize {
         let file = self.map.file(span.file);
         let text = file.line_text(file.line_of(span.start));
         text.len() - text.trim_start().len()
     }
 
-    /// Skips the rest of an item that could not be understood: up to and including its `;` or its braces, or up to what
-    /// seems to begin the next one.
+    /// Skips the rest of an item that could not be parsed: up to and including its `;` or its braces, or up to the
+    /// likely beginning of the next one.
     pub(super) fn skip_item(&mut self) {
         let mut open = 0usize;
         let mut first = true;
@@ -186,7 +187,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the next word begins a declaration or statement and nothing else.
+    /// Whether the next word can only begin a declaration or statement.
     fn begins_item(&self) -> bool {
         self.word().is_some_and(|word| {
             self.declaration_begins().is_some()
@@ -194,7 +195,7 @@ impl Parser<'_> {
         }) || self.is("@")
     }
 
-    /// What is declared by the next tokens if they begin with a keyword that nothing else begins with.
+    /// Describes the next declaration, if it begins with a keyword that begins nothing else.
     fn declaration_begins(&self) -> Option<&'static str> {
         let word = self.word()?;
         let certain = match word {
@@ -205,17 +206,17 @@ impl Parser<'_> {
         if certain { declares(word) } else { None }
     }
 
-    /// Reads the items of `{ ... }`, whose brace `open` has been read, up to and including the `}`.
+    /// Parses the items of `{ ... }` after its brace `open`, up to and including the `}`.
     pub(super) fn items<T>(
         &mut self,
         open: Span,
-        place: Place,
+        context: ListContext,
         what: &str,
-        item: impl FnMut(&mut Self) -> Parsed<T>,
+        item: impl FnMut(&mut Self) -> ParseResult<T>,
     ) -> Vec<T> {
         let begin = self.at;
         self.open.push(begin);
-        let items = self.items_from(begin, open, place, what, item);
+        let items = self.items_from(begin, open, context, what, item);
         self.open.pop();
         items
     }
@@ -224,14 +225,14 @@ impl Parser<'_> {
         &mut self,
         begin: usize,
         open: Span,
-        place: Place,
+        context: ListContext,
         what: &str,
-        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+        mut item: impl FnMut(&mut Self) -> ParseResult<T>,
     ) -> Vec<T> {
         let mut items = Vec::new();
         let scopes = self.names.depth();
         loop {
-            if self.lacks_close(open, begin, place, what) {
+            if self.lacks_close(open, begin, context, what) {
                 return items;
             }
             if self.is_surplus(open, begin) {
@@ -240,7 +241,7 @@ impl Parser<'_> {
             if self.eat("}") {
                 return items;
             }
-            if self.at_end() || self.brace_is_missing(open, place) {
+            if self.at_end() || self.brace_is_missing(open, context) {
                 if !self.stopped && !self.is_blurred() {
                     let message = format!("expected `}}` at the end of {what}, found {}", found(self.peek(0)));
                     let diagnostic = Diagnostic::error("missing-brace", self.span(), message);
@@ -249,7 +250,7 @@ impl Parser<'_> {
                 return items;
             }
             let before = self.at;
-            if self.misplaced_declaration(place, what).is_err() {
+            if self.misplaced_declaration(context, what).is_err() {
                 self.resume(before, scopes);
                 continue;
             }
@@ -263,11 +264,11 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on behind an item that began at token `before` and was given up.
+    /// Resynchronises after an item that began at token `before` and was given up.
     pub(super) fn resume(&mut self, before: usize, scopes: usize) {
         self.names.close_to(scopes);
         self.angle_ends = false;
-        // What was given up may have ended already, and the mistake be in what comes next.
+        // The item may have ended already, with the mistake in the tokens after it.
         let ended = self.at > before && matches!(self.tokens[self.at - 1].kind, TokenKind::Punct(";"));
         if !std::mem::take(&mut self.settled) && !ended {
             self.skip_item();
@@ -277,48 +278,50 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the next token begins a declaration that cannot be meant to stand in these braces, as its indentation
-    /// shows.
-    fn brace_is_missing(&self, open: Span, place: Place) -> bool {
+    /// Whether the next token begins a declaration that, judging by its indentation, is not meant to be inside these
+    /// braces.
+    fn brace_is_missing(&self, open: Span, context: ListContext) -> bool {
         let Some(word) = self.word() else { return false };
-        if place == Place::Elements && self.begins_property() {
+        if context == ListContext::Elements && self.begins_property() {
             return true;
         }
-        if (self.declaration_begins().is_none() || !self.foreign(word, place)) && !self.begins_main() {
+        if (self.declaration_begins().is_none() || !self.foreign(word, context)) && !self.begins_main() {
             return false;
         }
         self.begins_line() && (self.span().file != open.file || self.indent(self.span()) <= self.indent(open))
     }
 
-    /// Whether `name = ` comes next, which begins a property of a table and no element of one.
+    /// Whether `name = ` comes next, which begins a property of a table but no element of one.
     fn begins_property(&self) -> bool {
         let at = usize::from(self.is_word("const"));
         matches!(self.nth_word(at), Some("key" | "actions" | "entries" | "default_action" | "size"))
             && self.nth_is(at + 1, "=")
     }
 
-    /// Whether `P(...) main` comes next: the program's package, which stands in no braces.
+    /// Whether `P(...) main` comes next: the program's package, which is never inside braces.
     fn begins_main(&self) -> bool {
         let Some(end) = self.scan_type() else { return false };
         let name = self.behind_parens(end).and_then(|end| self.distance(end));
         name.is_some_and(|n| self.nth_word(n) == Some("main"))
     }
 
-    /// Whether a declaration that begins with `word` cannot stand in `place`.
-    fn foreign(&self, word: &str, place: Place) -> bool {
-        match (place, word) {
-            (Place::Pipeline, "action" | "table" | "state" | "apply") => false,
+    /// Whether a declaration that begins with `word` cannot occur in `context`.
+    fn foreign(&self, word: &str, context: ListContext) -> bool {
+        match (context, word) {
+            (ListContext::Pipeline, "action" | "table" | "state" | "apply") => false,
             // `key = { apply: exact; }` and the like.
-            (Place::Members | Place::Elements, "apply" | "state") => self.nth_is(1, "{") || self.nth_is(2, "{"),
+            (ListContext::Members | ListContext::Elements, "apply" | "state") => {
+                self.nth_is(1, "{") || self.nth_is(2, "{")
+            }
             _ => true,
         }
     }
 
-    /// A declaration that cannot stand in `place`: it is reported, parsed, and kept for those who need it.
-    fn misplaced_declaration(&mut self, place: Place, what: &str) -> Parsed<()> {
+    /// Parses and reports a declaration that cannot occur in `context`, and keeps it for others that refer to it.
+    fn misplaced_declaration(&mut self, context: ListContext, what: &str) -> ParseResult<()> {
         let Some(word) = self.word() else { return Ok(()) };
         let Some(declared) = self.declaration_begins() else { return Ok(()) };
-        if !self.foreign(word, place) {
+        if !self.foreign(word, context) {
             return Ok(());
         }
         let local = matches!(word, "table" | "state" | "apply");
@@ -341,7 +344,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Reports annotations in front of something that cannot have them.
+    /// Reports annotations before a construct that cannot have them.
     pub(super) fn no_annotations(&mut self, annotations: &Annotations, what: &str) {
         if let Some(first) = annotations.first() {
             let message = format!("{what} cannot have annotations");
@@ -349,31 +352,31 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports that `name` of `what` is declared where only `main` style declarations may be, with what to write.
+    /// Reports a mistake at `span` with a suggested fix, and gives up on the item.
     pub(super) fn mistaken(&mut self, code: &'static str, span: Span, message: &str, help: &str) -> Skip {
         self.report(Diagnostic::error(code, span, message).help(help))
     }
 
-    /// A name that stands for one that could not be read.
+    /// Returns a placeholder for a name that could not be parsed.
     pub(super) fn nameless(&self) -> Ident {
         Ident { name: "_".into(), span: self.before().after() }
     }
 }
 
-/// Whether the token is a string without an end.
+/// Whether the token is a string without a closing quote.
 pub(super) fn is_open_string(token: &Token, map: &SourceMap) -> bool {
     matches!(token.kind, TokenKind::String(_)) && !is_closed(map.text(token.span))
 }
 
-/// Whether a string as written has a quote at its end, and not one that `\` makes a part of it. What a macro made of other
-/// tokens is not written as a string.
+/// Whether a string as written ends with a quote that is not escaped by `\`. A string that a macro made of other tokens
+/// is not written as one.
 fn is_closed(text: &str) -> bool {
     let Some(text) = text.strip_prefix('"') else { return true };
     let Some(inner) = text.strip_suffix('"') else { return false };
     (inner.len() - inner.trim_end_matches('\\').len()) % 2 == 0
 }
 
-/// A token in messages.
+/// Describes a token for messages.
 pub(super) fn found(token: &Token) -> String {
     match &token.kind {
         TokenKind::End => "the end of the program".to_owned(),

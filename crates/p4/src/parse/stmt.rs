@@ -1,34 +1,34 @@
-//! Statements (specification section 12).
+//! Parses statements (specification section 12).
 
 use diagnostics::{Diagnostic, Span};
 
 use super::names::Meaning;
-use super::recover::{Place, found};
-use super::{Parsed, Parser, operators};
+use super::recover::{ListContext, found};
+use super::{ParseResult, SourceParser, operators};
 use crate::ast::{Annotations, Block, Decl, Expr, ExprKind, Stmt, StmtKind, SwitchCase, TypeRef, TypeRefKind};
 use crate::lex::TokenKind;
 
-impl Parser<'_> {
-    /// `{ ... }`, with annotations before it. `what` is "the body of an action" and the like.
-    pub(super) fn block(&mut self, what: &str) -> Parsed<Block> {
+impl SourceParser<'_> {
+    /// Parses `{ ... }` with preceding annotations. `what` is, for example, "the body of an action".
+    pub(super) fn block(&mut self, what: &str) -> ParseResult<Block> {
         let annotations = self.annotations()?;
         self.nested(|p| p.block_behind(annotations, what))
     }
 
-    fn block_behind(&mut self, annotations: Annotations, what: &str) -> Parsed<Block> {
+    fn block_behind(&mut self, annotations: Annotations, what: &str) -> ParseResult<Block> {
         let open = self.expect("{", &format!("at the beginning of {what}"))?;
         self.names.open();
-        let statements = self.items(open, Place::Block, what, Self::statement);
+        let statements = self.items(open, ListContext::Block, what, Self::statement);
         self.names.close();
         Ok(Block { annotations, statements, span: self.since(open) })
     }
 
-    /// A statement or local declaration.
-    pub(super) fn statement(&mut self) -> Parsed<Stmt> {
+    /// Parses a statement or local declaration.
+    pub(super) fn statement(&mut self) -> ParseResult<Stmt> {
         self.nested(Self::statement_here)
     }
 
-    fn statement_here(&mut self) -> Parsed<Stmt> {
+    fn statement_here(&mut self) -> ParseResult<Stmt> {
         let annotations = self.annotations()?;
         let start = self.span();
         if self.is("{") {
@@ -97,8 +97,8 @@ impl Parser<'_> {
         Ok(Stmt { annotations: Vec::new(), kind, span: self.since(start) })
     }
 
-    /// An assignment or call without the `;`.
-    fn simple_statement(&mut self) -> Parsed<StmtKind> {
+    /// Parses an assignment or call without the `;`.
+    fn simple_statement(&mut self) -> ParseResult<StmtKind> {
         if !matches!(self.kind(), TokenKind::Ident(_) | TokenKind::Punct("." | "(")) {
             return Err(self.unexpected("a statement", ""));
         }
@@ -141,19 +141,19 @@ impl Parser<'_> {
         Err(self.unexpected("`=` or `(`", "in a statement"))
     }
 
-    /// `T(args) name;` where `T` is not known to be a type, so that it was taken for a call.
+    /// Parses `T(args) name;` where `T` is not a known type and was therefore parsed as a call.
     fn late_instance(
         &mut self,
         callee: Expr,
         args: Vec<TypeRef>,
         values: Vec<crate::ast::Arg>,
         start: Span,
-    ) -> Parsed<StmtKind> {
+    ) -> ParseResult<StmtKind> {
         let ExprKind::Name { absolute, name } = callee.kind else {
-            return Err(self.unexpected("`;`", "behind a call"));
+            return Err(self.unexpected("`;`", "after a call"));
         };
         if self.begins_line() {
-            // Two statements with the `;` between them missing are likelier than an instance over two lines.
+            // Two statements with a missing `;` between them are likelier than an instance over two lines.
             let kind = ExprKind::Call {
                 callee: Box::new(Expr { kind: ExprKind::Name { absolute, name }, span: callee.span }),
                 type_args: args,
@@ -168,8 +168,8 @@ impl Parser<'_> {
         Ok(StmtKind::Decl(decl.into()))
     }
 
-    /// The expression in parentheses behind `if` and `switch`.
-    fn parenthesised(&mut self, what: &str) -> Parsed<Expr> {
+    /// Parses the expression in parentheses after `if` and `switch`.
+    fn parenthesised(&mut self, what: &str) -> ParseResult<Expr> {
         if !self.is("(") && !self.is("{") && !self.is(";") {
             let message = format!("expected `(` before the {what}, found {}", found(self.peek(0)));
             self.mistaken("unexpected-token", self.span(), &message, "put it into parentheses: `(...)`");
@@ -177,11 +177,11 @@ impl Parser<'_> {
         }
         let open = self.expect("(", &format!("before the {what}"))?;
         let expr = self.comparison()?;
-        self.expect_close(")", open, &format!("behind the {what}"));
+        self.expect_close(")", open, &format!("after the {what}"));
         Ok(expr)
     }
 
-    fn conditional(&mut self) -> Parsed<StmtKind> {
+    fn conditional(&mut self) -> ParseResult<StmtKind> {
         self.bump();
         let condition = self.parenthesised("condition of `if`")?;
         let then = self.branch("`if`")?;
@@ -189,28 +189,28 @@ impl Parser<'_> {
         Ok(StmtKind::If { condition, then: then.into(), otherwise })
     }
 
-    /// The statement behind `if`, `else` or a loop's head, which cannot be a declaration.
-    fn branch(&mut self, of: &str) -> Parsed<Stmt> {
+    /// Parses the statement after `if`, `else` or a loop's head, which cannot be a declaration.
+    fn branch(&mut self, of: &str) -> ParseResult<Stmt> {
         self.names.open();
         let statement = self.statement()?;
         self.names.close();
         if let StmtKind::Decl(_) = statement.kind {
-            let message = format!("a declaration cannot be all there is behind {of}");
+            let message = format!("a declaration cannot be the only statement after {of}");
             let diagnostic = Diagnostic::error("misplaced-declaration", statement.span, message);
             self.diagnostics.push(diagnostic.help("put it into a block with the statements that use it"));
         }
         Ok(statement)
     }
 
-    fn switch(&mut self) -> Parsed<StmtKind> {
+    fn switch(&mut self) -> ParseResult<StmtKind> {
         self.bump();
         let subject = self.parenthesised("subject of `switch`")?;
         let open = self.expect("{", "before the cases of `switch`")?;
-        let cases = self.items(open, Place::Members, "`switch`", |p| p.nested(Self::switch_case));
+        let cases = self.items(open, ListContext::Members, "`switch`", |p| p.nested(Self::switch_case));
         Ok(StmtKind::Switch { subject, cases })
     }
 
-    fn switch_case(&mut self) -> Parsed<SwitchCase> {
+    fn switch_case(&mut self) -> ParseResult<SwitchCase> {
         let start = self.span();
         if self.is_word("case") && !self.nth_is(1, ":") && !self.nth_is(1, ".") {
             self.mistaken("unexpected-token", start, "P4 has no `case`", "write the label alone: `label: { ... }`");
@@ -224,16 +224,16 @@ impl Parser<'_> {
         } else {
             self.expr()?
         };
-        self.expect(":", "behind the label of a case")?;
+        self.expect(":", "after the label of a case")?;
         let body = if self.is("{") || self.is("@") { Some(self.block("the body of a case")?) } else { None };
         Ok(SwitchCase { label, body, span: self.since(start) })
     }
 
-    /// `for (init; condition; update) body`, `for (T x in range) body`. Annotations of the variable of the second form
-    /// join those of the statement, which declares nothing else.
-    fn for_loop(&mut self, annotations: &mut Annotations) -> Parsed<StmtKind> {
+    /// Parses `for (init; condition; update) body` or `for (T x in range) body`. Annotations of the variable of the
+    /// second form join those of the statement, which has no other declarations.
+    fn for_loop(&mut self, annotations: &mut Annotations) -> ParseResult<StmtKind> {
         self.bump();
-        let open = self.expect("(", "behind `for`")?;
+        let open = self.expect("(", "after `for`")?;
         self.names.open();
         let start = self.at;
         let result = self.for_head(annotations, open);
@@ -245,9 +245,9 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    /// Skips a loop whose head, from token `start` on, could not be understood, so that its clauses are not taken for
+    /// Skips a loop whose head, from token `start` on, could not be parsed, so that its clauses are not parsed as
     /// statements.
-    fn skip_for(&mut self, start: usize) -> Parsed<()> {
+    fn skip_for(&mut self, start: usize) -> ParseResult<()> {
         let mistake = self.at;
         self.at = start;
         self.half = None;
@@ -262,7 +262,7 @@ impl Parser<'_> {
         self.skip()
     }
 
-    fn for_head(&mut self, own: &mut Annotations, open: Span) -> Parsed<StmtKind> {
+    fn for_head(&mut self, own: &mut Annotations, open: Span) -> ParseResult<StmtKind> {
         let mut annotations = self.annotations()?;
         if self.nth_is_name(0) && self.nth_word(1) == Some("in") {
             own.append(&mut annotations);
@@ -275,17 +275,17 @@ impl Parser<'_> {
             return self.for_in(Some(ty), open);
         }
         let init = self.for_clause(";", annotations, true)?;
-        self.expect(";", "behind the first clause of `for`")?;
+        self.expect(";", "after the first clause of `for`")?;
         let condition = self.comparison()?;
-        self.expect(";", "behind the condition of `for`")?;
+        self.expect(";", "after the condition of `for`")?;
         let update = self.for_clause(")", Vec::new(), false)?;
-        self.expect_close(")", open, "behind the clauses of `for`");
+        self.expect_close(")", open, "after the clauses of `for`");
         let body = self.branch("`for`")?;
         Ok(StmtKind::For { init, condition, update, body: body.into() })
     }
 
-    /// Statements separated by `,` up to `end`.
-    fn for_clause(&mut self, end: &str, mut annotations: Annotations, declares: bool) -> Parsed<Vec<Stmt>> {
+    /// Parses statements separated by `,` up to `end`.
+    fn for_clause(&mut self, end: &str, mut annotations: Annotations, declares: bool) -> ParseResult<Vec<Stmt>> {
         let mut statements = Vec::new();
         while !self.is(end) {
             let start = self.span();
@@ -309,14 +309,14 @@ impl Parser<'_> {
         Ok(statements)
     }
 
-    fn for_in(&mut self, ty: Option<TypeRef>, open: Span) -> Parsed<StmtKind> {
+    fn for_in(&mut self, ty: Option<TypeRef>, open: Span) -> ParseResult<StmtKind> {
         let name = self.name("a variable")?;
         if ty.is_some() {
             self.names.declare(&name.name, Meaning::Value);
         }
-        self.expect_word("in", "behind the variable of `for`")?;
+        self.expect_word("in", "after the variable of `for`")?;
         let range = self.key()?;
-        self.expect_close(")", open, "behind what `for` goes through");
+        self.expect_close(")", open, "after the values of `for`");
         let body = self.branch("`for`")?;
         Ok(StmtKind::ForIn { ty, name, range, body: body.into() })
     }

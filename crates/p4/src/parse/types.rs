@@ -1,33 +1,33 @@
-//! Types, and how to tell them from expressions.
+//! Parses types, and distinguishes them from expressions.
 
 use super::names::Meaning;
-use super::{Parsed, Parser};
+use super::{ParseResult, SourceParser};
 use crate::ast::{Expr, Ident, TypeRef, TypeRefKind};
 use crate::lex::TokenKind;
 
-/// How many tokens are looked at to tell a type from an expression.
+/// Maximum number of tokens examined to distinguish a type from an expression.
 const MAX_SCAN: usize = 500;
-/// How many tokens are looked at to find a closing parenthesis.
+/// Maximum number of tokens examined to find a closing parenthesis.
 const MAX_PARENS: usize = 1 << 16;
-/// How deeply the type arguments may be nested that are looked through for that.
+/// Maximum nesting depth of type arguments in that examination.
 const MAX_SCAN_DEPTH: usize = 40;
 
-/// A place between tokens, or within `>>`: token and how many of its characters have been passed.
+/// A position between tokens, or within `>>`: a token and the number of its characters already passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct TokenPosition {
     token: usize,
     passed: usize,
 }
 
-impl Spot {
-    /// Behind the token that `spot` stands at.
-    pub(super) fn behind(spot: Spot) -> Spot {
-        Spot { token: spot.token + 1, passed: 0 }
+impl TokenPosition {
+    /// Returns the position after the token at `spot`.
+    pub(super) fn behind(spot: TokenPosition) -> TokenPosition {
+        TokenPosition { token: spot.token + 1, passed: 0 }
     }
 }
 
-impl Parser<'_> {
-    /// Whether the next token can begin a type and nothing else: a keyword, or a name known to be a type.
+impl SourceParser<'_> {
+    /// Whether the next token can only begin a type: a keyword, or the name of a known type.
     pub(super) fn begins_type(&self) -> bool {
         self.type_begins_at(0)
     }
@@ -45,8 +45,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A type, arrays included.
-    pub(super) fn ty(&mut self) -> Parsed<TypeRef> {
+    /// Parses a type, including array sizes.
+    pub(super) fn ty(&mut self) -> ParseResult<TypeRef> {
         let start = self.span();
         let mut ty = self.plain_type()?;
         while self.is("[") {
@@ -58,17 +58,17 @@ impl Parser<'_> {
         Ok(ty)
     }
 
-    /// `[size]`
-    pub(super) fn array_size(&mut self) -> Parsed<Expr> {
+    /// Parses `[size]`.
+    pub(super) fn array_size(&mut self) -> ParseResult<Expr> {
         let open = self.span();
         self.bump();
         let size = self.with_angle(false, Self::expr)?;
-        self.expect_close("]", open, "behind the size of the array");
+        self.expect_close("]", open, "after the size of the array");
         Ok(size)
     }
 
-    /// A type without `[size]` behind it.
-    pub(super) fn plain_type(&mut self) -> Parsed<TypeRef> {
+    /// Parses a type without trailing `[size]`.
+    pub(super) fn plain_type(&mut self) -> ParseResult<TypeRef> {
         let span = self.span();
         if self.eat(".") {
             return self.named_type(true);
@@ -85,7 +85,7 @@ impl Parser<'_> {
             "tuple" => {
                 self.bump();
                 if !self.is("<") {
-                    return Err(self.unexpected("`<`", "behind `tuple`"));
+                    return Err(self.unexpected("`<`", "after `tuple`"));
                 }
                 TypeRefKind::Tuple(self.type_args()?)
             }
@@ -94,7 +94,7 @@ impl Parser<'_> {
                 self.bump();
                 let element = self.nested(Self::type_arg)?;
                 self.grow(self.height)?;
-                self.expect_angle("behind the type of the list's elements")?;
+                self.expect_angle("after the type of the list's elements")?;
                 TypeRefKind::List(Box::new(element))
             }
             _ if self.nth_is_name(0) => return self.named_type(false),
@@ -107,8 +107,8 @@ impl Parser<'_> {
         Ok(TypeRef { kind, span: self.since(span) })
     }
 
-    /// `bit`, `bit<w>`, `int`, `int<w>`, `varbit<w>`
-    fn sized_type(&mut self, word: &str) -> Parsed<TypeRef> {
+    /// Parses `bit`, `bit<w>`, `int`, `int<w>` or `varbit<w>`.
+    fn sized_type(&mut self, word: &str) -> ParseResult<TypeRef> {
         let span = self.span();
         self.bump();
         self.height = 1;
@@ -116,7 +116,7 @@ impl Parser<'_> {
         if self.eat("<") {
             let parsed = self.with_angle(true, Self::expr)?;
             self.grow(self.height)?;
-            self.expect_angle(&format!("behind the width of `{word}`"))?;
+            self.expect_angle(&format!("after the width of `{word}`"))?;
             width = Some(Box::new(parsed));
         }
         let kind = match (word, width) {
@@ -124,13 +124,13 @@ impl Parser<'_> {
             ("int", Some(width)) => TypeRefKind::Int(width),
             ("int", None) => TypeRefKind::Integer,
             (_, Some(width)) => TypeRefKind::Varbit(width),
-            (_, None) => return Err(self.unexpected("`<`", "behind `varbit`, which needs a greatest width")),
+            (_, None) => return Err(self.unexpected("`<`", "after `varbit`, which needs a greatest width")),
         };
         Ok(TypeRef { kind, span: self.since(span) })
     }
 
-    /// `name` or `name<T1, T2>`; a leading dot has been read if `absolute`.
-    pub(super) fn named_type(&mut self, absolute: bool) -> Parsed<TypeRef> {
+    /// Parses `name` or `name<T1, T2>`. If `absolute`, a leading dot was consumed.
+    pub(super) fn named_type(&mut self, absolute: bool) -> ParseResult<TypeRef> {
         let start = if absolute { self.before() } else { self.span() };
         let name = self.name("a type")?;
         self.height = 1;
@@ -138,8 +138,8 @@ impl Parser<'_> {
         Ok(TypeRef { kind: TypeRefKind::Named { absolute, name, args }, span: self.since(start) })
     }
 
-    /// `<T1, T2>`
-    pub(super) fn type_args(&mut self) -> Parsed<Vec<TypeRef>> {
+    /// Parses `<T1, T2>`.
+    pub(super) fn type_args(&mut self) -> ParseResult<Vec<TypeRef>> {
         self.bump();
         let mut args = Vec::new();
         let mut tallest = 0;
@@ -151,11 +151,11 @@ impl Parser<'_> {
             }
         }
         self.grow(tallest)?;
-        self.expect_angle("behind the type arguments")?;
+        self.expect_angle("after the type arguments")?;
         Ok(args)
     }
 
-    fn type_arg(&mut self) -> Parsed<TypeRef> {
+    fn type_arg(&mut self) -> ParseResult<TypeRef> {
         let span = self.span();
         if self.eat_word("_") {
             self.height = 1;
@@ -164,8 +164,8 @@ impl Parser<'_> {
         self.ty()
     }
 
-    /// `<T, U>`, if it comes next: the names are types from here on.
-    pub(super) fn type_params(&mut self) -> Parsed<Vec<Ident>> {
+    /// Parses `<T, U>`, if it comes next, and declares the names as types.
+    pub(super) fn type_params(&mut self) -> ParseResult<Vec<Ident>> {
         let mut params = Vec::new();
         if !self.eat("<") {
             return Ok(params);
@@ -178,17 +178,17 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.expect_angle("behind the type parameters")?;
+        self.expect_angle("after the type parameters")?;
         Ok(params)
     }
 
-    /// The next token.
-    pub(super) fn here(&self) -> Spot {
+    /// Returns the position of the next token.
+    pub(super) fn here(&self) -> TokenPosition {
         let passed = match self.half.as_ref().map(|half| &half.kind) {
             Some(TokenKind::Punct(rest)) => self.sign_at(self.at).len().saturating_sub(rest.len()),
             _ => 0,
         };
-        Spot { token: self.at, passed }
+        TokenPosition { token: self.at, passed }
     }
 
     fn sign_at(&self, token: usize) -> &'static str {
@@ -198,58 +198,64 @@ impl Parser<'_> {
         }
     }
 
-    fn spot_word(&self, spot: Spot) -> Option<&str> {
+    fn spot_word(&self, spot: TokenPosition) -> Option<&str> {
         match self.tokens.get(spot.token).map(|token| &token.kind) {
             Some(TokenKind::Ident(word)) if spot.passed == 0 => Some(word),
             _ => None,
         }
     }
 
-    /// Whether `sign` stands at `spot`.
-    pub(super) fn is_at(&self, spot: Spot, sign: &str) -> bool {
+    /// Whether `sign` is at `spot`.
+    pub(super) fn is_at(&self, spot: TokenPosition, sign: &str) -> bool {
         self.sign_at(spot.token).get(spot.passed..) == Some(sign)
     }
 
-    /// The spot `n` tokens behind `spot`, as a distance from the next token.
-    pub(super) fn distance(&self, spot: Spot) -> Option<usize> {
+    /// Returns the distance in tokens from the next token to `spot`.
+    pub(super) fn distance(&self, spot: TokenPosition) -> Option<usize> {
         if spot.passed == 0 { spot.token.checked_sub(self.at) } else { None }
     }
 
-    /// Behind the `>` at `spot`.
-    fn behind_angle(&self, spot: Spot) -> Option<Spot> {
+    /// Returns the position after the `>` at `spot`.
+    fn behind_angle(&self, spot: TokenPosition) -> Option<TokenPosition> {
         let sign = self.sign_at(spot.token);
         if !sign.starts_with('>') || sign.as_bytes().get(spot.passed) != Some(&b'>') {
             return None;
         }
         let passed = spot.passed + 1;
-        Some(if passed == sign.len() { Spot::behind(spot) } else { Spot { token: spot.token, passed } })
+        Some(if passed == sign.len() {
+            TokenPosition::behind(spot)
+        } else {
+            TokenPosition { token: spot.token, passed }
+        })
     }
 
-    /// Behind the type at the next token, if the tokens there can be a type: nothing is read or reported.
-    pub(super) fn scan_type(&self) -> Option<Spot> {
+    /// Returns the position after the type at the next token, if the tokens can be a type. Consumes and reports
+    /// nothing.
+    pub(super) fn scan_type(&self) -> Option<TokenPosition> {
         self.scan_type_at(self.here())
     }
 
-    /// The same for a type at `spot`.
-    pub(super) fn scan_type_at(&self, spot: Spot) -> Option<Spot> {
+    /// Does the same for a type at `spot`.
+    pub(super) fn scan_type_at(&self, spot: TokenPosition) -> Option<TokenPosition> {
         let mut budget = MAX_SCAN;
         self.scan_type_from(spot, 0, &mut budget)
     }
 
-    /// Behind the type arguments at the next token, which is `<`, if they can be some.
-    pub(super) fn scan_type_args(&self) -> Option<Spot> {
+    /// Returns the position after the type arguments at the next token, which is `<`, if the tokens can be type
+    /// arguments.
+    pub(super) fn scan_type_args(&self) -> Option<TokenPosition> {
         let mut budget = MAX_SCAN;
         self.scan_args_from(self.here(), 0, &mut budget)
     }
 
-    fn scan_type_from(&self, spot: Spot, depth: usize, budget: &mut usize) -> Option<Spot> {
+    fn scan_type_from(&self, spot: TokenPosition, depth: usize, budget: &mut usize) -> Option<TokenPosition> {
         *budget = budget.checked_sub(1)?;
         if depth > MAX_SCAN_DEPTH {
             return None;
         }
-        let name = if self.is_at(spot, ".") { Spot::behind(spot) } else { spot };
+        let name = if self.is_at(spot, ".") { TokenPosition::behind(spot) } else { spot };
         let word = self.spot_word(name)?;
-        let behind = Spot::behind(name);
+        let behind = TokenPosition::behind(name);
         let mut end = match word {
             "bool" | "error" | "match_kind" | "string" | "void" => behind,
             "bit" | "int" | "varbit" if self.is_at(behind, "<") => self.scan_width(behind, budget)?,
@@ -266,27 +272,27 @@ impl Parser<'_> {
         Some(end)
     }
 
-    fn scan_args_from(&self, open: Spot, depth: usize, budget: &mut usize) -> Option<Spot> {
+    fn scan_args_from(&self, open: TokenPosition, depth: usize, budget: &mut usize) -> Option<TokenPosition> {
         if !self.is_at(open, "<") {
             return None;
         }
-        let mut at = Spot::behind(open);
+        let mut at = TokenPosition::behind(open);
         loop {
             if let Some(end) = self.behind_angle(at) {
                 return Some(end);
             }
             at = self.scan_type_from(at, depth + 1, budget)?;
             if self.is_at(at, ",") {
-                at = Spot::behind(at);
+                at = TokenPosition::behind(at);
             } else {
                 return self.behind_angle(at);
             }
         }
     }
 
-    /// Behind `<width>`.
-    fn scan_width(&self, open: Spot, budget: &mut usize) -> Option<Spot> {
-        let mut at = Spot::behind(open);
+    /// Returns the position after `<width>`.
+    fn scan_width(&self, open: TokenPosition, budget: &mut usize) -> Option<TokenPosition> {
+        let mut at = TokenPosition::behind(open);
         loop {
             *budget = budget.checked_sub(1)?;
             if let Some(end) = self.behind_angle(at) {
@@ -296,13 +302,13 @@ impl Parser<'_> {
                 "(" => self.scan_brackets(at, budget)?,
                 ";" | "{" | "}" | ")" | "<" => return None,
                 _ if at.token + 1 >= self.tokens.len() => return None,
-                _ => Spot::behind(at),
+                _ => TokenPosition::behind(at),
             };
         }
     }
 
-    /// Behind the bracket or parenthesis that closes the one at `open`.
-    fn scan_brackets(&self, open: Spot, budget: &mut usize) -> Option<Spot> {
+    /// Returns the position after the bracket or parenthesis that closes the one at `open`.
+    fn scan_brackets(&self, open: TokenPosition, budget: &mut usize) -> Option<TokenPosition> {
         let mut depth = 0usize;
         let mut at = open;
         loop {
@@ -314,35 +320,35 @@ impl Parser<'_> {
                 _ if at.token + 1 >= self.tokens.len() => return None,
                 _ => {}
             }
-            at = Spot::behind(at);
+            at = TokenPosition::behind(at);
             if depth == 0 {
                 return Some(at);
             }
         }
     }
 
-    /// Behind the `)` that closes the `(` that comes next.
-    pub(super) fn scan_parens(&self) -> Option<Spot> {
+    /// Returns the position after the `)` that closes the next `(`.
+    pub(super) fn scan_parens(&self) -> Option<TokenPosition> {
         self.behind_parens(self.here())
     }
 
-    /// Behind the next `sign` that closes something opened before, if the statement does not end before it.
-    pub(super) fn scan_close(&self, sign: &str) -> Option<Spot> {
+    /// Returns the position after the next `sign` that closes a bracket opened before, unless the statement ends first.
+    pub(super) fn scan_close(&self, sign: &str) -> Option<TokenPosition> {
         let mut at = self.here();
         for _ in 0..MAX_SCAN {
             match self.sign_at(at.token) {
-                own if own == sign => return Some(Spot::behind(at)),
+                own if own == sign => return Some(TokenPosition::behind(at)),
                 "(" | "[" | "{" => at = self.scan_brackets(at, &mut { MAX_SCAN })?,
                 ";" | ")" | "]" | "}" => return None,
                 _ if at.token + 1 >= self.tokens.len() => return None,
-                _ => at = Spot::behind(at),
+                _ => at = TokenPosition::behind(at),
             }
         }
         None
     }
 
-    /// Behind the `)` that closes the `(` at `open`.
-    pub(super) fn behind_parens(&self, open: Spot) -> Option<Spot> {
+    /// Returns the position after the `)` that closes the `(` at `open`.
+    pub(super) fn behind_parens(&self, open: TokenPosition) -> Option<TokenPosition> {
         let mut budget = MAX_PARENS;
         if self.is_at(open, "(") { self.scan_brackets(open, &mut budget) } else { None }
     }

@@ -1,18 +1,18 @@
-//! The expressions behind `#if` and `#elif`: integers and operators as in C.
+//! Expressions of `#if` and `#elif`: integers and operators as in C.
 
 use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
 
-use super::{Preprocessor, Tok};
+use super::{PpToken, Preprocessor};
 use crate::ast::IntLiteral;
 use crate::lex::TokenKind;
 
-/// How deeply such an expression may be nested.
+/// Maximum nesting depth of such an expression.
 const MAX_DEPTH: usize = 100;
 
 impl Preprocessor<'_> {
-    /// The truth of the expression in `line`; false, after a report, if it is none.
-    pub(super) fn condition(&mut self, line: &[Tok], directive: Span) -> bool {
+    /// Evaluates the expression in `line`; false, with a diagnostic, if it is invalid.
+    pub(super) fn condition(&mut self, line: &[PpToken], directive: Span) -> bool {
         let mut asked = Vec::new();
         let mut rest = line;
         while let [first, behind @ ..] = rest {
@@ -22,11 +22,11 @@ impl Preprocessor<'_> {
                 continue;
             }
             let name = match behind {
-                [Tok { kind: TokenKind::Ident(name), .. }, ..] => {
+                [PpToken { kind: TokenKind::Ident(name), .. }, ..] => {
                     rest = &behind[1..];
                     name
                 }
-                [open, Tok { kind: TokenKind::Ident(name), .. }, close, ..] if open.is("(") && close.is(")") => {
+                [open, PpToken { kind: TokenKind::Ident(name), .. }, close, ..] if open.is("(") && close.is(")") => {
                     rest = &behind[3..];
                     name
                 }
@@ -38,14 +38,14 @@ impl Preprocessor<'_> {
                 }
             };
             let value = i32::from(self.is_defined(name)).into();
-            asked.push(Tok::new(TokenKind::Int(IntLiteral { value, width: None }), first.span));
+            asked.push(PpToken::new(TokenKind::Int(IntLiteral { value, width: None }), first.span));
         }
         let tokens = self.expand_list(&asked);
         for tok in &tokens {
             self.report_number(tok);
         }
         let end = tokens.last().map_or(directive, |tok| tok.span).after();
-        let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, end };
+        let mut reader = ConditionParser { tokens: &tokens, at: 0, depth: 0, end };
         let result = match tokens.is_empty() {
             true => Err(bad(directive, "this conditional has no condition")),
             false => reader.ternary(true).and_then(|value| match tokens.get(reader.at) {
@@ -63,17 +63,17 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Reads and computes at once. `live` is false in the operand that `&&`, `||` or `?:` does not need: there, dividing by
-/// zero is no mistake.
-struct Reader<'a> {
-    tokens: &'a [Tok],
+/// Parses and evaluates in one pass. `live` is false in an operand that `&&`, `||` or `?:` does not evaluate: a
+/// division by zero there is no error.
+struct ConditionParser<'a> {
+    tokens: &'a [PpToken],
     at: usize,
     depth: usize,
     end: Span,
 }
 
 /// The diagnostic is boxed to keep the values small.
-type Value = Result<i128, Box<Diagnostic>>;
+type EvalResult = Result<i128, Box<Diagnostic>>;
 
 /// Binary operators, loosest first.
 const LEVELS: [&[&str]; 10] = [
@@ -89,8 +89,8 @@ const LEVELS: [&[&str]; 10] = [
     &["*", "/", "%"],
 ];
 
-impl Reader<'_> {
-    fn unexpected(&self, tok: &Tok, expected: &str) -> Box<Diagnostic> {
+impl ConditionParser<'_> {
+    fn unexpected(&self, tok: &PpToken, expected: &str) -> Box<Diagnostic> {
         let message = format!("expected {expected} in the condition, found `{}`", tok.kind);
         bad(tok.span, message)
     }
@@ -110,7 +110,7 @@ impl Reader<'_> {
         }
     }
 
-    fn ternary(&mut self, live: bool) -> Value {
+    fn ternary(&mut self, live: bool) -> EvalResult {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(bad(self.end, "the condition is nested too deeply"));
@@ -128,7 +128,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn binary(&mut self, level: usize, live: bool) -> Value {
+    fn binary(&mut self, level: usize, live: bool) -> EvalResult {
         let Some(signs) = LEVELS.get(level) else { return self.unary(live) };
         let mut left = self.binary(level + 1, live)?;
         while let Some((sign, span)) = self.eat(signs) {
@@ -138,10 +138,7 @@ impl Reader<'_> {
                 _ => true,
             };
             let right = self.binary(level + 1, live && needed)?;
-            let zero = |live: bool| match live {
-                true => Err(bad(span, "the condition divides by zero")),
-                false => Ok(0),
-            };
+            let zero = |live: bool| if live { Err(bad(span, "the condition divides by zero")) } else { Ok(0) };
             left = match sign {
                 "||" => i128::from(left != 0 || right != 0),
                 "&&" => i128::from(left != 0 && right != 0),
@@ -168,7 +165,7 @@ impl Reader<'_> {
         Ok(left)
     }
 
-    fn unary(&mut self, live: bool) -> Value {
+    fn unary(&mut self, live: bool) -> EvalResult {
         let mut signs = Vec::new();
         while let Some((sign, _)) = self.eat(&["!", "~", "-", "+"]) {
             signs.push(sign);
@@ -185,7 +182,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn primary(&mut self, live: bool) -> Value {
+    fn primary(&mut self, live: bool) -> EvalResult {
         let Some(tok) = self.tokens.get(self.at) else {
             return Err(bad(self.end, "expected a value in the condition"));
         };

@@ -1,15 +1,15 @@
-//! Lines that begin with `#`.
+//! Preprocessor directives: lines that begin with `#`.
 
 use diagnostics::{Diagnostic, Span};
 
-use super::{Conditional, Preprocessor, Tok};
+use super::{Conditional, PpToken, Preprocessor};
 use crate::lex::{RawKind, TokenKind};
 
 const KNOWN: &str = "the directives are `#include`, `#define`, `#undef`, `#if`, `#ifdef`, `#ifndef`, `#elif`, `#else`, \
                      `#endif`, `#error`, `#warning`, `#line` and `#pragma`";
 
 impl Preprocessor<'_> {
-    /// Obeys the directive behind a `#`, up to and including the end of its line.
+    /// Processes the directive after a `#`, up to and including the end of its line.
     pub(super) fn directive(&mut self, hash: Span) {
         let Some(file) = self.files.last_mut() else { return };
         let skipped = file.conditionals.last().is_some_and(|branch| !branch.active);
@@ -20,7 +20,7 @@ impl Preprocessor<'_> {
                 file.at_line_start = true;
                 return;
             }
-            RawKind::End => return self.report_flaw(&raw),
+            RawKind::End => return self.report_token_error(&raw),
             RawKind::Token(TokenKind::Ident(name)) => name.clone(),
             RawKind::Token(TokenKind::Int(number)) if !skipped => {
                 let line = u32::try_from(&number.value).ok();
@@ -28,7 +28,7 @@ impl Preprocessor<'_> {
             }
             RawKind::Token(kind) => {
                 if !skipped {
-                    let message = format!("expected the name of a directive behind `#`, found `{kind}`");
+                    let message = format!("expected the name of a directive after `#`, found `{kind}`");
                     self.diagnostics.push(Diagnostic::error("unknown-directive", raw.span, message).help(KNOWN));
                 }
                 return self.skip_line();
@@ -51,7 +51,7 @@ impl Preprocessor<'_> {
                 self.define(line, span);
             }
             "undef" => match self.rest_of_line().as_slice() {
-                [Tok { kind: TokenKind::Ident(name), .. }] => {
+                [PpToken { kind: TokenKind::Ident(name), .. }] => {
                     self.macros.remove(name);
                 }
                 _ => {
@@ -64,7 +64,7 @@ impl Preprocessor<'_> {
                 let line = self.rest_of_line();
                 let line = self.expand_list(&line);
                 let number = match line.first() {
-                    Some(Tok { kind: TokenKind::Int(number), .. }) => u32::try_from(&number.value).ok(),
+                    Some(PpToken { kind: TokenKind::Int(number), .. }) => u32::try_from(&number.value).ok(),
                     _ => None,
                 };
                 self.mark_line(number, line.get(1), span);
@@ -100,7 +100,7 @@ impl Preprocessor<'_> {
         } else {
             let line = self.rest_of_line();
             let defined = match line.as_slice() {
-                [Tok { kind: TokenKind::Ident(name), .. }, rest @ ..] => {
+                [PpToken { kind: TokenKind::Ident(name), .. }, rest @ ..] => {
                     self.expect_nothing(rest, "the name of the macro");
                     self.is_defined(name)
                 }
@@ -117,7 +117,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `#elif` and `#else`.
+    /// Processes `#elif` and `#else`.
     fn next_branch(&mut self, name: &str, span: Span) {
         let Some((decided, otherwise, opened)) = self
             .files
@@ -129,7 +129,7 @@ impl Preprocessor<'_> {
             return self.skip_line();
         };
         if let Some(before) = otherwise {
-            let message = format!("`#{name}` behind `#else`");
+            let message = format!("`#{name}` after `#else`");
             let diagnostic = Diagnostic::error("stray-directive", span, message);
             self.diagnostics.push(diagnostic.also(before, "the `#else`").also(opened, "of this conditional"));
             return self.skip_line();
@@ -174,11 +174,11 @@ impl Preprocessor<'_> {
             return self.include(&name, false, at);
         }
         let mut line = self.rest_of_line();
-        if !matches!(line.first(), Some(Tok { kind: TokenKind::String(_), .. })) {
+        if !matches!(line.first(), Some(PpToken { kind: TokenKind::String(_), .. })) {
             line = self.expand_list(&line);
         }
         match line.as_slice() {
-            [Tok { kind: TokenKind::String(name), span: at, .. }, rest @ ..] => {
+            [PpToken { kind: TokenKind::String(name), span: at, .. }, rest @ ..] => {
                 self.expect_nothing(rest, "the name of the file");
                 let (name, at) = (name.clone(), *at);
                 self.include(&name, true, at);
@@ -194,19 +194,19 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `# 12 "file"`, as other preprocessors leave it behind.
+    /// Processes `# 12 "file"`, as emitted by other preprocessors.
     fn line_marker(&mut self, number: Option<u32>, span: Span) {
         let line = self.rest_of_line();
         self.mark_line(number, line.first(), span);
     }
 
-    fn mark_line(&mut self, number: Option<u32>, name: Option<&Tok>, span: Span) {
+    fn mark_line(&mut self, number: Option<u32>, name: Option<&PpToken>, span: Span) {
         let Some(number) = number.filter(|number| *number < u32::MAX / 2) else {
             let diagnostic = Diagnostic::error("bad-directive", span, "a line marker needs the number of a line");
             return self.diagnostics.push(diagnostic.help("write `#line 12 \"file\"`"));
         };
         let name = match name {
-            Some(Tok { kind: TokenKind::String(name), .. }) => name.to_string(),
+            Some(PpToken { kind: TokenKind::String(name), .. }) => name.to_string(),
             _ => self.map.position(span).file,
         };
         if self.files.last().is_some_and(|file| file.first_time) {
@@ -219,14 +219,14 @@ impl Preprocessor<'_> {
         self.macros.contains_key(name) || matches!(name, "__LINE__" | "__FILE__")
     }
 
-    /// Reads to the end of the line, which itself is read by the caller's next step.
+    /// Skips to the end of the line; the caller consumes the end itself next.
     pub(super) fn skip_line(&mut self) {
         let Some(file) = self.files.last_mut() else { return };
         loop {
             let raw = file.scanner.next(&mut self.words, true);
             match raw.kind {
                 RawKind::Newline => break,
-                // The scanner goes on saying that the file has ended.
+                // The scanner keeps returning the end of the file.
                 RawKind::End => return,
                 RawKind::Token(_) => {}
             }
@@ -234,8 +234,8 @@ impl Preprocessor<'_> {
         file.at_line_start = true;
     }
 
-    /// The tokens up to the end of the line, which is read as well.
-    pub(super) fn rest_of_line(&mut self) -> Vec<Tok> {
+    /// Consumes the tokens up to and including the end of the line.
+    pub(super) fn rest_of_line(&mut self) -> Vec<PpToken> {
         let mut line = Vec::new();
         while let Some(file) = self.files.last_mut() {
             let raw = file.scanner.next(&mut self.words, false);
@@ -250,7 +250,7 @@ impl Preprocessor<'_> {
         line
     }
 
-    /// The line as written, for directives that take prose.
+    /// Returns the line as written, for directives with a free-text argument.
     fn text_of_line(&mut self) -> (String, Span) {
         let Some(file) = self.files.last_mut() else { return Default::default() };
         file.scanner.rest_of_line()
@@ -261,9 +261,9 @@ impl Preprocessor<'_> {
         self.expect_nothing(&line, &format!("`#{directive}`"));
     }
 
-    fn expect_nothing(&mut self, rest: &[Tok], behind: &str) {
+    fn expect_nothing(&mut self, rest: &[PpToken], behind: &str) {
         if let [first, .., last] | [first @ last] = rest {
-            let message = format!("nothing may stand behind {behind} in this line");
+            let message = format!("nothing may follow {behind} on this line");
             let diagnostic = Diagnostic::warning("directive-tail", first.span.to(last.span), message);
             self.diagnostics.push(diagnostic.label("this is ignored"));
         }

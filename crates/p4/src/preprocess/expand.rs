@@ -1,8 +1,8 @@
-//! Expansion of macros.
+//! Macro expansion.
 //!
-//! A macro's body is put in front of what is still to be read, as a [`Context`], and reading goes on there: macros in
-//! the body are found by that. While the context lasts, the macro is disabled; its name, met in the meantime, is painted
-//! and never expanded again. This is what makes expansion end.
+//! A macro's body is pushed in front of the remaining input as a [`TokenContext`], and scanning continues there, which
+//! finds macros in the body. While the context lasts, the macro is disabled; occurrences of its name in the meantime
+//! are painted and never expanded again. This guarantees termination.
 
 use std::rc::Rc;
 
@@ -10,55 +10,55 @@ use diagnostics::{Diagnostic, FileId, Span};
 use num_bigint::BigInt;
 
 use super::macros::Macro;
-use super::{Preprocessor, Taken, Tok};
+use super::{NextItem, PpToken, Preprocessor};
 use crate::ast::IntLiteral;
-use crate::lex::{Flaw, RawKind, Scanner, TokenKind};
+use crate::lex::{RawKind, Scanner, TokenError, TokenKind};
 
-/// How deeply the arguments of macros may hold macros with arguments.
+/// Maximum nesting depth of macro calls in arguments of macros.
 const MAX_ARGUMENT_DEPTH: usize = 200;
-/// The longest token that `#` and `##` make, in bytes.
+/// Maximum length in bytes of a token made by `#` or `##`.
 const MAX_MADE_BYTES: usize = 1 << 16;
 
-/// Tokens that are read before the file goes on.
-pub(super) struct Context {
-    tokens: Rc<[Tok]>,
+/// Tokens that are read before the rest of the file.
+pub(super) struct TokenContext {
+    tokens: Rc<[PpToken]>,
     next: usize,
-    /// The place all of the tokens get: that of the macro's use.
+    /// Span assigned to all of the tokens: that of the macro's use.
     span: Option<Span>,
-    /// The macro they come from, to be enabled again behind them.
+    /// The macro they come from, which is enabled again after them.
     source: Option<Rc<Macro>>,
-    /// Whether reading stops behind them: they are an argument that is expanded for itself.
+    /// Whether reading stops after them, because they are an argument that is expanded separately.
     barrier: bool,
 }
 
-impl Context {
-    /// Tokens that no macro made.
-    pub fn plain(tokens: Vec<Tok>) -> Self {
-        Context { tokens: tokens.into(), next: 0, span: None, source: None, barrier: false }
+impl TokenContext {
+    /// Creates a context of tokens that no macro made.
+    pub fn plain(tokens: Vec<PpToken>) -> Self {
+        TokenContext { tokens: tokens.into(), next: 0, span: None, source: None, barrier: false }
     }
 }
 
 impl Preprocessor<'_> {
-    /// The next token, not expanded.
-    pub(super) fn take(&mut self) -> Taken {
+    /// Returns the next token without expanding it.
+    pub(super) fn take(&mut self) -> NextItem {
         let mut tok = loop {
             if self.stopped {
-                return Taken::End;
+                return NextItem::End;
             }
             let Some(context) = self.contexts.last_mut() else {
                 match self.take_from_file() {
-                    Taken::Token(tok) => break tok,
+                    NextItem::Token(tok) => break tok,
                     other => return other,
                 }
             };
             if let Some(tok) = context.tokens.get(context.next) {
                 context.next += 1;
-                let tok = Tok { span: context.span.unwrap_or(tok.span), ..tok.clone() };
+                let tok = PpToken { span: context.span.unwrap_or(tok.span), ..tok.clone() };
                 self.spend(1, tok.span);
                 break tok;
             }
             if context.barrier {
-                return Taken::End;
+                return NextItem::End;
             }
             self.leave_context();
         };
@@ -67,22 +67,22 @@ impl Preprocessor<'_> {
         {
             tok.painted = true;
         }
-        Taken::Token(tok)
+        NextItem::Token(tok)
     }
 
     fn leave_context(&mut self) {
-        if let Some(Context { source: Some(source), .. }) = self.contexts.pop() {
+        if let Some(TokenContext { source: Some(source), .. }) = self.contexts.pop() {
             source.disabled.set(false);
         }
     }
 
-    /// The next token with macros expanded; `None` at the end.
-    pub(super) fn expanded(&mut self) -> Option<Tok> {
+    /// Returns the next token with macros expanded, or `None` at the end.
+    pub(super) fn expanded(&mut self) -> Option<PpToken> {
         loop {
             let tok = match self.take() {
-                Taken::Token(tok) => tok,
-                Taken::FileEnd => continue,
-                Taken::End => return None,
+                NextItem::Token(tok) => tok,
+                NextItem::FileEnd => continue,
+                NextItem::End => return None,
             };
             let TokenKind::Ident(name) = &tok.kind else { return Some(tok) };
             if tok.painted {
@@ -91,11 +91,11 @@ impl Preprocessor<'_> {
             match &**name {
                 "__LINE__" => {
                     let value = BigInt::from(self.map.position(tok.span).line);
-                    return Some(Tok { kind: TokenKind::Int(IntLiteral { value, width: None }), ..tok });
+                    return Some(PpToken { kind: TokenKind::Int(IntLiteral { value, width: None }), ..tok });
                 }
                 "__FILE__" => {
                     let file = self.map.position(tok.span).file;
-                    return Some(Tok { kind: TokenKind::String(file.into()), ..tok });
+                    return Some(PpToken { kind: TokenKind::String(file.into()), ..tok });
                 }
                 _ => {}
             }
@@ -106,9 +106,9 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Begins to read what `found`, used at `tok`, stands for. False if it is the name of a function-like macro without
-    /// arguments, which stands for itself.
-    fn enter(&mut self, found: &Rc<Macro>, tok: &Tok) -> bool {
+    /// Begins the expansion of `found`, used at `tok`. Returns false if it is the name of a function-like macro without
+    /// arguments, which is not expanded.
+    fn enter(&mut self, found: &Rc<Macro>, tok: &PpToken) -> bool {
         let (tokens, span) = match &found.params {
             None if found.body.iter().any(|tok| tok.is("##")) => {
                 (self.substitute(found, &[], tok.span).into(), Some(tok.span))
@@ -118,35 +118,35 @@ impl Preprocessor<'_> {
                 if !self.arguments_follow() {
                     return false;
                 }
-                // The name then stands for the call, so that the parser finds something there.
+                // On an error, the name stands for the call, so that the parser finds a token there.
                 let Some((args, end)) = self.arguments(found, tok) else { return false };
                 (self.substitute(found, &args, tok.span.to(end)).into(), None)
             }
         };
         found.disabled.set(true);
-        self.contexts.push(Context { tokens, next: 0, span, source: Some(found.clone()), barrier: false });
+        self.contexts.push(TokenContext { tokens, next: 0, span, source: Some(found.clone()), barrier: false });
         true
     }
 
-    /// Whether `(` comes next, which is then read.
+    /// Consumes the next token if it is `(`, and returns whether it is.
     fn arguments_follow(&mut self) -> bool {
         match self.take() {
-            Taken::Token(tok) if tok.is("(") => true,
-            Taken::Token(tok) => {
-                self.contexts.push(Context::plain(vec![tok]));
+            NextItem::Token(tok) if tok.is("(") => true,
+            NextItem::Token(tok) => {
+                self.contexts.push(TokenContext::plain(vec![tok]));
                 false
             }
-            Taken::FileEnd | Taken::End => false,
+            NextItem::FileEnd | NextItem::End => false,
         }
     }
 
-    /// The arguments of a macro behind its `(`, not expanded, and the place of the `)`.
-    fn arguments(&mut self, found: &Macro, used: &Tok) -> Option<(Vec<Vec<Tok>>, Span)> {
+    /// Reads the arguments of a macro after its `(` without expanding them. Also returns the span of the `)`.
+    fn arguments(&mut self, found: &Macro, used: &PpToken) -> Option<(Vec<Vec<PpToken>>, Span)> {
         let params = found.params.as_ref().map_or(0, Vec::len);
         let mut args = vec![Vec::new()];
         let mut depth = 0usize;
         let end = loop {
-            let Taken::Token(tok) = self.take() else {
+            let NextItem::Token(tok) = self.take() else {
                 if self.stopped {
                     return None;
                 }
@@ -187,8 +187,8 @@ impl Preprocessor<'_> {
         Some((args, end))
     }
 
-    /// The tokens of `list` with macros expanded, whatever comes behind them.
-    pub(super) fn expand_list(&mut self, list: &[Tok]) -> Vec<Tok> {
+    /// Expands the macros in `list`, independently of the tokens after it.
+    pub(super) fn expand_list(&mut self, list: &[PpToken]) -> Vec<PpToken> {
         if self.argument_depth >= MAX_ARGUMENT_DEPTH {
             let span = list.first().map_or_else(|| Span::new(FileId(0), 0, 0), |tok| tok.span);
             let message = format!("macros are nested more than {MAX_ARGUMENT_DEPTH} deep in arguments of macros");
@@ -198,7 +198,7 @@ impl Preprocessor<'_> {
         self.argument_depth += 1;
         self.spend(list.len(), list.first().map_or_else(Span::default, |tok| tok.span));
         let height = self.contexts.len();
-        self.contexts.push(Context { barrier: true, ..Context::plain(list.to_vec()) });
+        self.contexts.push(TokenContext { barrier: true, ..TokenContext::plain(list.to_vec()) });
         let mut out = Vec::new();
         while let Some(tok) = self.expanded() {
             out.push(tok);
@@ -210,11 +210,11 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// The body of `found` with its parameters replaced by `args`, and `#` and `##` applied.
-    fn substitute(&mut self, found: &Macro, args: &[Vec<Tok>], used: Span) -> Vec<Tok> {
+    /// Returns the body of `found` with its parameters replaced by `args`, and with `#` and `##` applied.
+    fn substitute(&mut self, found: &Macro, args: &[Vec<PpToken>], used: Span) -> Vec<PpToken> {
         let body = &found.body;
-        let mut expanded: Vec<Option<Vec<Tok>>> = vec![None; args.len()];
-        let mut out: Vec<Tok> = Vec::new();
+        let mut expanded: Vec<Option<Vec<PpToken>>> = vec![None; args.len()];
+        let mut out: Vec<PpToken> = Vec::new();
         // Whether the operand before `##` was an empty argument, so that there is nothing to paste to.
         let mut nothing = false;
         let mut at = 0;
@@ -230,7 +230,7 @@ impl Preprocessor<'_> {
                     let arg = body.get(operand + 1).and_then(|tok| found.param(tok)).and_then(|i| args.get(i));
                     (vec![self.stringify(arg.map_or(&[], Vec::as_slice), tok, used)], operand + 2)
                 }
-                (false, None) => (vec![Tok { span: used, ..tok.clone() }], operand + 1),
+                (false, None) => (vec![PpToken { span: used, ..tok.clone() }], operand + 1),
                 (false, Some(param)) => {
                     let raw = pastes || body.get(operand + 1).is_some_and(|tok| tok.is("##"));
                     let arg = args.get(param).map_or(&[][..], Vec::as_slice);
@@ -264,8 +264,8 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// `#`: the argument as a string.
-    fn stringify(&mut self, arg: &[Tok], sign: &Tok, used: Span) -> Tok {
+    /// Implements `#`: returns the argument as a string.
+    fn stringify(&mut self, arg: &[PpToken], sign: &PpToken, used: Span) -> PpToken {
         let mut text = String::new();
         for (i, tok) in arg.iter().enumerate() {
             if i > 0 && tok.spaced {
@@ -279,11 +279,11 @@ impl Preprocessor<'_> {
             }
         }
         let kind = TokenKind::String(text.into());
-        Tok { spaced: sign.spaced, ..Tok::new(kind, used) }
+        PpToken { spaced: sign.spaced, ..PpToken::new(kind, used) }
     }
 
-    /// `##`: the one token that both make together; both of them, after a report, if they do not.
-    fn paste(&mut self, left: Tok, right: Tok, used: Span) -> Vec<Tok> {
+    /// Implements `##`: pastes two tokens into one. Returns both, after a diagnostic, if the result is no token.
+    fn paste(&mut self, left: PpToken, right: PpToken, used: Span) -> Vec<PpToken> {
         let text = self.spelling(&left) + &self.spelling(&right);
         if text.len() > MAX_MADE_BYTES {
             let message = format!("`##` makes a token of more than {MAX_MADE_BYTES} bytes");
@@ -293,10 +293,10 @@ impl Preprocessor<'_> {
         let mut scanner = Scanner::new(FileId(0), text.as_str().into());
         let made = scanner.next(&mut self.words, false);
         let rest = scanner.next(&mut self.words, false);
-        let flawed = made.flaw.is_some();
-        match (made.kind, made.flaw, rest.kind) {
-            (RawKind::Token(kind), None | Some(Flaw::Number(..)), RawKind::End) => {
-                vec![Tok { spaced: left.spaced, flawed, made: Some(text.into()), ..Tok::new(kind, used) }]
+        let flawed = made.error.is_some();
+        match (made.kind, made.error, rest.kind) {
+            (RawKind::Token(kind), None | Some(TokenError::Number(..)), RawKind::End) => {
+                vec![PpToken { spaced: left.spaced, flawed, made: Some(text.into()), ..PpToken::new(kind, used) }]
             }
             _ => {
                 let message = format!("`##` makes `{text}`, which is not one token");
@@ -306,8 +306,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// A token as it was written. Numbers are taken from the source, since their base is not kept.
-    pub(super) fn spelling(&self, tok: &Tok) -> String {
+    /// Returns a token as written. Numbers are taken from the source, because tokens do not record their base.
+    pub(super) fn spelling(&self, tok: &PpToken) -> String {
         match &tok.kind {
             TokenKind::Int(_) if tok.made.is_some() => tok.made.as_deref().unwrap_or_default().to_owned(),
             TokenKind::Int(_) => {

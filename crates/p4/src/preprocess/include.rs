@@ -1,4 +1,4 @@
-//! `#include`: which file is meant, and its limits.
+//! `#include`: resolves the file, and enforces limits.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use diagnostics::{Diagnostic, FileId, Span};
 use super::load::is_absent;
 use super::{MAX_INCLUDE_DEPTH, MAX_INCLUDES, MAX_TOTAL_BYTES, Preprocessor};
 
-/// An included file once it is found.
-struct Found {
+/// A resolved included file.
+struct ResolvedInclude {
     file: FileId,
     directory: Option<PathBuf>,
     first_time: bool,
 }
 
 impl Preprocessor<'_> {
-    /// Goes on with the file `name`. One in quotes is looked for beside the file that includes it first; then come the
-    /// directories of the options, then what ships with the compiler.
+    /// Opens the included file `name`. A quoted name is first looked up beside the including file. Then follow the
+    /// include directories of the options, then the built-in files.
     pub(super) fn include(&mut self, name: &str, quoted: bool, span: Span) {
         self.includes += 1;
         if self.files.len() > MAX_INCLUDE_DEPTH {
@@ -44,7 +44,7 @@ impl Preprocessor<'_> {
         self.open(found.file, found.directory, Some(span), found.first_time);
     }
 
-    fn find(&mut self, name: &str, quoted: bool, span: Span) -> Option<Found> {
+    fn find(&mut self, name: &str, quoted: bool, span: Span) -> Option<ResolvedInclude> {
         if name.is_empty() {
             self.diagnostics.push(Diagnostic::error("include-not-found", span, "the name of the file is empty"));
             return None;
@@ -55,7 +55,7 @@ impl Preprocessor<'_> {
             let path = directory.join(name);
             match self.known.get(&path) {
                 Some(file) => {
-                    return Some(Found { file: *file, directory: parent(&path), first_time: false });
+                    return Some(ResolvedInclude { file: *file, directory: parent(&path), first_time: false });
                 }
                 None => match self.loader.load(&path) {
                     Ok(text) if text.len() > super::load::MAX_FILE_BYTES => {
@@ -66,7 +66,7 @@ impl Preprocessor<'_> {
                         let file = self.map.add(&path.to_string_lossy(), text);
                         let directory = parent(&path);
                         self.known.insert(path, file);
-                        return Some(Found { file, directory, first_time: true });
+                        return Some(ResolvedInclude { file, directory, first_time: true });
                     }
                     Err(error) if is_absent(&error) => {}
                     Err(error) => {
@@ -81,7 +81,7 @@ impl Preprocessor<'_> {
             let before = self.known.get(&path).copied();
             let file = before.unwrap_or_else(|| self.map.add(&format!("<{name}>"), text));
             self.known.insert(path, file);
-            return Some(Found { file, directory: None, first_time: before.is_none() });
+            return Some(ResolvedInclude { file, directory: None, first_time: before.is_none() });
         }
         let mut diagnostic =
             Diagnostic::error("include-not-found", span, format!("cannot find the included file `{name}`"));

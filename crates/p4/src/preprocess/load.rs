@@ -1,15 +1,15 @@
-//! Where included files come from.
+//! Access to included files.
 
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 pub(crate) const MAX_FILE_BYTES: usize = 16 << 20;
 
-/// Where included files come from: I/O is an argument of the preprocessor.
+/// Source of included files: I/O is passed to the preprocessor as an argument.
 pub trait Loader {
-    /// The text of the file at `path`. [`ErrorKind::NotFound`] makes the search for an included file go on in the next
-    /// directory; every other error ends it and is reported.
+    /// Returns the text of the file at `path`. After [`ErrorKind::NotFound`], the search for an included file continues
+    /// in the next directory; every other error ends it and is reported.
     fn load(&self, path: &Path) -> Result<String>;
 }
 
@@ -36,14 +36,14 @@ impl Loader for DiskLoader {
     }
 }
 
-/// What a preprocessor run depends on besides the text.
+/// Parameters of a preprocessor run besides the text.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Macros defined before the first line, as `-D name=value` gives them; the name may carry parameters.
+    /// Macros defined before the first line, as in `-D name=value`; the name may include parameters.
     pub defines: Vec<(String, String)>,
-    /// Where included files are looked for, in order.
+    /// Directories in which included files are looked up, in order.
     pub include_dirs: Vec<PathBuf>,
-    /// Files that are found when no directory has them: name and text. `core.p4` is always among them.
+    /// Built-in files, used when no directory has them: name and text. `core.p4` is always available.
     pub builtin: Vec<(&'static str, &'static str)>,
 }
 
@@ -51,13 +51,13 @@ pub struct Options {
 pub(crate) const CORE: (&str, &str) = ("core.p4", include_str!("../core.p4"));
 
 impl Options {
-    /// The text that ships under `name`.
+    /// Returns the text of the built-in file `name`.
     pub(crate) fn builtin(&self, name: &str) -> Option<&'static str> {
         self.builtin.iter().chain([&CORE]).find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 }
 
-/// Whether the search for a file goes on after this error.
+/// Whether the search for a file continues after this error.
 pub(crate) fn is_absent(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

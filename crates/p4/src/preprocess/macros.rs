@@ -1,4 +1,4 @@
-//! What a macro is, and `#define`.
+//! Macro definitions, and `#define`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,34 +6,34 @@ use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Span};
 
-use super::{Preprocessor, Tok};
+use super::{PpToken, Preprocessor};
 use crate::lex::TokenKind;
 
-/// A macro as it was defined.
+/// A macro definition.
 pub(super) struct Macro {
     /// Its name.
     pub name: Arc<str>,
-    /// Where it was defined.
+    /// Source span of the definition.
     pub span: Span,
     /// The parameters of a function-like macro.
     pub params: Option<Vec<Arc<str>>>,
-    /// Whether the last parameter takes the rest of the arguments, as `...` does.
+    /// Whether the last parameter takes all remaining arguments, as `...` does.
     pub variadic: bool,
-    /// What it stands for.
-    pub body: Rc<[Tok]>,
-    /// Whether its body is being read, so that its own name in there is left alone.
+    /// Replacement tokens.
+    pub body: Rc<[PpToken]>,
+    /// Whether its body is being read, so that its own name in the body is not expanded.
     pub disabled: Cell<bool>,
 }
 
 impl Macro {
-    /// The number of the parameter that `tok` names.
-    pub fn param(&self, tok: &Tok) -> Option<usize> {
+    /// Returns the index of the parameter that `tok` names.
+    pub fn param(&self, tok: &PpToken) -> Option<usize> {
         let TokenKind::Ident(name) = &tok.kind else { return None };
         self.params.as_ref()?.iter().position(|param| param == name)
     }
 
     fn same(&self, other: &Macro) -> bool {
-        let same_tok = |(a, b): (&Tok, &Tok)| a.kind == b.kind && a.spaced == b.spaced;
+        let same_tok = |(a, b): (&PpToken, &PpToken)| a.kind == b.kind && a.spaced == b.spaced;
         self.params == other.params
             && self.body.len() == other.body.len()
             && self.body.iter().zip(other.body.iter()).skip(1).all(same_tok)
@@ -42,10 +42,10 @@ impl Macro {
 }
 
 impl Preprocessor<'_> {
-    /// `#define name body` and `#define name(params) body`; `line` is what stands behind `#define`.
-    pub(super) fn define(&mut self, line: Vec<Tok>, directive: Span) {
+    /// Processes `#define name body` and `#define name(params) body`; `line` is the text after `#define`.
+    pub(super) fn define(&mut self, line: Vec<PpToken>, directive: Span) {
         let mut rest = line.into_iter().peekable();
-        let Some(Tok { kind: TokenKind::Ident(name), span, .. }) = rest.next() else {
+        let Some(PpToken { kind: TokenKind::Ident(name), span, .. }) = rest.next() else {
             let diagnostic = Diagnostic::error("bad-directive", directive, "`#define` without the name of a macro");
             return self.diagnostics.push(diagnostic.help("write `#define NAME value`"));
         };
@@ -65,7 +65,7 @@ impl Preprocessor<'_> {
                 Err(diagnostic) => return self.diagnostics.push(*diagnostic),
             }
         }
-        let body: Vec<Tok> = rest.collect();
+        let body: Vec<PpToken> = rest.collect();
         let new = Macro { name: name.clone(), span, params, variadic, body: body.into(), disabled: Cell::new(false) };
         if let Some(diagnostic) = misplaced_operator(&new) {
             return self.diagnostics.push(diagnostic);
@@ -85,8 +85,8 @@ impl Preprocessor<'_> {
 
 type Params = (Vec<Arc<str>>, bool);
 
-/// The parameters of a function-like macro, up to and including the closing parenthesis.
-fn parse_params(rest: &mut impl Iterator<Item = Tok>, name: Span) -> Result<Params, Box<Diagnostic>> {
+/// Parses the parameters of a function-like macro, up to and including the closing parenthesis.
+fn parse_params(rest: &mut impl Iterator<Item = PpToken>, name: Span) -> Result<Params, Box<Diagnostic>> {
     let mut params: Vec<Arc<str>> = Vec::new();
     let bad = |span: Span, message: &str| {
         let help = "write `#define NAME(a, b) body`";
@@ -120,11 +120,11 @@ fn parse_params(rest: &mut impl Iterator<Item = Tok>, name: Span) -> Result<Para
     }
 }
 
-/// `##` needs a token on either side, `#` a parameter behind it.
+/// Checks that `##` has a token on either side, and that a parameter follows `#`.
 fn misplaced_operator(new: &Macro) -> Option<Diagnostic> {
     for end in [new.body.first(), new.body.last()].into_iter().flatten() {
         if end.is("##") {
-            let message = "`##` needs a token before it and one behind it";
+            let message = "`##` needs a token before it and one after it";
             return Some(Diagnostic::error("bad-directive", end.span, message));
         }
     }
@@ -132,7 +132,7 @@ fn misplaced_operator(new: &Macro) -> Option<Diagnostic> {
     let behind = new.body.iter().skip(1).map(Some).chain([None]);
     for (tok, next) in new.body.iter().zip(behind) {
         if tok.is("#") && next.is_none_or(|next| new.param(next).is_none()) {
-            let message = "`#` must stand before a parameter of the macro";
+            let message = "`#` must precede a parameter of the macro";
             return Some(Diagnostic::error("bad-directive", tok.span, message));
         }
     }

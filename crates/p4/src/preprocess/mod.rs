@@ -6,9 +6,9 @@
 //!            └───────── #include ────────┘                      └──┘ rescanning
 //! ```
 //!
-//! Tokens keep the place they were written at; those of a macro's body stand where the macro was used. Included files
-//! and macro bodies are stacks, not recursion; the one recursion, into the arguments of macros, is limited. What macros
-//! produce and files hold is limited as well, so that no input can exhaust the memory.
+//! Tokens keep the position at which they were written; those of a macro's body have that of the macro's use. Included
+//! files and macro bodies are kept on stacks instead of recursing; the only recursion, into the arguments of macros, is
+//! limited. The output of macros and the sizes of files are limited as well, so that no input can exhaust memory.
 
 mod condition;
 mod directive;
@@ -26,41 +26,41 @@ use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 pub use load::{DiskLoader, Loader, Options};
 
-use crate::lex::{Flaw, Raw, RawKind, Scanner, Token, TokenKind, Words, read_int};
-use expand::Context;
+use crate::lex::{Interner, RawKind, RawToken, Scanner, Token, TokenError, TokenKind, read_int};
+use expand::TokenContext;
 use macros::Macro;
 
-/// How many tokens one run handles, those that macros produce on the way included.
+/// Maximum number of tokens processed in one run, including intermediate results of macros.
 const MAX_TOKENS: usize = 4 << 20;
-/// How deeply files may include each other.
+/// Maximum nesting depth of included files.
 const MAX_INCLUDE_DEPTH: usize = 64;
-/// How many files may be included in total.
+/// Maximum number of included files.
 const MAX_INCLUDES: usize = 4096;
-/// How many bytes the files may have in total, each counted as often as it is included.
+/// Maximum total size of the files in bytes, counting each as often as it is included.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
-/// A token on its way through the preprocessor.
+/// A token inside the preprocessor.
 #[derive(Clone, Debug)]
-struct Tok {
+struct PpToken {
     kind: TokenKind,
-    /// The place the token has for the rest of the compiler.
+    /// Span of the token in later stages of the compiler.
     span: Span,
-    /// Where it was written, for `#` and `##`.
+    /// Span at which it was written, for `#` and `##`.
     origin: Span,
-    /// Whether white space stands before it.
+    /// Whether white space precedes it.
     spaced: bool,
-    /// Set on the name of a macro inside of that macro's own expansion: it is never expanded again.
+    /// Whether it is the name of a macro inside that macro's own expansion, which is never expanded again.
     painted: bool,
-    /// Whether it is a number that cannot be read. That is reported when it leaves the preprocessor, since `8w` may
-    /// become `8w5` by `##`.
+    /// Whether it is an invalid number. This is reported when the token leaves the preprocessor, since `##` may turn
+    /// `8w` into `8w5`.
     flawed: bool,
-    /// How it is written if `##` made it.
+    /// Spelling of a token made by `##`.
     made: Option<Arc<str>>,
 }
 
-impl Tok {
+impl PpToken {
     fn new(kind: TokenKind, span: Span) -> Self {
-        Tok { kind, span, origin: span, spaced: false, painted: false, flawed: false, made: None }
+        PpToken { kind, span, origin: span, spaced: false, painted: false, flawed: false, made: None }
     }
 
     fn is(&self, sign: &str) -> bool {
@@ -68,12 +68,12 @@ impl Tok {
     }
 }
 
-/// What comes next from the stack of files and macros.
-enum Taken {
-    Token(Tok),
-    /// An included file ended; the file that included it goes on.
+/// The next item from the stack of files and macros.
+enum NextItem {
+    Token(PpToken),
+    /// The end of an included file; the including file continues.
     FileEnd,
-    /// Nothing is left.
+    /// The end of all input.
     End,
 }
 
@@ -81,24 +81,24 @@ enum Taken {
 struct Conditional {
     /// The directive that opened it.
     span: Span,
-    /// Whether its tokens count.
+    /// Whether its tokens are active.
     active: bool,
-    /// Whether a branch has been chosen, so that no later one can be.
+    /// Whether a branch was taken, so that later ones are skipped.
     decided: bool,
-    /// Where `#else` was, after which only `#endif` may come.
+    /// Span of `#else`, after which only `#endif` may follow.
     otherwise: Option<Span>,
 }
 
-/// A file that is being read.
+/// A file being read.
 struct OpenFile {
     scanner: Scanner,
-    /// The directory that `#include "..."` looks in first; files that ship with the compiler have none.
+    /// Directory in which `#include "..."` looks first; built-in files have none.
     directory: Option<PathBuf>,
-    /// The `#include`, for messages.
+    /// The `#include` directive, for messages.
     included_at: Option<Span>,
     conditionals: Vec<Conditional>,
     at_line_start: bool,
-    /// Whether this is the first time the file is read; line markers are recorded only then.
+    /// Whether the file is read for the first time; line markers are recorded only then.
     first_time: bool,
 }
 
@@ -107,25 +107,25 @@ struct Preprocessor<'a> {
     diagnostics: &'a mut Diagnostics,
     options: &'a Options,
     loader: &'a dyn Loader,
-    words: Words,
+    words: Interner,
     files: Vec<OpenFile>,
-    /// Files that were read before, by the path they were found at.
+    /// Files read before, by the path at which they were found.
     known: HashMap<PathBuf, FileId>,
     /// Files with `#pragma once`.
     once: HashSet<FileId>,
     includes: usize,
     total_bytes: usize,
     macros: HashMap<Arc<str>, Rc<Macro>>,
-    contexts: Vec<Context>,
-    /// How deep the arguments of macros are nested at present.
+    contexts: Vec<TokenContext>,
+    /// Current nesting depth of macro arguments.
     argument_depth: usize,
     handled: usize,
-    /// Set when a limit is hit: nothing more is read.
+    /// Set when a limit is exceeded: nothing more is read.
     stopped: bool,
 }
 
-/// Preprocesses and scans `text`. The name is the path of the file: files it includes are looked for beside it. The
-/// result always ends with [`TokenKind::End`]; it is nothing but that if a limit was hit, which has been reported.
+/// Preprocesses and scans `text`. `name` is the path of the file; included files are looked up beside it. The result
+/// always ends with [`TokenKind::End`]. If a limit was exceeded, which is reported, it contains nothing else.
 pub fn tokenize(
     map: &mut SourceMap,
     name: &str,
@@ -147,7 +147,7 @@ pub fn tokenize(
         diagnostics,
         options,
         loader,
-        words: Words::default(),
+        words: Interner::default(),
         files: Vec::new(),
         known: HashMap::new(),
         once: HashSet::new(),
@@ -176,7 +176,7 @@ pub fn tokenize(
 }
 
 impl Preprocessor<'_> {
-    /// The definitions that hold before the first line, as directives.
+    /// Returns the definitions in effect before the first line, as directives.
     fn predefined(&self) -> String {
         let mut text = String::from("#define __TRIPLANE__ 1\n#define __P4_16__ 1\n");
         for (name, value) in &self.options.defines {
@@ -194,7 +194,7 @@ impl Preprocessor<'_> {
         self.files.push(OpenFile { scanner, directory, included_at, conditionals, at_line_start: true, first_time });
     }
 
-    /// Counts work done; when it is too much, says so and stops.
+    /// Counts work; stops with a diagnostic when it exceeds the limit.
     fn spend(&mut self, amount: usize, span: Span) {
         self.handled = self.handled.saturating_add(amount);
         if self.handled > MAX_TOKENS {
@@ -204,7 +204,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Reports `diagnostic` and reads nothing more.
+    /// Reports `diagnostic` and stops reading.
     fn stop(&mut self, diagnostic: Diagnostic) {
         if !self.stopped {
             self.stopped = true;
@@ -212,12 +212,12 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The next token of the innermost file, directives obeyed.
-    fn take_from_file(&mut self) -> Taken {
+    /// Returns the next token of the innermost file, and processes directives.
+    fn take_from_file(&mut self) -> NextItem {
         loop {
-            let Some(file) = self.files.last_mut() else { return Taken::End };
+            let Some(file) = self.files.last_mut() else { return NextItem::End };
             if self.stopped {
-                return Taken::End;
+                return NextItem::End;
             }
             let skipped = file.conditionals.last().is_some_and(|branch| !branch.active);
             let raw = file.scanner.next(&mut self.words, skipped);
@@ -225,46 +225,46 @@ impl Preprocessor<'_> {
             match &raw.kind {
                 RawKind::Newline => {}
                 RawKind::End => {
-                    self.report_flaw(&raw);
+                    self.report_token_error(&raw);
                     self.close_file();
-                    return if self.files.is_empty() { Taken::End } else { Taken::FileEnd };
+                    return if self.files.is_empty() { NextItem::End } else { NextItem::FileEnd };
                 }
                 RawKind::Token(TokenKind::Punct("#")) if at_line_start => self.directive(raw.span),
                 RawKind::Token(_) if skipped => self.skip_line(),
                 RawKind::Token(TokenKind::Punct("@")) if file.scanner.at_word("pragma") => {
                     if let Some(tok) = self.pragma_annotation(raw) {
-                        return Taken::Token(tok);
+                        return NextItem::Token(tok);
                     }
                 }
                 RawKind::Token(_) => {
                     if let Some(tok) = self.used(raw) {
-                        return Taken::Token(tok);
+                        return NextItem::Token(tok);
                     }
                 }
             }
         }
     }
 
-    /// A raw token that counts: its flaws are reported, unless it is a number, and it is charged.
-    fn used(&mut self, raw: Raw) -> Option<Tok> {
-        self.report_flaw(&raw);
+    /// Accepts an active raw token: reports its error, except for numbers, and counts its cost.
+    fn used(&mut self, raw: RawToken) -> Option<PpToken> {
+        self.report_token_error(&raw);
         self.spend(1, raw.span);
         match raw.kind {
             RawKind::Token(kind) => {
-                let flawed = matches!(raw.flaw, Some(Flaw::Number(..)));
-                Some(Tok { spaced: raw.spaced, flawed, ..Tok::new(kind, raw.span) })
+                let flawed = matches!(raw.error, Some(TokenError::Number(..)));
+                Some(PpToken { spaced: raw.spaced, flawed, ..PpToken::new(kind, raw.span) })
             }
             RawKind::Newline | RawKind::End => None,
         }
     }
 
-    fn report_flaw(&mut self, raw: &Raw) {
-        let diagnostic = match &raw.flaw {
-            None | Some(Flaw::Number(..)) => return,
-            Some(Flaw::UnterminatedString) => {
+    fn report_token_error(&mut self, raw: &RawToken) {
+        let diagnostic = match &raw.error {
+            None | Some(TokenError::Number(..)) => return,
+            Some(TokenError::UnterminatedString) => {
                 Diagnostic::error("unterminated-string", raw.span, "this string has no end").help("end it with `\"`")
             }
-            Some(Flaw::UnterminatedComment) => {
+            Some(TokenError::UnterminatedComment) => {
                 Diagnostic::error("unterminated-comment", raw.span, "this comment has no end")
                     .label("everything from here to the end of the file is in it")
                     .help("end it with `*/`")
@@ -273,12 +273,12 @@ impl Preprocessor<'_> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Reports a number that cannot be read.
-    fn report_number(&mut self, tok: &Tok) {
+    /// Reports an invalid number.
+    fn report_number(&mut self, tok: &PpToken) {
         if tok.flawed
-            && let (_, Some(Flaw::Number(problem, help))) = read_int(&self.spelling(tok))
+            && let (_, Some(TokenError::Number(problem, help))) = read_int(&self.spelling(tok))
         {
-            // At its definition, if a macro holds it: it is one mistake however often it is used.
+            // At its definition if it is in a macro body: it is one mistake however often the macro is used.
             let span = if tok.made.is_some() { tok.span } else { tok.origin };
             self.diagnostics.push(Diagnostic::error("bad-literal", span, problem).help(help));
         }
@@ -293,9 +293,9 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Turns `@pragma name body` up to the line's end into `@name(body)`, which means the same: the result is the `@`,
-    /// and the rest comes next.
-    fn pragma_annotation(&mut self, at: Raw) -> Option<Tok> {
+    /// Rewrites `@pragma name body`, up to the end of the line, to the equivalent `@name(body)`. Returns the `@`; the
+    /// other tokens come next.
+    fn pragma_annotation(&mut self, at: RawToken) -> Option<PpToken> {
         let mut line = self.rest_of_line();
         let pragma = line.remove(0);
         if line.is_empty() {
@@ -313,18 +313,18 @@ impl Preprocessor<'_> {
         });
         if !balanced || open > 0 {
             let span = line[0].span.to(line[line.len() - 1].span);
-            let message = "the parentheses behind `@pragma` are not balanced";
+            let message = "the parentheses after `@pragma` are not balanced";
             self.diagnostics.push(Diagnostic::error("bad-pragma", span, message));
             return None;
         }
         if line.len() > 1 {
-            let paren = |sign, span: Span| Tok::new(TokenKind::Punct(sign), span);
+            let paren = |sign, span: Span| PpToken::new(TokenKind::Punct(sign), span);
             let (first, last) = (line[0].span.after(), line[line.len() - 1].span.after());
             line.insert(1, paren("(", first));
             line.push(paren(")", last));
         }
         line[0].painted = true;
-        self.contexts.push(Context::plain(line));
+        self.contexts.push(TokenContext::plain(line));
         self.used(at)
     }
 }

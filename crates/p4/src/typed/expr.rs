@@ -8,11 +8,11 @@ use crate::ast::{BinaryOp, UnaryOp};
 /// An expression with its type.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// Which.
+    /// Kind and content.
     pub kind: ExprKind,
     /// Its type.
     pub ty: Type,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
@@ -21,7 +21,7 @@ pub struct Expr {
 pub enum ExprKind {
     /// A compile-time value.
     Const(Value),
-    /// A variable or parameter, constructor parameters among them.
+    /// A variable or parameter, including constructor parameters.
     Var(VarId),
     /// An instance: an extern object, sub-parser, sub-control, or package.
     Instance(InstanceId),
@@ -43,15 +43,15 @@ pub enum ExprKind {
     Slice(Box<Expr>, u32, u32),
     /// `~e`, `!e`, `-e`
     Unary(UnaryOp, Box<Expr>),
-    /// `a op b`. `And` and `Or` evaluate the right side only if need be. `Eq` and `Ne` also compare structs, headers,
-    /// tuples and stacks. Arithmetic on `int<w>` is signed, as the operands' type says.
+    /// `a op b`. `And` and `Or` evaluate the right side only if needed. `Eq` and `Ne` also compare structs, headers,
+    /// tuples and stacks. The operands' type determines signedness: arithmetic on `int<w>` is signed.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// `c ? a : b`; only the chosen side is evaluated.
+    /// `c ? a : b`; only the selected side is evaluated.
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// Conversion to the expression's type: between `bit`, `int`, `bool`, `error`-free enums and `type`s, or of a
-    /// struct-valued expression field by field.
+    /// Conversion to the expression's type: between `bit`, `int`, `bool`, `error`-free enums and `type`s, or field by
+    /// field for a struct-valued expression.
     Cast(Box<Expr>),
-    /// A struct, (valid) header, tuple or list with one expression a field.
+    /// A struct, (valid) header, tuple or list, with one expression per field.
     Fields(Vec<Expr>),
     /// `{#}`: an invalid header, or a header union without a valid header.
     Invalid,
@@ -64,7 +64,7 @@ pub enum ExprKind {
 }
 
 impl Expr {
-    /// The expressions that it is made of, from left to right; none of a call's, which [`Expr::call`] gives.
+    /// Returns its direct subexpressions from left to right. Those of a call are not included; see [`Expr::call`].
     pub fn children(&self) -> impl Iterator<Item = &Expr> {
         let (few, list): ([Option<&Expr>; 3], &[Expr]) = match &self.kind {
             ExprKind::Const(_)
@@ -90,7 +90,7 @@ impl Expr {
         few.into_iter().flatten().chain(list)
     }
 
-    /// The call whose value it is, or tells something of.
+    /// Returns the call whose value or result property it is.
     pub fn call(&self) -> Option<&Call> {
         match &self.kind {
             ExprKind::Call(call) | ExprKind::Hit(call) | ExprKind::ActionRun(call) => Some(call),
@@ -102,26 +102,26 @@ impl Expr {
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What is called.
+    /// Callee.
     pub callee: Callee,
     /// Arguments in the order of the parameters.
     pub args: Vec<Arg>,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
 /// An argument.
 #[derive(Clone, Debug)]
 pub enum Arg {
-    /// A value for an `in` or directionless parameter, or an lvalue for `out` and `inout`.
+    /// A value for an `in` or directionless parameter, or an l-value for `out` and `inout`.
     Expr(Expr),
-    /// `_` for an `out` parameter: the result is not wanted.
+    /// `_` for an `out` parameter: the result is discarded.
     DontCare(Type),
     /// An `@optional` parameter without an argument.
     Absent,
 }
 
-/// What is called.
+/// Callee.
 #[derive(Clone, Debug)]
 pub enum Callee {
     /// A function.
@@ -145,7 +145,7 @@ pub enum Callee {
     },
     /// `apply` of a sub-parser or sub-control: an instance, or a constructor parameter.
     Apply(Box<Expr>),
-    /// A method that the language itself gives headers, header unions and stacks.
+    /// A built-in method of headers, header unions and stacks.
     Builtin(Builtin, Box<Expr>),
 }
 
@@ -162,6 +162,7 @@ pub enum Builtin {
     PushFront(u32),
     /// `pop_front(n)`
     PopFront(u32),
-    /// `minSizeInBits()` and `minSizeInBytes()` of a varbit-free type fold to constants; with a varbit, `maxSize...` too.
+    /// `minSizeInBits()` and `minSizeInBytes()` of a type without varbit fold to constants; with a varbit, so do
+    /// `maxSize...`.
     Size,
 }

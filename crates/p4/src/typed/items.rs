@@ -1,4 +1,4 @@
-//! Declarations: what a program consists of.
+//! Declarations of a typed program.
 
 use std::sync::Arc;
 
@@ -41,26 +41,26 @@ ids! {
     ValueSetId "value_set";
 }
 
-/// Annotations kept, typed as far as they were structured.
+/// Annotations, typed where they are structured.
 pub type Annotations = Arc<[Annotation]>;
 
 /// An annotation with its values folded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Annotation {
-    /// The name behind the `@`.
+    /// The name after the `@`.
     pub name: Arc<str>,
-    /// What it carries.
+    /// Body.
     pub body: AnnotationBody,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
-/// What an annotation carries.
+/// Body of an annotation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationBody {
     /// `@name`
     Empty,
-    /// `@name(...)`: the text between the brackets as written, and its tokens.
+    /// `@name(...)`: the text between the parentheses as written, and its tokens.
     Unstructured(Arc<str>, Vec<crate::lex::Token>),
     /// `@name[e1, e2]`
     Expressions(Vec<Value>),
@@ -99,11 +99,11 @@ pub struct Program {
     pub value_sets: PrimaryMap<ValueSetId, ValueSet>,
     /// Variables and parameters.
     pub vars: PrimaryMap<VarId, Var>,
-    /// Members of `error` in the order of declaration; a value is an index.
+    /// Members of `error` in the order of declaration; an error value is an index into them.
     pub errors: Vec<Arc<str>>,
     /// Members of `match_kind` in the order of declaration.
     pub match_kinds: Vec<Arc<str>>,
-    /// Top-level instances in the order of declaration, the package among them.
+    /// Top-level instances in the order of declaration, including the package.
     pub top_level: Vec<InstanceId>,
     /// The package instance named `main`.
     pub main: Option<InstanceId>,
@@ -120,14 +120,14 @@ pub struct Var {
     pub ty: Type,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
 /// A parameter.
 #[derive(Clone, Debug)]
 pub struct Param {
-    /// The variable the body knows it by.
+    /// The variable that represents it in the body.
     pub var: VarId,
     /// Direction.
     pub direction: Direction,
@@ -140,11 +140,11 @@ pub struct Param {
 pub struct ExternFn {
     /// Name.
     pub name: Arc<str>,
-    /// Names and directions of the parameters; overloads differ in them.
+    /// Names and directions of the parameters, which distinguish overloads.
     pub params: Vec<(Arc<str>, Direction)>,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -159,70 +159,70 @@ pub struct Function {
     pub ret: Type,
     /// Body.
     pub body: Block,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
 /// An action.
 #[derive(Clone, Debug)]
 pub struct Action {
-    /// Name for the control plane: `drop` at top level, `MyIngress.drop` in a control (`@name` honoured).
+    /// Control-plane name: `drop` at top level, `MyIngress.drop` in a control (or as set by `@name`).
     pub name: Arc<str>,
     /// Name as written.
     pub local_name: Arc<str>,
-    /// Parameters: those with a direction are bound by the program, those without by the control plane.
+    /// Parameters: the program binds those with a direction, the control plane those without.
     pub params: Vec<Param>,
     /// Body.
     pub body: Block,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
 /// A table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Name for the control plane.
+    /// Control-plane name.
     pub name: Arc<str>,
     /// Name as written.
     pub local_name: Arc<str>,
     /// Key elements in order.
     pub keys: Vec<TableKey>,
-    /// Actions in order; `NoAction` is appended when the program did not name it but it is the default.
+    /// Actions in order; `NoAction` is appended if it is the default action and the program does not list it.
     pub actions: Vec<TableAction>,
-    /// What a miss runs: an index into `actions` with the values of the directionless parameters.
+    /// Action of a miss: an index into `actions`, and the values of the directionless parameters.
     pub default_action: (usize, Vec<Expr>),
     /// Whether the default action is `const`.
     pub const_default: bool,
-    /// Entries of the program in order.
+    /// Entries declared in the program, in order.
     pub entries: Vec<TableEntry>,
-    /// Whether the entries are `const`: the control plane cannot change the table.
+    /// Whether the entries are `const`, so that the control plane cannot change the table.
     pub const_entries: bool,
     /// `size`, if given.
     pub size: Option<u64>,
-    /// `largest_priority_wins`, true unless the program says otherwise.
+    /// `largest_priority_wins`; true unless the program sets it to false.
     pub largest_priority_wins: bool,
     /// Every other property: `implementation`, `counters`, `meters`, `support_timeout`, ...
     pub properties: Vec<TableProperty>,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
 /// An element of a table's key.
 #[derive(Clone, Debug)]
 pub struct TableKey {
-    /// What is looked up.
+    /// Expression to look up.
     pub expr: Expr,
     /// `exact`, `lpm`, `ternary`, `range`, `optional`, `selector`, ...
     pub match_kind: Arc<str>,
-    /// Name for the control plane: `@name`, or the expression's text in normal form (`hdr.ipv4.dstAddr`).
+    /// Control-plane name: `@name`, or the expression's text in normal form (`hdr.ipv4.dstAddr`).
     pub name: Arc<str>,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
@@ -235,11 +235,11 @@ pub struct TableAction {
     pub args: Vec<Arg>,
     /// Annotations: `@tableonly`, `@defaultonly`.
     pub annotations: Annotations,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
-/// An entry that the program gives.
+/// An entry declared in the program.
 #[derive(Clone, Debug)]
 pub struct TableEntry {
     /// One keyset for each key element.
@@ -248,17 +248,17 @@ pub struct TableEntry {
     pub action: usize,
     /// Values of the action's directionless parameters; compile-time known.
     pub args: Vec<Expr>,
-    /// `priority`, given or implied by position, if the table's kinds need one.
+    /// `priority`, explicit or implied by position, if the table's match kinds need one.
     pub priority: Option<i64>,
-    /// Whether this very entry is `const`.
+    /// Whether this entry itself is `const`.
     pub is_const: bool,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
-/// A property of a table other than the language's own.
+/// A property of a table that the language does not define.
 #[derive(Clone, Debug)]
 pub struct TableProperty {
     /// Name.
@@ -267,18 +267,18 @@ pub struct TableProperty {
     pub value: Expr,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
-/// What happens in the declarative part of a parser or control when it is applied, in order.
+/// Declarations of a parser or control that take effect when it is applied, in order.
 #[derive(Clone, Debug)]
 pub enum Local {
-    /// A variable; uninitialised ones have no value until written.
+    /// A variable; without an initial value it has none until written.
     Var(VarId, Option<Expr>),
-    /// An instance, which exists once for each instance of the parser or control around it.
+    /// An instance, which exists once per instance of the enclosing parser or control.
     Instance(InstanceId),
-    /// A value set, likewise.
+    /// A value set, which exists once per instance of the enclosing parser or control.
     ValueSet(ValueSetId),
 }
 
@@ -293,13 +293,13 @@ pub struct Parser {
     pub ctor_params: Vec<Param>,
     /// Variables and instances in order.
     pub locals: Vec<Local>,
-    /// States in order; `start` is among them, `accept` and `reject` are not.
+    /// States in order, including `start`, but not `accept` and `reject`.
     pub states: Vec<State>,
     /// Index of `start`.
     pub start: usize,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -310,37 +310,37 @@ pub struct State {
     pub name: Arc<str>,
     /// Statements.
     pub body: Block,
-    /// Where it goes.
+    /// Target state.
     pub transition: Transition,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
-/// A state to go to.
+/// Target of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum TransitionTarget {
     /// The state with this index.
     State(usize),
-    /// The packet is parsed.
+    /// Accepts the packet.
     Accept,
-    /// The packet is refused.
+    /// Rejects the packet.
     Reject,
 }
 
-/// How a state ends.
+/// Transition at the end of a state.
 #[derive(Clone, Debug)]
 pub enum Transition {
-    /// Always there.
-    Direct(Target, Span),
-    /// The first case whose keysets all match; none raises `error.NoMatch`.
+    /// Unconditional transition.
+    Direct(TransitionTarget, Span),
+    /// The first case with keysets that all match; raises `error.NoMatch` if there is none.
     Select {
-        /// What is compared.
+        /// Compared expressions.
         exprs: Vec<Expr>,
         /// Cases in order.
         cases: Vec<SelectCase>,
-        /// Where it stands.
+        /// Source span.
         span: Span,
     },
 }
@@ -350,9 +350,9 @@ pub enum Transition {
 pub struct SelectCase {
     /// One keyset for each selected expression, or a single value set or `Any` for all of them.
     pub keys: Vec<Keyset>,
-    /// Where it goes.
-    pub target: Target,
-    /// Where it stands.
+    /// Target state.
+    pub target: TransitionTarget,
+    /// Source span.
     pub span: Span,
 }
 
@@ -361,11 +361,11 @@ pub struct SelectCase {
 pub enum Keyset {
     /// `_`, `default`
     Any(Span),
-    /// A single value, in the type of what it is compared with.
+    /// A single value, with the type of the expression it is compared with.
     Value(Expr),
     /// `value &&& mask`
     Mask(Expr, Expr),
-    /// `low .. high`, both included.
+    /// `low .. high`, both inclusive.
     Range(Expr, Expr),
     /// A value set.
     ValueSet(ValueSetId, Span),
@@ -386,15 +386,15 @@ pub struct Control {
     pub actions: Vec<ActionId>,
     /// Tables in order.
     pub tables: Vec<TableId>,
-    /// What `apply` does.
+    /// Body of `apply`.
     pub body: Block,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
-/// A package type, one for each list of type arguments.
+/// A package type, one per list of type arguments.
 #[derive(Clone, Debug)]
 pub struct Package {
     /// Name (`V1Switch`).
@@ -410,30 +410,30 @@ pub struct Package {
 /// An instantiated extern object, parser, control or package.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// Name for the control plane, `@name` honoured; relative to the declaration around it.
+    /// Control-plane name (or as set by `@name`), relative to the enclosing declaration.
     pub name: Arc<str>,
     /// Name as written.
     pub local_name: Arc<str>,
     /// `Extern`, `Parser`, `Control` or `Package`.
     pub ty: Type,
-    /// How many there are, for an array of extern objects; a use is then an [`ExprKind::Element`] of it.
+    /// Number of elements of an array of extern objects; each use is then an [`ExprKind::Element`] of it.
     pub array: Option<u32>,
     /// Constructor arguments in the order of the constructor's parameters.
     pub args: Vec<Arg>,
-    /// The names of the constructor's parameters: overloaded constructors differ in them.
+    /// Names of the constructor's parameters, which distinguish overloaded constructors.
     pub param_names: Vec<Arc<str>>,
     /// Implementations of abstract methods: the method's name and the function.
     pub methods: Vec<(Arc<str>, FunctionId)>,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
 /// A value set.
 #[derive(Clone, Debug)]
 pub struct ValueSet {
-    /// Name for the control plane.
+    /// Control-plane name.
     pub name: Arc<str>,
     /// Name as written.
     pub local_name: Arc<str>,
@@ -443,7 +443,7 @@ pub struct ValueSet {
     pub size: u64,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -462,7 +462,7 @@ pub enum Value {
     Error(usize),
     /// An index into [`Program::match_kinds`].
     MatchKind(usize),
-    /// Structs, headers (valid), tuples, lists: one value a field.
+    /// Structs, headers (valid), tuples, lists: one value per field.
     Fields(Vec<Value>),
     /// An invalid header.
     Invalid,

@@ -19,16 +19,16 @@ pub struct Block {
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// Which.
+    /// Kind and content.
     pub kind: StmtKind,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
 /// The kinds of statement.
 #[derive(Clone, Debug)]
 pub enum StmtKind {
-    /// A variable comes into being.
+    /// A variable declaration.
     Var(VarId, Option<Expr>),
     /// `lhs = rhs`. With an operator, `lhs = lhs op rhs` with `lhs` evaluated once.
     Assign {
@@ -45,7 +45,7 @@ pub enum StmtKind {
     If(Expr, Box<Stmt>, Option<Box<Stmt>>),
     /// `switch` on a value: the first case with an equal label, else `default`.
     Switch {
-        /// What is compared.
+        /// Compared expressions.
         subject: Expr,
         /// Labels (constants of the subject's type) and bodies; fall-through is resolved into several labels.
         cases: Vec<(Vec<Expr>, Block)>,
@@ -65,16 +65,16 @@ pub enum StmtKind {
     },
     /// `for (init; condition; update) body`
     For {
-        /// Before the first round.
+        /// Executed before the first iteration.
         init: Vec<Stmt>,
-        /// Goes on while true.
+        /// Condition of another iteration.
         condition: Expr,
-        /// Behind each round, and behind `continue`.
+        /// Executed after each iteration, including those ended by `continue`.
         update: Vec<Stmt>,
         /// The body.
         body: Box<Stmt>,
     },
-    /// `for (v in low .. high) body`; both included, evaluated once.
+    /// `for (v in low .. high) body`; both bounds inclusive, evaluated once.
     ForRange {
         /// The variable.
         var: VarId,
@@ -89,7 +89,7 @@ pub enum StmtKind {
     ForEach {
         /// The variable.
         var: VarId,
-        /// What is gone through.
+        /// Iterated values.
         items: Expr,
         /// The body.
         body: Box<Stmt>,

@@ -22,12 +22,12 @@ entity_impl!(StructId, "struct");
 pub struct NewTypeId(u32);
 entity_impl!(NewTypeId, "newtype");
 
-/// An extern object type, one for each list of type arguments.
+/// An extern object type, one per list of type arguments.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExternId(u32);
 entity_impl!(ExternId, "extern");
 
-/// A type. Typedefs are gone; `type` declarations are kept, for they translate for the control plane.
+/// A type. Typedefs are resolved; `type` declarations are kept, because the control plane may translate them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// `void`
@@ -50,13 +50,13 @@ pub enum Type {
     MatchKind,
     /// An enum, serialisable or not.
     Enum(EnumId),
-    /// A struct, header or header union: the declaration says which.
+    /// A struct, header or header union, as stated in the declaration.
     Struct(StructId),
     /// A `type` declaration.
     New(NewTypeId),
     /// A header (or header union) stack.
     Stack(Box<Type>, u32),
-    /// `tuple<...>`, and the type of a list expression that was given no other.
+    /// `tuple<...>`, and the type of a list expression for which no other is expected.
     Tuple(Vec<Type>),
     /// `list<T>`: compile time only.
     List(Box<Type>),
@@ -72,12 +72,12 @@ pub enum Type {
     Package(super::PackageId),
     /// The result of `table.apply()`.
     TableResult(super::TableId),
-    /// A package or constructor parameter whose argument was not given.
+    /// A package or constructor parameter with an omitted argument.
     Absent,
-    /// `parser P<..>(..)`: the type of a constructor parameter that takes any parser with this signature. Name and type
-    /// arguments; the argument itself is an instance of a [`Type::Parser`].
+    /// `parser P<..>(..)`: the type of a constructor parameter that accepts any parser with this signature. Name and
+    /// type arguments; the argument itself is an instance of a [`Type::Parser`].
     ParserType(Arc<str>, Vec<Type>),
-    /// `control C<..>(..)`: likewise, for a control.
+    /// `control C<..>(..)`: as `ParserType`, but for a control.
     ControlType(Arc<str>, Vec<Type>),
 }
 
@@ -92,7 +92,7 @@ pub struct EnumDecl {
     pub members: Vec<EnumMember>,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -110,15 +110,15 @@ pub struct EnumMember {
 /// A struct, header or header union.
 #[derive(Clone, Debug)]
 pub struct StructDecl {
-    /// Which of the three.
+    /// Kind of the declaration.
     pub kind: crate::ast::StructKind,
-    /// Name; with its type arguments (`pair<bit<8>, bool>`) when it came from a generic one.
+    /// Name; with its type arguments (`pair<bit<8>, bool>`) if it specialises a generic declaration.
     pub name: Arc<str>,
     /// Fields in order.
     pub fields: Vec<FieldDecl>,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -131,7 +131,7 @@ pub struct FieldDecl {
     pub ty: Type,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -142,9 +142,9 @@ pub struct NewTypeDecl {
     pub name: Arc<str>,
     /// The underlying type.
     pub underlying: Type,
-    /// Annotations; `@p4runtime_translation` among them.
+    /// Annotations, including `@p4runtime_translation`.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -155,11 +155,11 @@ pub struct ExternDecl {
     pub name: Arc<str>,
     /// Type arguments.
     pub type_args: Vec<Type>,
-    /// Methods, constructors not among them.
+    /// Methods, without constructors.
     pub methods: Vec<ExternMethod>,
     /// Annotations.
     pub annotations: Annotations,
-    /// Where the name stands.
+    /// Span of the name.
     pub span: Span,
 }
 
@@ -168,7 +168,7 @@ pub struct ExternDecl {
 pub struct ExternMethod {
     /// Name.
     pub name: Arc<str>,
-    /// Names and directions of the parameters; overloads differ in them.
+    /// Names and directions of the parameters, which distinguish overloads.
     pub params: Vec<(Arc<str>, crate::ast::Direction)>,
     /// Whether the instance implements it ([`super::Instance::methods`]).
     pub is_abstract: bool,

@@ -1,6 +1,6 @@
-//! What the checker says about mistakes, `testdata/diagnostics/check/*.p4`, and about correct programs that are hardly
-//! meant so, `testdata/diagnostics/lint/*.p4`: each beside the text it must produce, in `.expected`. `UPDATE_EXPECT=1`
-//! writes those files anew; review them as code.
+//! Diagnostics of the checker, `testdata/diagnostics/check/*.p4`, and warnings about correct programs,
+//! `testdata/diagnostics/lint/*.p4`. The expected text of each program is in the `.expected` file beside it.
+//! `UPDATE_EXPECT=1` regenerates these files; review them as code.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn an_assignment_for_a_comparison_is_one_mistake() {
     assert_eq!(codes, ["assignment-in-expression"; 2]);
 }
 
-/// Holds what is said about each program of a folder to its expectation.
+/// Compares the diagnostics of each program of a folder with the expected text.
 fn compare(folder: &str, at_least: usize, is_accepted: bool) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/diagnostics").join(folder);
     let paths = inputs(&directory, "p4");

@@ -1,5 +1,5 @@
-//! What the checker makes of correct programs: constants folded, names qualified, generics specialised, arguments in
-//! order, defaults filled in.
+//! Typed programs from correct sources: constants folded, names qualified, generics specialised, arguments in order,
+//! defaults filled in.
 
 use crate::guarantees;
 use diagnostics::{Diagnostics, SourceMap};
@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use p4::typed::*;
 use p4::{DiskLoader, Options};
 
-/// The typed program, with `core.p4` before it.
+/// Returns the typed program, with `core.p4` included.
 fn checked(text: &str) -> Program {
     let text = format!("#include <core.p4>\n{text}");
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
@@ -19,7 +19,7 @@ fn checked(text: &str) -> Program {
     typed
 }
 
-/// The value that the only assignment in the apply block of `control c(inout T x)` assigns.
+/// Returns the value of the only assignment in the apply block of `control c(inout T x)`.
 fn folded(ty: &str, value: &str) -> Value {
     let program = checked(&format!("control c(inout {ty} x) {{ apply {{ x = {value}; }} }}"));
     match &program.controls.values().next().expect("a control").body.statements[..] {
@@ -218,10 +218,10 @@ fn parsers_resolve_their_states() {
     let parser = program.parsers.values().next().expect("a parser");
     let Transition::Select { cases, .. } = &parser.states[parser.start].transition else { panic!("a select") };
     let targets: Vec<_> = cases.iter().map(|case| case.target).collect();
-    assert_eq!(targets, [Target::Accept, Target::State(1), Target::State(0)]);
+    assert_eq!(targets, [TransitionTarget::Accept, TransitionTarget::State(1), TransitionTarget::State(0)]);
     assert!(matches!(cases[0].keys[..], [Keyset::Value(_), Keyset::Any(_)]));
     assert!(matches!(cases[2].keys[..], [Keyset::ValueSet(..)]));
-    assert!(matches!(parser.states[2].transition, Transition::Direct(Target::Reject, _)));
+    assert!(matches!(parser.states[2].transition, Transition::Direct(TransitionTarget::Reject, _)));
     assert_eq!(&*program.value_sets.values().next().expect("a value set").name, "p.vs");
 }
 
@@ -266,7 +266,7 @@ fn what_is_right_but_odd_gets_a_warning() {
     assert_eq!(found, expected.map(|(text, code)| (text.to_owned(), code)));
 }
 
-/// What stands right of the only assignment in the apply block of `control c(inout bit<8> x, in int<16> y)`.
+/// Returns the right side of the only assignment in the apply block of `control c(inout bit<8> x, in int<16> y)`.
 fn assigned(value: &str) -> Expr {
     let program = checked(&format!("control c(inout bit<8> x, in int<16> y) {{ apply {{ x = {value}; }} }}"));
     match &program.controls.values().next().expect("a control").body.statements[..] {
@@ -277,7 +277,7 @@ fn assigned(value: &str) -> Expr {
 
 #[test]
 fn integers_of_run_time_are_evaluated_in_the_width_they_get() {
-    // `(bit<8>) ((int) y + 300)`: both sides in eight bits, the signed one extended by its own sign.
+    // `(bit<8>) ((int) y + 300)`: both sides have eight bits, the signed one is sign-extended.
     let rhs = assigned("(bit<8>) ((int) y + 300)");
     assert_eq!(rhs.ty, Type::Bit(8));
     let ExprKind::Binary(p4::ast::BinaryOp::Add, left, right) = rhs.kind else { panic!("{rhs:?}") };
@@ -285,7 +285,7 @@ fn integers_of_run_time_are_evaluated_in_the_width_they_get() {
     assert_eq!((value, left.ty), (bits(44, 8), Type::Bit(8)));
     let ExprKind::Cast(resized) = left.kind else { panic!("not recast") };
     assert_eq!(resized.ty, Type::Int(8));
-    // A number that another operand gives the width to.
+    // The other operand determines the width of the number.
     assert_eq!(assigned("(int) y * 2 + x").ty, Type::Bit(8));
 }
 
@@ -297,7 +297,7 @@ fn integers_of_run_time_need_a_width_where_the_bits_above_matter() {
     }
 }
 
-/// The codes of all errors in a program, with `core.p4` before it.
+/// Returns the codes of all errors in a program, with `core.p4` included.
 fn refusals(text: &str) -> Vec<&'static str> {
     let text = format!("#include <core.p4>\n{text}");
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());

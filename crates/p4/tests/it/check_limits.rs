@@ -1,10 +1,10 @@
-//! Programs that are small to write and large in what they mean: each must end soon, with a finding where there is too
-//! much. The threads tests run in have small stacks; overflowing one would end the test run.
+//! Programs with small source and large expansion: each must end quickly, with a diagnostic where a limit is exceeded.
+//! Test threads have small stacks; a stack overflow would abort the test run.
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
 
-/// The codes of all findings.
+/// Returns the codes of all diagnostics.
 fn codes(text: &str) -> Vec<&'static str> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let program = p4::parse(&mut map, "test.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
@@ -70,7 +70,7 @@ fn chains_of_instantiations_end() {
 
 #[test]
 fn warnings_of_very_many_variables_are_given_up_on() {
-    // What is known of a hundred thousand variables, at two hundred thousand statements, is more than any counter holds.
+    // The states of a hundred thousand variables at two hundred thousand statements overflow any counter.
     let count = 100_000;
     let mut text = "parser p(inout bit<8> x) {\n".to_owned();
     for i in 0..count {

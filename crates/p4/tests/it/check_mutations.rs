@@ -1,12 +1,12 @@
-//! Checks mutated programs: whatever comes out of the parser, the checker ends without a panic, and what it accepts
-//! keeps its promises. `P4_FUZZ_ROUNDS` makes it longer; a failing round's seed is printed and replays with
+//! Checks mutated programs: whatever the parser returns, the checker does not panic, and accepted programs keep its
+//! invariants. `P4_FUZZ_ROUNDS` sets the number of rounds; a failing round's seed is printed and replays with
 //! `P4_FUZZ_SEED`. `P4_FUZZ_PROGRAMS` names a directory of further programs to mutate.
 
 use crate::guarantees;
 use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
 
-/// xorshift64*: good enough to choose mutations, and the same everywhere.
+/// xorshift64*: good enough to choose mutations, and the same on every platform.
 struct Random(u64);
 
 impl Random {
@@ -67,7 +67,7 @@ const PIECES: [&str; 30] = [
     "&&&",
 ];
 
-/// Words, numbers and signs of a program, blanks among them.
+/// Splits a program into words, numbers, signs and blanks.
 fn pieces(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut start = 0;

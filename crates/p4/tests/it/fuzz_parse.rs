@@ -1,10 +1,10 @@
-//! Parses mutated programs and random text: whatever comes, nothing may panic and the same finding is not made twice.
-//! `P4_FUZZ_ROUNDS` makes it longer; a failing round's seed is printed and replays with `P4_FUZZ_SEED`.
+//! Parses mutated programs and random text: no input may cause a panic or a repeated diagnostic. `P4_FUZZ_ROUNDS` sets
+//! the number of rounds; a failing round's seed is printed and replays with `P4_FUZZ_SEED`.
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
 
-/// xorshift64*: good enough to choose mutations, and the same everywhere.
+/// xorshift64*: good enough to choose mutations, and the same on every platform.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! No input may overflow the stack, hang or exhaust the memory: it is refused with a diagnostic instead.
+//! No input may overflow the stack, hang or exhaust memory: it is rejected with a diagnostic instead.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use diagnostics::{Diagnostics, SourceMap};
 use p4::{Loader, Options};
 
-/// Files that are made up: `loop.p4` includes itself, `twice.p4` does so twice.
+/// Synthetic files: `loop.p4` includes itself, `twice.p4` does so twice.
 struct MadeUp;
 
 impl Loader for MadeUp {
@@ -20,7 +20,7 @@ impl Loader for MadeUp {
     }
 }
 
-/// The codes of what is found in `text`, parsed and dropped on a stack of 2 MiB.
+/// Returns the codes of the diagnostics of `text`, parsed and dropped on a stack of 2 MiB.
 fn codes(text: String) -> Vec<&'static str> {
     let parse = move || {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
@@ -33,7 +33,7 @@ fn codes(text: String) -> Vec<&'static str> {
     thread.join().expect("parsing does not panic")
 }
 
-/// `before`, then `left` and `right` around `middle` very many times, then `after`.
+/// Returns `before`, then `left` and `right` around `middle` 100,000 times, then `after`.
 fn nest(before: &str, left: &str, middle: &str, right: &str, after: &str) -> String {
     const TIMES: usize = 100_000;
     format!("{before}{}{middle}{}{after}", left.repeat(TIMES), right.repeat(TIMES))
@@ -74,7 +74,7 @@ fn deep_trees_are_refused() {
     ] {
         let text = nest("typedef ", left, middle, right, " X;");
         let codes = codes(text);
-        // A `<` within a width is a comparison, which what follows makes no sense of.
+        // A `<` within a width is a comparison, which makes the following tokens invalid.
         let nests = !left.ends_with("bit<") && !left.contains("f<");
         assert!(codes.contains(&"nesting-too-deep") || !nests && !codes.is_empty(), "{left}{middle}{right}: {codes:?}");
     }
@@ -155,7 +155,7 @@ fn exploding_macros_are_refused() {
 
 #[test]
 fn long_texts_take_linear_time() {
-    // Each of these was quadratic in some design of the scanner or parser; the suite would stand still.
+    // Each of these was quadratic in some design of the scanner or parser; the suite would hang.
     for piece in
         ["\\\"\n", "/*", "a < ", "f(a < b, ", "a<bit<(", "x y ", "#if 1\n", "#else\n", "@a ", "}", "{#}", ">>=", "é"]
     {

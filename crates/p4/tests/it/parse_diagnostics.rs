@@ -1,5 +1,5 @@
-//! What the parser says about mistakes: each `testdata/diagnostics/parse/*.p4` beside the text it must produce, in
-//! `.expected`. `UPDATE_EXPECT=1` writes those files anew; review them as code.
+//! Diagnostics of the parser: each `testdata/diagnostics/parse/*.p4` has its expected text in the `.expected` file
+//! beside it. `UPDATE_EXPECT=1` regenerates these files; review them as code.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn diagnostics_are_as_expected() {
         let options = Options { include_dirs: vec![directory.clone()], ..Options::default() };
         p4::parse(&mut map, &name, &text, &options, &DiskLoader, &mut diagnostics);
         let found = diagnostics.render(&map, false);
-        // Where the checkout lies is no matter of the test.
+        // The location of the checkout is irrelevant to the test.
         let place = directory.display().to_string();
         let found = found.replace(&format!("{place}/"), "").replace(&place, ".").trim_end().to_owned() + "\n";
         golden.compare(path.with_extension("expected"), &found);

@@ -18,7 +18,7 @@ impl Loader for Files {
     }
 }
 
-/// The tokens of `text`, joined by spaces, and the codes of the findings behind a `!`.
+/// Returns the tokens of `text`, joined by spaces, followed by `!` and the codes of the diagnostics.
 fn run_with(text: &str, files: &[(&'static str, &'static str)], options: &Options) -> String {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let files = Files(files.iter().copied().collect());

@@ -1,4 +1,4 @@
-//! What trees the parser makes: expressions and declarations printed with all of their structure.
+//! Syntax trees: expressions and declarations printed with their structure.
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4::ast::*;
@@ -71,7 +71,7 @@ fn expr(e: &Expr) -> String {
     }
 }
 
-/// The tree of an expression. `T` and `C<A>` are types, `a`, `b` and `f` values; other names are not declared.
+/// Returns the tree of an expression. `T` and `C<A>` are types, `a`, `b` and `f` values; other names are not declared.
 fn of(text: &str) -> String {
     let text = format!(
         "struct T {{ }} extern C<A> {{ }} const int a = 1; const int b = 1; extern void f<A>(in A x); const int x = {text};"

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4::typed::{
-    Arg, Builtin, Call, Callee, Expr, ExprKind, Keyset, Local, Parser, Program, SelectCase, Stmt, StmtKind, Target,
-    Transition,
+    Arg, Builtin, Call, Callee, Expr, ExprKind, Keyset, Local, Parser, Program, SelectCase, Stmt, StmtKind, Transition,
+    TransitionTarget,
 };
 use subscribe::Ranges;
 
@@ -161,11 +161,11 @@ impl Follower<'_> {
         }
     }
 
-    fn go(&mut self, target: Target, world: World) {
+    fn go(&mut self, target: TransitionTarget, world: World) {
         match target {
-            Target::State(state) => self.arrive(state, world),
+            TransitionTarget::State(state) => self.arrive(state, world),
             // `reject` that a program says is no error.
-            Target::Accept | Target::Reject => self.end(&world),
+            TransitionTarget::Accept | TransitionTarget::Reject => self.end(&world),
         }
     }
 

@@ -1,13 +1,13 @@
-//! Calls: arguments, and what actions and tables leave behind.
+//! Calls: arguments, and the effects of actions and tables.
 
-use super::super::state::{May, State};
-use super::expr::Place;
+use super::super::state::{AbstractValue, FlowState};
+use super::expr::TrackedPart;
 use super::{Flow, whole};
 use crate::ast::{Direction, StructKind};
 use crate::typed::{ActionId, Arg, Builtin, Call, Callee, Param, TableId, Type};
 
 impl Flow<'_, '_, '_> {
-    pub(super) fn call(&mut self, call: &Call, state: &mut State) {
+    pub(super) fn call(&mut self, call: &Call, state: &mut FlowState) {
         let program = self.program;
         match &call.callee {
             Callee::Function(id) => self.arguments(call, &directions(&program.functions[*id].params), None, state),
@@ -28,7 +28,7 @@ impl Flow<'_, '_, '_> {
                 let Some(decl) = program.externs[*of].methods.get(*method) else { return };
                 let params: Vec<Direction> = decl.params.iter().map(|(_, way)| *way).collect();
                 let is_extract = &*decl.name == "extract" && &*program.externs[*of].name == "packet_in";
-                self.arguments(call, &params, is_extract.then_some(May::ON), state);
+                self.arguments(call, &params, is_extract.then_some(AbstractValue::ON), state);
             }
             Callee::Apply(object) => {
                 let params = match &object.ty {
@@ -39,21 +39,23 @@ impl Flow<'_, '_, '_> {
                 self.arguments(call, &params, None, state);
             }
             Callee::Builtin(method, object) => {
-                let place = self.place(object);
-                match (method, place) {
-                    (Builtin::SetValid, Place::Header(path)) => state.set(&path, May::ON),
-                    (Builtin::SetInvalid, Place::Header(path)) => state.set(&path, May::OFF),
-                    (Builtin::SetValid | Builtin::SetInvalid, _) => self.write(object, May::UNKNOWN, state),
-                    (Builtin::PushFront(_) | Builtin::PopFront(_), _) => self.write(object, May::UNKNOWN, state),
+                let part = self.part(object);
+                match (method, part) {
+                    (Builtin::SetValid, TrackedPart::Header(path)) => state.set(&path, AbstractValue::ON),
+                    (Builtin::SetInvalid, TrackedPart::Header(path)) => state.set(&path, AbstractValue::OFF),
+                    (Builtin::SetValid | Builtin::SetInvalid, _) => self.write(object, AbstractValue::UNKNOWN, state),
+                    (Builtin::PushFront(_) | Builtin::PopFront(_), _) => {
+                        self.write(object, AbstractValue::UNKNOWN, state)
+                    }
                     (Builtin::IsValid | Builtin::Size, _) => {}
                 }
             }
         }
     }
 
-    /// Arguments are read, and then written, as the parameters' directions say. `header` is what an `out` header is
-    /// afterwards, if that is known.
-    fn arguments(&mut self, call: &Call, params: &[Direction], header: Option<May>, state: &mut State) {
+    /// Reads and then writes the arguments, according to the parameters' directions. `header` is the state of an `out`
+    /// header afterwards, if known.
+    fn arguments(&mut self, call: &Call, params: &[Direction], header: Option<AbstractValue>, state: &mut FlowState) {
         let way = |at: usize| params.get(at).copied().unwrap_or(Direction::None);
         for (at, arg) in call.args.iter().enumerate() {
             let Arg::Expr(e) = arg else { continue };
@@ -68,15 +70,15 @@ impl Flow<'_, '_, '_> {
             if matches!(way(at), Direction::Out | Direction::InOut) {
                 let may = match header {
                     Some(may) if self.header_kind(&e.ty) == Some(StructKind::Header) => may,
-                    _ if self.is_scalar(&e.ty) => May::ON,
-                    _ => May::UNKNOWN,
+                    _ if self.is_scalar(&e.ty) => AbstractValue::ON,
+                    _ => AbstractValue::UNKNOWN,
                 };
                 self.write(e, may, state);
             }
         }
     }
 
-    fn table(&mut self, id: TableId, state: &mut State) {
+    fn table(&mut self, id: TableId, state: &mut FlowState) {
         let table = &self.program.tables[id];
         for key in &table.keys {
             self.read(&key.expr, state);
@@ -85,7 +87,7 @@ impl Flow<'_, '_, '_> {
             return;
         }
         let before = self.fork(state);
-        let mut after = State::dead();
+        let mut after = FlowState::dead();
         for action in &table.actions {
             if self.is_exhausted() {
                 return;
@@ -94,7 +96,7 @@ impl Flow<'_, '_, '_> {
             for arg in &action.args {
                 if let Arg::Expr(e) = arg {
                     self.quiet += 1;
-                    self.write(e, May::UNKNOWN, &mut inner);
+                    self.write(e, AbstractValue::UNKNOWN, &mut inner);
                     self.quiet -= 1;
                 }
             }
@@ -105,18 +107,18 @@ impl Flow<'_, '_, '_> {
         *state = after;
     }
 
-    /// What an action leaves behind, told by what was there before.
-    fn effect(&mut self, id: ActionId) -> State {
+    /// Returns the effect of an action as a function of the state before it.
+    fn effect(&mut self, id: ActionId) -> FlowState {
         if let Some(effect) = self.effects.get(&id) {
             return effect.clone();
         }
         let program = self.program;
-        let mut state = State::default();
-        let exits = std::mem::replace(&mut self.exits, State::dead());
+        let mut state = FlowState::default();
+        let exits = std::mem::replace(&mut self.exits, FlowState::dead());
         let loops = std::mem::take(&mut self.loops);
         self.quiet += 1;
         self.body(&program.actions[id].body, &mut state);
-        // Nobody else knows the action's parameters.
+        // The action's parameters are unknown outside of it.
         program.actions[id].params.iter().for_each(|param| state.forget(&whole(param.var)));
         self.quiet -= 1;
         self.exits = exits;

@@ -1,40 +1,40 @@
-//! Expressions: what evaluating them reads, what assigning to them writes, what their outcome says.
+//! Transfer functions of expressions: reads, writes, and conclusions from conditions.
 
 use diagnostics::Diagnostic;
 
-use super::super::state::{May, Path, State};
+use super::super::state::{AbstractValue, FlowState, PartPath};
 use super::{Flow, whole};
 use crate::ast::{BinaryOp, StructKind, UnaryOp};
 use crate::typed::{Builtin, Callee, Expr, ExprKind, Type};
 
-/// A part of a variable as far as it is followed.
-pub(super) enum Place {
-    /// A variable, or a part that is in no header.
-    Plain(Path),
+/// A part of a variable, as far as it is tracked.
+pub(super) enum TrackedPart {
+    /// A variable, or a part that is not in a header.
+    Plain(PartPath),
     /// A header as a whole.
-    Header(Path),
-    /// Something inside this header.
-    InHeader(Path),
-    /// Something that is not followed.
+    Header(PartPath),
+    /// A part inside this header.
+    InHeader(PartPath),
+    /// A part that is not tracked.
     Other,
 }
 
 impl Flow<'_, '_, '_> {
-    /// What a place is behind `place = e`.
-    pub(super) fn may_of(&self, e: &Expr, state: &State) -> May {
+    /// Returns the possible states of a part after `part = e`.
+    pub(super) fn may_of(&self, e: &Expr, state: &FlowState) -> AbstractValue {
         match &e.kind {
-            ExprKind::Invalid => May::OFF,
-            _ if self.is_scalar(&e.ty) => May::ON,
-            ExprKind::Fields(_) if self.header_kind(&e.ty) == Some(StructKind::Header) => May::ON,
-            _ => match self.place(e) {
-                Place::Header(path) => state.of(&path),
-                _ => May::UNKNOWN,
+            ExprKind::Invalid => AbstractValue::OFF,
+            _ if self.is_scalar(&e.ty) => AbstractValue::ON,
+            ExprKind::Fields(_) if self.header_kind(&e.ty) == Some(StructKind::Header) => AbstractValue::ON,
+            _ => match self.part(e) {
+                TrackedPart::Header(path) => state.of(&path),
+                _ => AbstractValue::UNKNOWN,
             },
         }
     }
 
-    /// What a condition's outcome says of headers.
-    pub(super) fn assume(&self, condition: &Expr, holds: bool, state: &mut State) {
+    /// Refines the state of headers with the outcome of a condition.
+    pub(super) fn assume(&self, condition: &Expr, holds: bool, state: &mut FlowState) {
         match &condition.kind {
             ExprKind::Unary(UnaryOp::Not, inner) => self.assume(inner, !holds, state),
             ExprKind::Binary(BinaryOp::And, a, b) if holds => {
@@ -47,26 +47,26 @@ impl Flow<'_, '_, '_> {
             }
             ExprKind::Call(call) => {
                 if let Callee::Builtin(Builtin::IsValid, header) = &call.callee
-                    && let Place::Header(path) = self.place(header)
+                    && let TrackedPart::Header(path) = self.part(header)
                 {
-                    state.set(&path, if holds { May::ON } else { May::OFF });
+                    state.set(&path, if holds { AbstractValue::ON } else { AbstractValue::OFF });
                 }
             }
             _ => {}
         }
     }
 
-    /// An expression is evaluated.
-    pub(super) fn read(&mut self, e: &Expr, state: &mut State) {
+    /// Evaluates an expression.
+    pub(super) fn read(&mut self, e: &Expr, state: &mut FlowState) {
         if self.is_exhausted() {
             return;
         }
         match &e.kind {
-            ExprKind::Var(_) | ExprKind::Field(..) => match self.place(e) {
-                Place::Plain(path) => self.read_plain(&path, e, state),
-                Place::Header(_) => {}
-                Place::InHeader(path) => {
-                    if !state.dead && state.of(&path) == May::OFF {
+            ExprKind::Var(_) | ExprKind::Field(..) => match self.part(e) {
+                TrackedPart::Plain(path) => self.read_plain(&path, e, state),
+                TrackedPart::Header(_) => {}
+                TrackedPart::InHeader(path) => {
+                    if !state.dead && state.of(&path) == AbstractValue::OFF {
                         self.report_once(
                             &path,
                             false,
@@ -76,7 +76,7 @@ impl Flow<'_, '_, '_> {
                         );
                     }
                 }
-                Place::Other => e.children().for_each(|child| self.read(child, state)),
+                TrackedPart::Other => e.children().for_each(|child| self.read(child, state)),
             },
             ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
                 self.read(a, state);
@@ -99,16 +99,16 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    fn read_plain(&mut self, path: &Path, e: &Expr, state: &State) {
+    fn read_plain(&mut self, path: &PartPath, e: &Expr, state: &FlowState) {
         let may = state.within(path);
         let name = &self.program.vars[path.var].name;
         let what = if path.fields.is_empty() { format!("`{name}`") } else { format!("this part of `{name}`") };
-        let shape = self.shape(&e.ty);
+        let shape = self.type_traits(&e.ty);
         if state.dead || shape.has_header || shape.is_empty {
             return;
         }
         let message = match may {
-            May::OFF => format!("{what} has no value yet"),
+            AbstractValue::OFF => format!("{what} has no value yet"),
             _ if may.is_maybe_off() && self.is_scalar(&e.ty) => format!("{what} may have no value here"),
             _ => return,
         };
@@ -120,52 +120,52 @@ impl Flow<'_, '_, '_> {
         );
     }
 
-    /// An lvalue gets a value.
-    pub(super) fn write(&mut self, lhs: &Expr, may: May, state: &mut State) {
-        match self.place(lhs) {
-            Place::Plain(path) | Place::Header(path) => state.set(&path, may),
-            Place::InHeader(path) => {
-                if !state.dead && state.of(&path) == May::OFF {
+    /// Assigns to an l-value.
+    pub(super) fn write(&mut self, lhs: &Expr, may: AbstractValue, state: &mut FlowState) {
+        match self.part(lhs) {
+            TrackedPart::Plain(path) | TrackedPart::Header(path) => state.set(&path, may),
+            TrackedPart::InHeader(path) => {
+                if !state.dead && state.of(&path) == AbstractValue::OFF {
                     self.report_once(
                         &path,
                         true,
                         Diagnostic::warning("invalid-header", lhs.span, "this header is never valid here")
-                            .label("what is written to it is lost")
+                            .label("values written to it are lost")
                             .help("call `setValid()` first"),
                     );
                 }
             }
-            Place::Other => match &lhs.kind {
-                ExprKind::Slice(base, ..) => self.write(base, May::ON, state),
-                // What is in stacks and unions is not followed.
+            TrackedPart::Other => match &lhs.kind {
+                ExprKind::Slice(base, ..) => self.write(base, AbstractValue::ON, state),
+                // Elements of stacks and members of unions are not tracked.
                 ExprKind::Element(_, index) => self.read(index, state),
                 _ => {}
             },
         }
     }
 
-    pub(super) fn place(&self, e: &Expr) -> Place {
+    pub(super) fn part(&self, e: &Expr) -> TrackedPart {
         match &e.kind {
             ExprKind::Var(var) => match self.header_kind(&e.ty) {
-                Some(StructKind::Header) => Place::Header(whole(*var)),
-                Some(StructKind::Union) => Place::Other,
-                _ if matches!(e.ty, Type::Stack(..)) => Place::Other,
-                _ => Place::Plain(whole(*var)),
+                Some(StructKind::Header) => TrackedPart::Header(whole(*var)),
+                Some(StructKind::Union) => TrackedPart::Other,
+                _ if matches!(e.ty, Type::Stack(..)) => TrackedPart::Other,
+                _ => TrackedPart::Plain(whole(*var)),
             },
-            ExprKind::Field(base, at) => match self.place(base) {
-                Place::Plain(mut path) => {
+            ExprKind::Field(base, at) => match self.part(base) {
+                TrackedPart::Plain(mut path) => {
                     path.fields.push(*at as u32);
                     match self.header_kind(&e.ty) {
-                        Some(StructKind::Header) => Place::Header(path),
-                        Some(StructKind::Union) => Place::Other,
-                        _ if matches!(e.ty, Type::Stack(..)) => Place::Other,
-                        _ => Place::Plain(path),
+                        Some(StructKind::Header) => TrackedPart::Header(path),
+                        Some(StructKind::Union) => TrackedPart::Other,
+                        _ if matches!(e.ty, Type::Stack(..)) => TrackedPart::Other,
+                        _ => TrackedPart::Plain(path),
                     }
                 }
-                Place::Header(path) | Place::InHeader(path) => Place::InHeader(path),
-                Place::Other => Place::Other,
+                TrackedPart::Header(path) | TrackedPart::InHeader(path) => TrackedPart::InHeader(path),
+                TrackedPart::Other => TrackedPart::Other,
             },
-            _ => Place::Other,
+            _ => TrackedPart::Other,
         }
     }
 }

@@ -1,29 +1,30 @@
-//! What variables and headers may be at each point of a body, from its beginning to its ends.
+//! Data-flow analysis: the possible states of variables and headers at each point of a body.
 //!
-//! Actions are looked at twice: once for what they leave behind ([`Flow::effect`]), which is what a call of them or of a table
-//! with them does; once for what is wrong in them, whoever calls them. Functions, sub-parsers, sub-controls and externs are taken by the
-//! directions of their parameters. Elements of stacks and members of unions are not followed.
+//! Actions are analysed twice: once for their effect ([`Flow::effect`]), which is applied at calls of the action and of
+//! tables with it, and once for their own mistakes, independently of the callers. The effects of functions,
+//! sub-parsers, sub-controls and externs follow from the directions of their parameters. Elements of stacks and members
+//! of unions are not tracked.
 
 mod call;
 mod expr;
 mod parser;
-mod shape;
+mod type_traits;
 
 use std::collections::{HashMap, HashSet};
 
 use diagnostics::Diagnostic;
 
-use super::state::{May, Path, State};
-use super::{Findings, MAX_STEPS};
+use super::state::{AbstractValue, FlowState, PartPath};
+use super::{MAX_STEPS, Warnings};
 use crate::ast::{Direction, StructKind};
 use crate::typed::{ActionId, Block, Expr, Local, Param, Program, Stmt, StmtKind, StructId, VarId};
-use shape::{EMPTY, Shape};
+use type_traits::{EMPTY, TypeTraits};
 
-/// Loops that nest deeper than this are taken as doing anything.
+/// Maximum nesting depth of analysed loops; a deeper one is assumed to have any effect.
 const MAX_LOOPS: u32 = 3;
 
-/// Looks at every body of the program.
-pub(super) fn program(program: &Program, findings: &mut Findings<'_>) {
+/// Analyses every body of the program.
+pub(super) fn program(program: &Program, findings: &mut Warnings<'_>) {
     let mut flow = Flow {
         program,
         findings,
@@ -31,15 +32,15 @@ pub(super) fn program(program: &Program, findings: &mut Findings<'_>) {
         quiet: 0,
         steps: 0,
         loops: Vec::new(),
-        exits: State::dead(),
+        exits: FlowState::dead(),
         reported: HashSet::new(),
         shapes: HashMap::new(),
     };
-    // A struct is declared behind those it consists of.
+    // A struct is declared after those it contains.
     for (id, decl) in &program.structs {
-        let fields = decl.fields.iter().fold(EMPTY, |sum, field| sum.and(flow.shape(&field.ty)));
+        let fields = decl.fields.iter().fold(EMPTY, |sum, field| sum.and(flow.type_traits(&field.ty)));
         let has_header = fields.has_header || decl.kind != StructKind::Struct;
-        flow.shapes.insert(id, Shape { has_header, ..fields });
+        flow.shapes.insert(id, TypeTraits { has_header, ..fields });
     }
     for function in program.functions.values() {
         let mut state = flow.begin(&function.params);
@@ -62,75 +63,76 @@ pub(super) fn program(program: &Program, findings: &mut Findings<'_>) {
     }
 }
 
-/// A loop that is being looked at: what holds where it is left, and where it goes on.
+/// A loop being analysed: the states at its exits and at `continue`.
 struct Loop {
-    breaks: State,
-    continues: State,
+    breaks: FlowState,
+    continues: FlowState,
 }
 
 struct Flow<'p, 'f, 'm> {
     program: &'p Program,
-    findings: &'f mut Findings<'m>,
-    /// What actions leave behind.
-    effects: HashMap<ActionId, State>,
-    /// Above 0, nothing is reported.
+    findings: &'f mut Warnings<'m>,
+    /// Effects of actions.
+    effects: HashMap<ActionId, FlowState>,
+    /// Nothing is reported while this is above 0.
     quiet: u32,
     steps: u32,
     loops: Vec<Loop>,
-    /// What holds where the body is left by `return`.
-    exits: State,
-    /// What was reported: once is enough for each part of a variable, read (`false`) or written (`true`).
-    reported: HashSet<(Path, bool)>,
-    shapes: HashMap<StructId, Shape>,
+    /// State at the exits of the body by `return`.
+    exits: FlowState,
+    /// Diagnostics already reported: one is enough for each part of a variable, read (`false`) or written (`true`).
+    reported: HashSet<(PartPath, bool)>,
+    shapes: HashMap<StructId, TypeTraits>,
 }
 
 impl Flow<'_, '_, '_> {
-    fn begin(&mut self, params: &[Param]) -> State {
-        let mut state = State::default();
+    fn begin(&mut self, params: &[Param]) -> FlowState {
+        let mut state = FlowState::default();
         for param in params.iter().filter(|param| param.direction == Direction::Out) {
-            state.set(&whole(param.var), May::OFF);
+            state.set(&whole(param.var), AbstractValue::OFF);
         }
-        self.exits = State::dead();
+        self.exits = FlowState::dead();
         state
     }
 
-    /// A body; what holds at its ends is in `state` afterwards.
-    fn body(&mut self, block: &Block, state: &mut State) {
+    /// Analyses a body. Afterwards, `state` is the join of the states at its exits.
+    fn body(&mut self, block: &Block, state: &mut FlowState) {
         self.block(block, state);
-        let mut exits = std::mem::replace(&mut self.exits, State::dead());
+        let mut exits = std::mem::replace(&mut self.exits, FlowState::dead());
         forget(block, &mut exits);
         self.meet(state, &exits);
     }
 
     /// Counts work on a state.
-    fn spend(&mut self, state: &State) {
+    fn spend(&mut self, state: &FlowState) {
         self.steps = self.steps.saturating_add(state.cost());
     }
 
-    /// Whether the program takes too much work, and is given up on.
+    /// Whether the program exceeds the work limit, so that the analysis is abandoned.
     fn is_exhausted(&self) -> bool {
         self.steps >= MAX_STEPS
     }
 
-    /// The state a second way goes on with.
-    fn fork(&mut self, state: &State) -> State {
+    /// Copies the state for a second path.
+    fn fork(&mut self, state: &FlowState) -> FlowState {
         self.spend(state);
         state.clone()
     }
 
-    /// What holds where two ways meet.
-    fn meet(&mut self, state: &mut State, other: &State) {
+    /// Joins the states of two paths.
+    fn meet(&mut self, state: &mut FlowState, other: &FlowState) {
         self.spend(state);
         self.spend(other);
         state.join(other);
     }
 
-    /// Reports `out` parameters that never got a value.
-    fn end(&mut self, params: &[Param], state: &State) {
+    /// Reports `out` parameters that are never assigned.
+    fn end(&mut self, params: &[Param], state: &FlowState) {
         for param in params.iter().filter(|param| param.direction == Direction::Out) {
             let var = &self.program.vars[param.var];
-            let shape = self.shape(&var.ty);
-            if state.dead || shape.has_header || shape.is_empty || state.within(&whole(param.var)) != May::OFF {
+            let shape = self.type_traits(&var.ty);
+            if state.dead || shape.has_header || shape.is_empty || state.within(&whole(param.var)) != AbstractValue::OFF
+            {
                 continue;
             }
             let message = format!("`out` parameter `{}` never gets a value", var.name);
@@ -138,7 +140,7 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    fn report_once(&mut self, path: &Path, is_write: bool, diagnostic: Diagnostic) {
+    fn report_once(&mut self, path: &PartPath, is_write: bool, diagnostic: Diagnostic) {
         if self.quiet == 0 && self.reported.insert((path.clone(), is_write)) {
             self.report(diagnostic);
         }
@@ -150,7 +152,7 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    fn locals(&mut self, locals: &[Local], state: &mut State) {
+    fn locals(&mut self, locals: &[Local], state: &mut FlowState) {
         for local in locals {
             if let Local::Var(var, init) = local {
                 self.declare(*var, init.as_ref(), state);
@@ -158,25 +160,25 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    fn declare(&mut self, var: VarId, init: Option<&Expr>, state: &mut State) {
+    fn declare(&mut self, var: VarId, init: Option<&Expr>, state: &mut FlowState) {
         let may = match init {
             Some(init) => {
                 self.read(init, state);
                 self.may_of(init, state)
             }
-            None => May::OFF,
+            None => AbstractValue::OFF,
         };
         state.set(&whole(var), may);
     }
 
-    fn block(&mut self, block: &Block, state: &mut State) {
+    fn block(&mut self, block: &Block, state: &mut FlowState) {
         for stmt in &block.statements {
             self.stmt(stmt, state);
         }
         forget(block, state);
     }
 
-    fn stmt(&mut self, stmt: &Stmt, state: &mut State) {
+    fn stmt(&mut self, stmt: &Stmt, state: &mut FlowState) {
         if state.dead || self.is_exhausted() {
             return;
         }
@@ -257,9 +259,14 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    fn switch<'b>(&mut self, cases: impl Iterator<Item = &'b Block>, default: Option<&'b Block>, state: &mut State) {
+    fn switch<'b>(
+        &mut self,
+        cases: impl Iterator<Item = &'b Block>,
+        default: Option<&'b Block>,
+        state: &mut FlowState,
+    ) {
         let before = self.fork(state);
-        let mut after = if default.is_some() { State::dead() } else { self.fork(&before) };
+        let mut after = if default.is_some() { FlowState::dead() } else { self.fork(&before) };
         for block in cases.chain(default) {
             if self.is_exhausted() {
                 return;
@@ -271,28 +278,29 @@ impl Flow<'_, '_, '_> {
         *state = after;
     }
 
-    fn each(&mut self, var: VarId, body: &Stmt, state: &mut State) {
+    fn each(&mut self, var: VarId, body: &Stmt, state: &mut FlowState) {
         self.repeat(state, |flow, state| {
             let after = flow.fork(state);
-            state.set(&whole(var), May::UNKNOWN);
+            state.set(&whole(var), AbstractValue::UNKNOWN);
             flow.stmt(body, state);
             flow.join_continues(state);
             after
         });
     }
 
-    /// What holds where a loop's body goes on: at its end, or at a `continue`.
-    fn join_continues(&mut self, state: &mut State) {
+    /// Joins the states at the end of a loop's body and at each `continue`.
+    fn join_continues(&mut self, state: &mut FlowState) {
         self.spend(state);
         if let Some(inner) = self.loops.last() {
             state.join(&inner.continues);
         }
     }
 
-    /// A loop. `round` goes from the head of the loop to its head again, and gives what holds where it ends.
-    fn repeat(&mut self, state: &mut State, mut round: impl FnMut(&mut Self, &mut State) -> State) {
-        let mut run = |flow: &mut Self, head: &State| {
-            flow.loops.push(Loop { breaks: State::dead(), continues: State::dead() });
+    /// Analyses a loop. `round` analyses one iteration from the head of the loop to its head again, and returns the
+    /// state at its exit.
+    fn repeat(&mut self, state: &mut FlowState, mut round: impl FnMut(&mut Self, &mut FlowState) -> FlowState) {
+        let mut run = |flow: &mut Self, head: &FlowState| {
+            flow.loops.push(Loop { breaks: FlowState::dead(), continues: FlowState::dead() });
             let mut again = flow.fork(head);
             let mut after = round(flow, &mut again);
             if let Some(inner) = flow.loops.pop() {
@@ -300,7 +308,8 @@ impl Flow<'_, '_, '_> {
             }
             (again, after)
         };
-        // Each possibility is added once, so that this ends; loops in loops take turns, hence the limit.
+        // Each possibility is added once, which guarantees termination; nested loops multiply the iterations, hence the
+        // limit.
         if self.loops.len() as u32 >= MAX_LOOPS {
             self.steps = MAX_STEPS;
             return;
@@ -321,8 +330,8 @@ impl Flow<'_, '_, '_> {
     }
 }
 
-/// A block's own variables are gone behind it.
-fn forget(block: &Block, state: &mut State) {
+/// Removes a block's own variables from the state after it.
+fn forget(block: &Block, state: &mut FlowState) {
     for stmt in &block.statements {
         if let StmtKind::Var(var, _) = stmt.kind {
             state.forget(&whole(var));
@@ -330,6 +339,6 @@ fn forget(block: &Block, state: &mut State) {
     }
 }
 
-fn whole(var: VarId) -> Path {
-    Path { var, fields: Vec::new() }
+fn whole(var: VarId) -> PartPath {
+    PartPath { var, fields: Vec::new() }
 }

@@ -1,24 +1,24 @@
-//! Parsers: states are looked at again and again until nothing new comes to any of them.
+//! Parsers: states are analysed repeatedly until a fixed point is reached.
 
-use super::super::state::State;
+use super::super::state::FlowState;
 use super::super::walk::of_keyset;
 use super::Flow;
-use crate::typed::{Parser, Target, Transition};
+use crate::typed::{Parser, Transition, TransitionTarget};
 
 impl Flow<'_, '_, '_> {
     pub(super) fn parser(&mut self, parser: &Parser) {
         let mut first = self.begin(&parser.params);
         self.locals(&parser.locals, &mut first);
-        let mut before: Vec<State> = parser.states.iter().map(|_| State::dead()).collect();
+        let mut before: Vec<FlowState> = parser.states.iter().map(|_| FlowState::dead()).collect();
         before[parser.start] = first;
-        let mut end = State::dead();
+        let mut end = FlowState::dead();
         let mut work = vec![parser.start];
         self.quiet += 1;
         while let Some(at) = work.pop() {
             let mut state = self.fork(&before[at]);
             self.state(parser, at, &mut state);
             for target in targets(&parser.states[at].transition) {
-                let Target::State(next) = target else {
+                let TransitionTarget::State(next) = target else {
                     self.meet(&mut end, &state);
                     continue;
                 };
@@ -44,7 +44,7 @@ impl Flow<'_, '_, '_> {
         self.end(&parser.params, &end);
     }
 
-    fn state(&mut self, parser: &Parser, at: usize, state: &mut State) {
+    fn state(&mut self, parser: &Parser, at: usize, state: &mut FlowState) {
         let written = &parser.states[at];
         self.block(&written.body, state);
         if let Transition::Select { exprs, cases, .. } = &written.transition {
@@ -58,7 +58,7 @@ impl Flow<'_, '_, '_> {
     }
 }
 
-fn targets(transition: &Transition) -> Vec<Target> {
+fn targets(transition: &Transition) -> Vec<TransitionTarget> {
     match transition {
         Transition::Direct(target, _) => vec![*target],
         Transition::Select { cases, .. } => cases.iter().map(|case| case.target).collect(),

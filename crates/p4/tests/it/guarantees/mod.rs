@@ -1,9 +1,9 @@
-//! Goes through a typed program and collects what its module page promises and what does not hold.
+//! Walks a typed program and collects violations of the invariants on its module page.
 
 use p4::ast::BinaryOp;
 use p4::typed::*;
 
-/// The broken promises of a typed program, each in a sentence.
+/// Returns the violated invariants of a typed program, each as a sentence.
 pub fn broken(program: &Program) -> Vec<String> {
     let mut walk = Walk { program, broken: Vec::new() };
     for parser in program.parsers.values() {
@@ -186,7 +186,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a value known at instantiation is made of this: there, `int` is allowed.
+    /// Whether the expression is part of a value known at instantiation, where `int` is allowed.
     fn is_static(e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::Var(_) | ExprKind::Instance(_) => true,
