@@ -1,4 +1,4 @@
-//! Annotations as P4Info shows them (P4Runtime specification, section on annotations).
+//! Annotations in P4Info (P4Runtime specification, section on annotations).
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use num_traits::ToPrimitive;
@@ -8,17 +8,17 @@ use p4runtime_proto::config as proto;
 use p4runtime_proto::config::expression::Value as Literal;
 use p4runtime_proto::config::structured_annotation::Body;
 
-/// The annotation with this name.
+/// Returns the annotation with this name.
 pub(crate) fn find<'a>(annotations: &'a Annotations, name: &str) -> Option<&'a Annotation> {
     annotations.iter().find(|annotation| &*annotation.name == name)
 }
 
-/// Whether there is one with this name.
+/// Whether there is an annotation with this name.
 pub(crate) fn has(annotations: &Annotations, name: &str) -> bool {
     find(annotations, name).is_some()
 }
 
-/// The string that an annotation carries.
+/// Returns the string in an annotation's body.
 pub(crate) fn string(annotations: &Annotations, name: &str) -> Option<String> {
     match &find(annotations, name)?.body {
         AnnotationBody::Unstructured(_, tokens) => {
@@ -37,7 +37,7 @@ pub(crate) fn string(annotations: &Annotations, name: &str) -> Option<String> {
     }
 }
 
-/// The number that an annotation carries.
+/// Returns the number in an annotation's body.
 pub(crate) fn number(annotations: &Annotations, name: &str) -> Option<num_bigint::BigInt> {
     match &find(annotations, name)?.body {
         AnnotationBody::Unstructured(_, tokens) => match &tokens[..] {
@@ -49,7 +49,7 @@ pub(crate) fn number(annotations: &Annotations, name: &str) -> Option<num_bigint
     }
 }
 
-/// The id that `@id` gives.
+/// Returns the id in `@id`.
 pub(crate) fn id(annotations: &Annotations, diagnostics: &mut Diagnostics) -> Option<u32> {
     let annotation = find(annotations, "id")?;
     let id = number(annotations, "id").and_then(|id| id.to_u32());
@@ -60,22 +60,22 @@ pub(crate) fn id(annotations: &Annotations, diagnostics: &mut Diagnostics) -> Op
     id
 }
 
-/// Where a message keeps annotations.
-pub(crate) struct Shown {
+/// The annotation fields of a P4Info message.
+pub(crate) struct AnnotationFields {
     pub(crate) annotations: Vec<String>,
     pub(crate) structured: Vec<proto::StructuredAnnotation>,
     pub(crate) doc: Option<proto::Documentation>,
 }
 
-/// The annotations as P4Info shows them: without what it tells elsewhere (`@name`, `@id`, documentation) and without
-/// those of `except`. Structured annotations are all shown.
-pub(crate) fn shown(
+/// Converts annotations to P4Info. Leaves out those that P4Info represents elsewhere (`@name`, `@id`, documentation)
+/// and those in `except`. Structured annotations are always included.
+pub(crate) fn convert(
     annotations: &Annotations,
     except: &[&str],
     map: &SourceMap,
     diagnostics: &mut Diagnostics,
-) -> Shown {
-    let mut out = Shown { annotations: Vec::new(), structured: Vec::new(), doc: None };
+) -> AnnotationFields {
+    let mut out = AnnotationFields { annotations: Vec::new(), structured: Vec::new(), doc: None };
     for annotation in annotations.iter() {
         let name = &*annotation.name;
         match &annotation.body {
@@ -134,7 +134,7 @@ fn literal(value: &Value, annotation: &Annotation, diagnostics: &mut Diagnostics
     Some(proto::Expression { value: Some(value) })
 }
 
-/// A token as the program has it. A token that a macro made stands elsewhere and is written anew.
+/// Returns a token as written in the program. A token created by a macro is formatted from its value.
 fn written(token: &Token, map: &SourceMap) -> String {
     let text = map.text(token.span);
     match &token.kind {
@@ -144,7 +144,7 @@ fn written(token: &Token, map: &SourceMap) -> String {
     }
 }
 
-/// `key = value` pairs of an annotation, structured or not: the value as a string or a number.
+/// Returns the `key = value` pairs of an annotation, structured or not. Each value is a string or a number.
 pub(crate) fn pairs(annotation: &Annotation) -> Vec<(String, Value)> {
     match &annotation.body {
         AnnotationBody::KeyValues(pairs) => pairs.iter().map(|(key, value)| (key.to_string(), value.clone())).collect(),

@@ -1,4 +1,4 @@
-//! The inventory becomes P4Info: tables, actions, value sets and packet headers. Extern objects are in [`objects`].
+//! Converts the inventory to P4Info: tables, actions, value sets and packet headers. Extern objects are in [`objects`].
 //!
 //! [`objects`]: crate::objects
 
@@ -14,7 +14,7 @@ use p4runtime_proto::config::match_field::{Match, MatchType};
 
 use crate::annotations;
 use crate::eval;
-use crate::inventory::{Inventory, Static, TableObject};
+use crate::inventory::{Inventory, StaticValue, TableObject};
 use crate::model::{ControlPlaneModel, MatchKind};
 use crate::symbols::{Prefix, Symbols, field_ids};
 use crate::types::{Types, field_name, flat_fields};
@@ -27,7 +27,7 @@ pub(crate) struct Describer<'a, 'd> {
     pub(crate) inventory: &'d Inventory<'a>,
     pub(crate) symbols: Symbols,
     pub(crate) types: Types<'a>,
-    /// Whether anything was described that may mention types: then `type_info` is there, if only empty.
+    /// Whether anything that may refer to types was described. `type_info` is then present, even if empty.
     pub(crate) mentions_types: bool,
     pub(crate) out: proto::P4Info,
     pub(crate) names: HashSet<(i32, String)>,
@@ -55,7 +55,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         }
     }
 
-    /// Everything but the package.
+    /// Describes everything except the package.
     pub(crate) fn describe(&mut self) {
         self.collect();
         self.symbols.assign();
@@ -67,7 +67,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         self.packet_headers();
     }
 
-    /// Makes every name known, so that ids can be assigned.
+    /// Registers every name, so that ids can be assigned.
     fn collect(&mut self) {
         let inventory = self.inventory;
         for action in &inventory.actions {
@@ -101,7 +101,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         except: &[&str],
         span: Span,
     ) -> Option<proto::Preamble> {
-        let shown = annotations::shown(annotations, except, self.map, self.diagnostics);
+        let shown = annotations::convert(annotations, except, self.map, self.diagnostics);
         if !self.names.insert((prefix as i32, name.to_owned())) {
             self.diagnostics.push(
                 Diagnostic::error(
@@ -132,10 +132,11 @@ impl<'a, 'd> Describer<'a, 'd> {
                 continue;
             }
             let preamble = self.preamble(Prefix::Action, &object.name, &action.annotations, &[], action.span);
-            let data: Vec<_> = match object.listed {
-                true => action.params.iter().filter(|param| param.direction == Direction::None).collect(),
+            let data: Vec<_> = if object.listed {
+                action.params.iter().filter(|param| param.direction == Direction::None).collect()
+            } else {
                 // Code that calls an action sets its parameters.
-                false => Vec::new(),
+                Vec::new()
             };
             let vars: Vec<_> = data.iter().map(|param| &self.program.vars[param.var]).collect();
             let given: Vec<_> =
@@ -143,7 +144,7 @@ impl<'a, 'd> Describer<'a, 'd> {
             let ids = field_ids(&given, self.diagnostics);
             let mut params = Vec::new();
             for (var, id) in vars.into_iter().zip(ids) {
-                let shown = annotations::shown(&var.annotations, &[], self.map, self.diagnostics);
+                let shown = annotations::convert(&var.annotations, &[], self.map, self.diagnostics);
                 let name = annotations::string(&var.annotations, "name").unwrap_or_else(|| var.name.to_string());
                 self.mention(&var.ty, var.span);
                 params.push(proto::action::Param {
@@ -161,7 +162,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         }
     }
 
-    /// Has a type described, if it has a name.
+    /// Describes a type in `type_info`, if it has a name.
     pub(crate) fn mention(&mut self, ty: &Type, span: Span) {
         self.mentions_types = true;
         self.types.spec(ty, span, self.diagnostics);
@@ -202,7 +203,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         let computed = || {
             let at = object.table.properties.iter().position(|property| &*property.name == "size")?;
             match object.properties[at].as_ref()? {
-                Static::Value(value) => eval::size(value),
+                StaticValue::Value(value) => eval::size(value),
                 _ => None,
             }
         };
@@ -225,7 +226,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         out
     }
 
-    /// A value as the control plane writes it: big endian, as many bytes as its type has.
+    /// Encodes a value as the control plane writes it: big endian, with as many bytes as its type has.
     fn bytes(&mut self, value: &Value, ty: &Type, span: Span) -> Option<Vec<u8>> {
         let width = match self.types.width(ty) {
             0 => match value {
@@ -261,7 +262,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         let mut out = Vec::new();
         for (key, id) in keys.iter().zip(ids) {
             let Some(kind) = self.match_kind(&key.match_kind) else { continue };
-            let shown = annotations::shown(&key.annotations, &[], self.map, self.diagnostics);
+            let shown = annotations::convert(&key.annotations, &[], self.map, self.diagnostics);
             self.mention(&key.expr.ty, key.span);
             out.push(proto::MatchField {
                 id,
@@ -289,11 +290,11 @@ impl<'a, 'd> Describer<'a, 'd> {
     fn action_refs(&mut self, object: &TableObject<'a>) -> Vec<proto::ActionRef> {
         let mut out = Vec::new();
         for (listed, name) in object.table.actions.iter().zip(&object.actions) {
-            // An id that leads nowhere is of no use to anybody.
+            // An id of a hidden action would refer to nothing.
             if annotations::has(&self.program.actions[listed.action].annotations, "hidden") {
                 continue;
             }
-            let shown = annotations::shown(&listed.annotations, &[], self.map, self.diagnostics);
+            let shown = annotations::convert(&listed.annotations, &[], self.map, self.diagnostics);
             let marked = |name| annotations::has(&listed.annotations, name);
             let scope = match (marked("tableonly"), marked("defaultonly")) {
                 (true, true) => {
@@ -342,7 +343,7 @@ impl<'a, 'd> Describer<'a, 'd> {
                 let ids = field_ids(&given, self.diagnostics);
                 let mut out = Vec::new();
                 for (field, id) in fields.iter().zip(ids) {
-                    let shown = annotations::shown(&field.annotations, &["match"], self.map, self.diagnostics);
+                    let shown = annotations::convert(&field.annotations, &["match"], self.map, self.diagnostics);
                     let kind = match annotations::find(&field.annotations, "match").map(|found| &found.body) {
                         Some(p4::typed::AnnotationBody::Unstructured(kind, _)) => self.match_kind(kind.trim()),
                         _ => exact.clone(),
@@ -394,7 +395,7 @@ impl<'a, 'd> Describer<'a, 'd> {
         }
     }
 
-    /// Headers with `@controller_header`: packets to and from the controller carry them.
+    /// Describes headers with `@controller_header`, which packets to and from the controller carry.
     fn packet_headers(&mut self) {
         let program = self.program;
         for decl in program.structs.values() {
@@ -410,7 +411,7 @@ impl<'a, 'd> Describer<'a, 'd> {
                 continue;
             };
             let own = annotations::string(&decl.annotations, "name").unwrap_or_else(|| decl.name.to_string());
-            let shown = annotations::shown(&decl.annotations, &[], self.map, self.diagnostics);
+            let shown = annotations::convert(&decl.annotations, &[], self.map, self.diagnostics);
             let preamble = Some(proto::Preamble {
                 id: self.symbols.id(Prefix::ControllerHeader, &own),
                 name: name.clone(),
@@ -431,7 +432,7 @@ impl<'a, 'd> Describer<'a, 'd> {
                 if annotations::has(&field.annotations, "hidden") {
                     continue;
                 }
-                let shown = annotations::shown(&field.annotations, &[], self.map, self.diagnostics);
+                let shown = annotations::convert(&field.annotations, &[], self.map, self.diagnostics);
                 self.mention(field.ty, field.span);
                 metadata.push(proto::controller_packet_metadata::Metadata {
                     id,

@@ -1,4 +1,4 @@
-//! Values that are known once constructor parameters are.
+//! Evaluates expressions whose values are known once constructor parameters are known.
 
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -6,18 +6,22 @@ use num_traits::{Signed, ToPrimitive, Zero};
 use p4::ast::{BinaryOp, UnaryOp};
 use p4::typed::{Expr, ExprKind, Program, Type, Value};
 
-use crate::inventory::Static;
+use crate::inventory::StaticValue;
 
-/// The widest value worth computing.
+/// Maximum width in bits of a value that is computed.
 const MAX_BITS: u64 = 1 << 16;
 
-/// The value of an expression; `known` tells what constructor parameters stand for.
-pub(crate) fn value(program: &Program, e: &Expr, known: &dyn Fn(p4::typed::VarId) -> Option<Static>) -> Option<Value> {
+/// Evaluates an expression; `known` returns the values of constructor parameters.
+pub(crate) fn value(
+    program: &Program,
+    e: &Expr,
+    known: &dyn Fn(p4::typed::VarId) -> Option<StaticValue>,
+) -> Option<Value> {
     let sub = |e: &Expr| value(program, e, known);
     match &e.kind {
         ExprKind::Const(value) => Some(value.clone()),
         ExprKind::Var(var) => match known(*var)? {
-            Static::Value(value) => Some(value),
+            StaticValue::Value(value) => Some(value),
             _ => None,
         },
         ExprKind::Cast(inner) => convert(program, sub(inner)?, &inner.ty, &e.ty),
@@ -54,7 +58,7 @@ fn binary(
     a: &Expr,
     b: &Expr,
     ty: &Type,
-    known: &dyn Fn(p4::typed::VarId) -> Option<Static>,
+    known: &dyn Fn(p4::typed::VarId) -> Option<StaticValue>,
 ) -> Option<Value> {
     let left = value(program, a, known)?;
     match (op, &left) {
@@ -128,7 +132,8 @@ fn of_type(program: &Program, value: BigInt, ty: &Type) -> Option<Value> {
     }
 }
 
-/// The type that values of a type have in the end: `type`s and serialisable enums give way to what is below them.
+/// Resolves a type to its underlying type: `type`s and serialisable enums are replaced by the types they are declared
+/// with.
 pub(crate) fn below(program: &Program, ty: &Type) -> Type {
     let mut ty = ty;
     loop {
@@ -143,7 +148,7 @@ pub(crate) fn below(program: &Program, ty: &Type) -> Type {
     }
 }
 
-/// A number's value.
+/// Returns the value of a number.
 pub(crate) fn integer(value: &Value, signed: bool) -> Option<BigInt> {
     match value {
         Value::Integer(value) => Some(value.clone()),
@@ -153,7 +158,7 @@ pub(crate) fn integer(value: &Value, signed: bool) -> Option<BigInt> {
     }
 }
 
-/// A size: a number that is not negative.
+/// Returns a size: a number that is not negative.
 pub(crate) fn size(value: &Value) -> Option<i64> {
     integer(value, false).filter(|size| !size.is_negative())?.to_i64()
 }

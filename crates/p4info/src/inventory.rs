@@ -1,9 +1,10 @@
-//! What of a program the control plane can see: a walk over everything the package instantiates.
+//! Inventory of the objects of a program that the control plane can see, taken in a walk over everything that the
+//! package instantiates.
 //!
-//! Sub-parsers and sub-controls are seen inlined, at the place where they are instantiated, under names that begin with
-//! the names of the instances around them. Only what can happen counts: a table that is never applied, an action that
-//! no table lists and no control calls, an instance that is never applied are not there. Extern objects are there
-//! whether used or not. Actions that are called by actions alone have been inlined.
+//! Sub-parsers and sub-controls are treated as inlined where they are instantiated; their names are prefixed with the
+//! names of the enclosing instances. Only reachable objects are included: a table that is never applied, an action that
+//! no table lists and no control calls, and an instance that is never applied are left out. Extern objects are included
+//! whether used or not. Actions that only actions call have been inlined.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -17,19 +18,19 @@ use p4::typed::{
 use crate::eval;
 use crate::model::ControlPlaneModel;
 
-/// How many parser, control and extern instances a program may come to.
+/// Maximum number of parser, control and extern instances of a program.
 const MAX_INSTANCES: usize = 20_000;
 
-/// How deep they may nest.
+/// Maximum nesting depth of instances.
 const MAX_DEPTH: usize = 200;
 
-/// What a constructor parameter or instance name stands for.
+/// The compile-time value of a constructor parameter or an instance name.
 #[derive(Clone, Debug)]
-pub(crate) enum Static {
+pub(crate) enum StaticValue {
     Value(Value),
-    /// An index into [`Inventory::externs`].
+    /// Index into [`Inventory::externs`].
     Extern(usize),
-    /// A parser or control.
+    /// Index of a parser or control instance.
     Inst(usize),
 }
 
@@ -38,14 +39,14 @@ pub(crate) struct ExternObject<'a> {
     pub(crate) name: String,
     pub(crate) decl: &'a Instance,
     pub(crate) object: &'a ExternDecl,
-    /// Constructor arguments, as far as they are values.
+    /// Constructor arguments, where they are values.
     args: Vec<Option<Value>>,
-    /// Whether it is constructed in a table's property, which then has its annotations.
+    /// Whether it is constructed in a table property, which then carries its annotations.
     pub(crate) in_place: bool,
 }
 
 impl ExternObject<'_> {
-    /// The constructor argument of the parameter with this name.
+    /// Returns the constructor argument of the parameter with this name.
     pub(crate) fn arg(&self, name: &str) -> Option<&Value> {
         let at = self.decl.param_names.iter().position(|param| &**param == name)?;
         self.args.get(at)?.as_ref()
@@ -56,48 +57,48 @@ impl ExternObject<'_> {
 pub(crate) struct TableObject<'a> {
     pub(crate) name: String,
     pub(crate) table: &'a Table,
-    /// Names of `actions`, in order.
+    /// Names of `actions`, in the same order.
     pub(crate) actions: Vec<String>,
-    /// Values of the properties that have one.
-    pub(crate) properties: Vec<Option<Static>>,
+    /// Values of the properties, where they have one.
+    pub(crate) properties: Vec<Option<StaticValue>>,
     /// Values of the default action's parameters, with their types.
     pub(crate) default_args: Vec<(Option<Value>, &'a Type)>,
 }
 
-/// An action the control plane can see.
+/// An action that the control plane can see.
 pub(crate) struct ActionObject<'a> {
     pub(crate) name: String,
     pub(crate) action: &'a Action,
-    /// Whether the control plane sets its parameters: whether a table lists it.
+    /// Whether the control plane sets its parameters, because a table lists it.
     pub(crate) listed: bool,
 }
 
-/// Everything.
+/// All objects that were found.
 #[derive(Default)]
 pub(crate) struct Inventory<'a> {
-    /// All extern instances; those to be seen are [`Inventory::visible_externs`].
+    /// All extern instances; [`Inventory::visible_externs`] returns the visible ones.
     pub(crate) externs: Vec<ExternObject<'a>>,
     pub(crate) visible_externs: Vec<usize>,
     pub(crate) tables: Vec<TableObject<'a>>,
     pub(crate) actions: Vec<ActionObject<'a>>,
     pub(crate) value_sets: Vec<(String, &'a ValueSet)>,
-    /// The types of what is sent in digests, in the order of the calls.
+    /// The types sent in digests, in the order of the calls.
     pub(crate) digests: Vec<(&'a Type, Span)>,
     /// Whether a control calls any extern function.
     pub(crate) calls_extern_functions: bool,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum InstanceKind {
     Parser(ParserId),
     Control(ControlId),
 }
 
 pub(crate) struct Inst {
-    pub(crate) kind: Kind,
+    pub(crate) kind: InstanceKind,
     path: String,
-    statics: Rc<HashMap<VarId, Static>>,
-    pub(crate) objects: HashMap<InstanceId, Static>,
+    statics: Rc<HashMap<VarId, StaticValue>>,
+    pub(crate) objects: HashMap<InstanceId, StaticValue>,
     pub(crate) applied: bool,
     pub(crate) tables: HashSet<TableId>,
     /// Actions called directly.
@@ -110,24 +111,24 @@ pub(crate) struct Walker<'a, 'd> {
     pub(crate) model: &'d dyn ControlPlaneModel,
     diagnostics: &'d mut Diagnostics,
     pub(crate) insts: Vec<Inst>,
-    globals: HashMap<InstanceId, Static>,
+    globals: HashMap<InstanceId, StaticValue>,
     pub(crate) out: Inventory<'a>,
-    /// Digests sent by the body of the control at hand.
+    /// Digests sent by the body of the current control.
     pub(crate) body_digests: Vec<(&'a Type, Span)>,
-    /// Top-level actions called directly in the control at hand, in order.
+    /// Top-level actions called directly in the current control, in order.
     pub(crate) global_actions: Vec<ActionId>,
-    /// Extern instances constructed in a table's property, and the names they get.
+    /// Extern instances constructed in a table property, and their names.
     in_place: HashMap<InstanceId, Option<String>>,
-    /// Packages that have been gone through: one may be part of another.
+    /// Packages already visited: one may be part of another.
     packages: HashSet<InstanceId>,
-    /// Applied instances whose code has not been gone through yet.
+    /// Applied instances whose code has not been visited yet.
     pub(crate) to_apply: VecDeque<usize>,
     /// Actions declared in a control.
     local_actions: HashSet<ActionId>,
     overflow: bool,
 }
 
-/// Takes the inventory.
+/// Takes the inventory of a program.
 pub(crate) fn take<'a>(
     program: &'a Program,
     model: &dyn ControlPlaneModel,
@@ -151,7 +152,7 @@ pub(crate) fn take<'a>(
     walker.find_in_place();
     for id in &program.top_level {
         if matches!(program.instances[*id].ty, Type::Extern(_))
-            && let Some(Static::Extern(at)) = walker.global(*id)
+            && let Some(StaticValue::Extern(at)) = walker.global(*id)
         {
             walker.out.visible_externs.push(at);
         }
@@ -180,7 +181,7 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// The parsers and controls of a package, and of packages in it.
+    /// Collects the parsers and controls of a package, and of nested packages.
     fn package(&mut self, id: InstanceId, depth: usize) {
         if depth > MAX_DEPTH || !self.packages.insert(id) {
             return;
@@ -190,7 +191,7 @@ impl<'a> Walker<'a, '_> {
             let Arg::Expr(Expr { kind: ExprKind::Instance(inner), .. }) = arg else { continue };
             if matches!(program.instances[*inner].ty, Type::Package(_)) {
                 self.package(*inner, depth + 1);
-            } else if let Some(Static::Inst(root)) = self.global(*inner) {
+            } else if let Some(StaticValue::Inst(root)) = self.global(*inner) {
                 self.root(root);
             }
         }
@@ -207,7 +208,7 @@ impl<'a> Walker<'a, '_> {
         let first_table = self.out.tables.len();
         self.emit(root);
         self.emit_global_actions(first_action, first_table);
-        if matches!(self.insts[root].kind, Kind::Control(_)) {
+        if matches!(self.insts[root].kind, InstanceKind::Control(_)) {
             for at in first_action..self.out.actions.len() {
                 let action = self.out.actions[at].action;
                 self.action_calls(action);
@@ -217,7 +218,8 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// Top-level actions come before the control's own, in the order in which tables list them and code calls them.
+    /// Emits top-level actions. They precede the control's own, in the order in which tables list them and code calls
+    /// them.
     fn emit_global_actions(&mut self, first_action: usize, first_table: usize) {
         let program = self.program;
         let mut order: Vec<ActionId> = Vec::new();
@@ -249,7 +251,7 @@ impl<'a> Walker<'a, '_> {
         !self.local_actions.contains(&action)
     }
 
-    fn global(&mut self, id: InstanceId) -> Option<Static> {
+    fn global(&mut self, id: InstanceId) -> Option<StaticValue> {
         if let Some(known) = self.globals.get(&id) {
             return Some(known.clone());
         }
@@ -258,7 +260,7 @@ impl<'a> Walker<'a, '_> {
         Some(made)
     }
 
-    fn instantiate(&mut self, id: InstanceId, parent: Option<usize>, depth: usize) -> Option<Static> {
+    fn instantiate(&mut self, id: InstanceId, parent: Option<usize>, depth: usize) -> Option<StaticValue> {
         let program = self.program;
         let decl = &program.instances[id];
         if self.insts.len() + self.out.externs.len() >= MAX_INSTANCES || depth > MAX_DEPTH {
@@ -287,7 +289,7 @@ impl<'a> Walker<'a, '_> {
                     );
                 }
                 let values = args.into_iter().map(|arg| match arg {
-                    Some(Static::Value(value)) => Some(value),
+                    Some(StaticValue::Value(value)) => Some(value),
                     _ => None,
                 });
                 let in_place = self.in_place.get(&id).cloned();
@@ -302,17 +304,31 @@ impl<'a> Walker<'a, '_> {
                     args: values.collect(),
                     in_place: in_place.is_some(),
                 });
-                Some(Static::Extern(self.out.externs.len() - 1))
+                Some(StaticValue::Extern(self.out.externs.len() - 1))
             }
             Type::Parser(parser) => {
                 let declared = &program.parsers[*parser];
                 let path = if parent.is_none() { declared.name.to_string() } else { path };
-                Some(self.new_inst(Kind::Parser(*parser), path, &declared.ctor_params, args, &declared.locals, depth))
+                Some(self.new_inst(
+                    InstanceKind::Parser(*parser),
+                    path,
+                    &declared.ctor_params,
+                    args,
+                    &declared.locals,
+                    depth,
+                ))
             }
             Type::Control(control) => {
                 let declared = &program.controls[*control];
                 let path = if parent.is_none() { declared.name.to_string() } else { path };
-                Some(self.new_inst(Kind::Control(*control), path, &declared.ctor_params, args, &declared.locals, depth))
+                Some(self.new_inst(
+                    InstanceKind::Control(*control),
+                    path,
+                    &declared.ctor_params,
+                    args,
+                    &declared.locals,
+                    depth,
+                ))
             }
             _ => None,
         }
@@ -328,13 +344,13 @@ impl<'a> Walker<'a, '_> {
 
     fn new_inst(
         &mut self,
-        kind: Kind,
+        kind: InstanceKind,
         path: String,
         params: &[p4::typed::Param],
-        args: Vec<Option<Static>>,
+        args: Vec<Option<StaticValue>>,
         locals: &'a [Local],
         depth: usize,
-    ) -> Static {
+    ) -> StaticValue {
         let statics: HashMap<_, _> =
             params.iter().zip(args).filter_map(|(param, arg)| Some((param.var, arg?))).collect();
         let at = self.insts.len();
@@ -355,18 +371,18 @@ impl<'a> Walker<'a, '_> {
                 self.insts[at].objects.insert(*id, object);
             }
         }
-        Static::Inst(at)
+        StaticValue::Inst(at)
     }
 
-    /// What an expression stands for in an instance.
-    pub(crate) fn known(&mut self, e: &Expr, inst: Option<usize>) -> Option<Static> {
+    /// Returns the compile-time value of an expression in an instance.
+    pub(crate) fn known(&mut self, e: &Expr, inst: Option<usize>) -> Option<StaticValue> {
         match &e.kind {
             ExprKind::Instance(id) => {
                 if let Some(object) = inst.and_then(|inst| self.insts[inst].objects.get(id)) {
                     return Some(object.clone());
                 }
                 match inst {
-                    // An instance made for an argument belongs to the parser or control around it.
+                    // An instance created for an argument belongs to the enclosing parser or control.
                     Some(_) if !self.program.top_level.contains(id) && !self.globals.contains_key(id) => {
                         self.instantiate(*id, inst, 1)
                     }
@@ -377,26 +393,27 @@ impl<'a> Walker<'a, '_> {
             _ => {
                 let statics = inst.map(|inst| self.insts[inst].statics.clone());
                 let lookup = |var: VarId| statics.as_ref()?.get(&var).cloned();
-                eval::value(self.program, e, &lookup).map(Static::Value)
+                eval::value(self.program, e, &lookup).map(StaticValue::Value)
             }
         }
     }
 
-    /// Hands out what is in an instance that is applied, in the order of declaration.
+    /// Emits the contents of an applied instance in the order of declaration.
     fn emit(&mut self, at: usize) {
-        enum Part<'a> {
+        enum LocalItem<'a> {
             Local(&'a Local),
             Action(ActionId),
             Table(TableId),
         }
         let program = self.program;
-        let mut parts: Vec<(u32, Part<'a>)> = Vec::new();
+        let mut items: Vec<(u32, LocalItem<'a>)> = Vec::new();
         let locals = match self.insts[at].kind {
-            Kind::Parser(id) => &program.parsers[id].locals,
-            Kind::Control(id) => {
+            InstanceKind::Parser(id) => &program.parsers[id].locals,
+            InstanceKind::Control(id) => {
                 let control = &program.controls[id];
-                parts.extend(control.actions.iter().map(|id| (program.actions[*id].span.start, Part::Action(*id))));
-                parts.extend(control.tables.iter().map(|id| (program.tables[*id].span.start, Part::Table(*id))));
+                items
+                    .extend(control.actions.iter().map(|id| (program.actions[*id].span.start, LocalItem::Action(*id))));
+                items.extend(control.tables.iter().map(|id| (program.tables[*id].span.start, LocalItem::Table(*id))));
                 &control.locals
             }
         };
@@ -406,37 +423,37 @@ impl<'a> Walker<'a, '_> {
                 Local::ValueSet(id) => program.value_sets[*id].span.start,
                 Local::Var(..) => continue,
             };
-            parts.push((start, Part::Local(local)));
+            items.push((start, LocalItem::Local(local)));
         }
-        parts.sort_by_key(|(start, _)| *start);
+        items.sort_by_key(|(start, _)| *start);
         let listed: HashSet<ActionId> = self.insts[at]
             .tables
             .iter()
             .flat_map(|table| program.tables[*table].actions.iter().map(|action| action.action))
             .collect();
-        for (_, part) in parts {
+        for (_, part) in items {
             match part {
-                Part::Local(Local::Instance(id)) => match self.insts[at].objects.get(id).cloned() {
-                    Some(Static::Extern(object)) if !self.in_place.contains_key(id) => {
+                LocalItem::Local(Local::Instance(id)) => match self.insts[at].objects.get(id).cloned() {
+                    Some(StaticValue::Extern(object)) if !self.in_place.contains_key(id) => {
                         self.out.visible_externs.push(object);
                     }
-                    Some(Static::Inst(inner)) if self.insts[inner].applied => self.emit(inner),
+                    Some(StaticValue::Inst(inner)) if self.insts[inner].applied => self.emit(inner),
                     _ => {}
                 },
-                Part::Local(Local::ValueSet(id)) if self.insts[at].value_sets.contains(id) => {
+                LocalItem::Local(Local::ValueSet(id)) if self.insts[at].value_sets.contains(id) => {
                     let set = &program.value_sets[*id];
                     let name = self.qualified(&set.name, at);
                     self.out.value_sets.push((name, set));
                 }
-                Part::Local(_) => {}
-                Part::Action(id) => {
+                LocalItem::Local(_) => {}
+                LocalItem::Action(id) => {
                     if listed.contains(&id) || self.insts[at].called.contains(&id) {
                         let action = &program.actions[id];
                         let name = self.qualified(&action.name, at);
                         self.out.actions.push(ActionObject { name, action, listed: listed.contains(&id) });
                     }
                 }
-                Part::Table(id) => {
+                LocalItem::Table(id) => {
                     if self.insts[at].tables.contains(&id) {
                         self.emit_table(id, at);
                     }
@@ -461,7 +478,7 @@ impl<'a> Walker<'a, '_> {
         let mut properties = Vec::new();
         for property in &table.properties {
             let known = self.known(&property.value, Some(at));
-            if let Some(Static::Extern(object)) = known
+            if let Some(StaticValue::Extern(object)) = known
                 && let ExprKind::Instance(id) = &property.value.kind
                 && matches!(self.in_place.get(id), Some(None))
             {
@@ -481,7 +498,7 @@ impl<'a> Walker<'a, '_> {
         let mut default_args = Vec::new();
         for arg in &table.default_action.1 {
             let value = match self.known(arg, Some(at)) {
-                Some(Static::Value(value)) => Some(value),
+                Some(StaticValue::Value(value)) => Some(value),
                 _ => None,
             };
             default_args.push((value, &arg.ty));
@@ -489,12 +506,12 @@ impl<'a> Walker<'a, '_> {
         self.out.tables.push(TableObject { name, table, actions, properties, default_args });
     }
 
-    /// The control plane's name of a part of an instance, given the name it has in its declaration.
+    /// Returns the control-plane name of an object of an instance, given the name in its declaration.
     fn qualified(&self, name: &str, at: usize) -> String {
         let inst = &self.insts[at];
         let own = match inst.kind {
-            Kind::Control(id) => &self.program.controls[id].name,
-            Kind::Parser(id) => &self.program.parsers[id].name,
+            InstanceKind::Control(id) => &self.program.controls[id].name,
+            InstanceKind::Parser(id) => &self.program.parsers[id].name,
         };
         match name.strip_prefix(&**own).and_then(|rest| rest.strip_prefix('.')) {
             Some(rest) => format!("{}.{rest}", inst.path),
@@ -503,7 +520,7 @@ impl<'a> Walker<'a, '_> {
     }
 }
 
-/// The annotations of an extern object: its own, or those of the property that constructs it.
+/// Returns the annotations of an extern object: its own, or those of the property that constructs it.
 pub(crate) fn annotations_of<'a>(object: &ExternObject<'a>, property: Option<&'a Annotations>) -> &'a Annotations {
     match property {
         Some(property) if object.in_place => property,

@@ -1,16 +1,17 @@
-//! P4Info: what a control plane has to know of a program, as the P4Runtime specification (version 1.5) wants it told.
+//! P4Info: the description of a program for its control plane, as specified by P4Runtime 1.5.
 //!
 //! ```text
 //! typed::Program ── inventory ──> what there is, under which names ── symbols ──> ids, aliases
 //!                                              └───────── describe, objects, types ──> P4Info
 //! ```
 //!
-//! The [inventory](p4info) is a walk over everything the package instantiates; it knows no protobuf. Ids are those of
-//! `@id`, or hashes of names, the same as the reference compiler's. An architecture's [`ControlPlaneModel`] says what an
-//! extern object is to the control plane; this crate knows no architecture by name.
+//! The [inventory](p4info) is a walk over everything that the package instantiates; it does not depend on protobuf. Ids
+//! are those of `@id`, or hashes of names, identical to the reference compiler's. An architecture's
+//! [`ControlPlaneModel`] defines the resources that extern objects represent; this crate knows no architecture by name.
 //!
-//! Repeated fields stand in the order of declaration, as far as inlining leaves one: controls in the order of the
-//! package's parameters, a sub-control's parts where it is instantiated, top-level actions before a control's own.
+//! Repeated fields are in the order of declaration, as far as inlining preserves it: controls in the order of the
+//! package's parameters, the objects of a sub-control where it is instantiated, top-level actions before a control's
+//! own.
 
 mod annotations;
 mod code;
@@ -28,8 +29,8 @@ pub use p4runtime_proto::config::P4Info;
 
 use diagnostics::{Diagnostics, SourceMap};
 
-/// Describes a checked program to the control plane. What the control plane cannot be told is reported; the result is
-/// then incomplete, and the caller, who sees the errors, does not use it.
+/// Describes a checked program to the control plane. Reports constructs that P4Info cannot express; the result is then
+/// incomplete, and the caller, who sees the errors, does not use it.
 pub fn p4info(
     program: &p4::typed::Program,
     model: &dyn ControlPlaneModel,

@@ -31,7 +31,7 @@ pub trait ControlPlaneModel {
 pub enum Resource {
     /// Actions with data that tables refer to.
     ActionProfile {
-        /// Whether it has groups, among whose members a hash selects.
+        /// Whether it has groups, whose members are selected by a hash.
         selector: bool,
         /// Name of the parameter that gives the size.
         size: &'static str,
@@ -64,7 +64,7 @@ pub enum Resource {
         /// Name of the parameter that says whether packets or bytes are metered.
         unit: &'static str,
     },
-    /// An array of registers; the first type argument is what they hold.
+    /// An array of registers; the first type argument is the element type.
     Register {
         /// Name of the parameter that gives the size.
         size: &'static str,
@@ -89,10 +89,10 @@ pub enum Property {
 /// Match kind of a key element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchKind {
-    /// One of P4Runtime's.
+    /// A match kind of P4Runtime.
     Standard(MatchType),
     /// The architecture's own.
     Other,
-    /// Not by the control plane: the data plane alone uses it.
+    /// Hidden from the control plane: only the data plane uses the element.
     Hidden,
 }

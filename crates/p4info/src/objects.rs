@@ -1,4 +1,4 @@
-//! Extern objects, digests, and what tables have to do with them.
+//! Describes extern objects, digests, and their relations to tables.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -13,14 +13,14 @@ use p4runtime_proto::config::{counter_spec, meter_spec};
 use crate::annotations;
 use crate::describe::Describer;
 use crate::eval;
-use crate::inventory::{ExternObject, Static, TableObject, annotations_of};
+use crate::inventory::{ExternObject, StaticValue, TableObject, annotations_of};
 use crate::model::{Property, Resource};
 use crate::symbols::Prefix;
 
-/// Annotations that tell how a meter marks packets, in the order of `MeterSpec.Type`; the first is the default.
+/// Annotations that select how a meter marks packets, in the order of `MeterSpec.Type`; the first is the default.
 const METER_TYPES: [&str; 3] = ["two_rate_three_color", "single_rate_three_color", "single_rate_two_color"];
 
-/// The kind of id that a resource has.
+/// Returns the id prefix of a resource.
 fn prefix(resource: Resource) -> Prefix {
     match resource {
         Resource::ActionProfile { .. } => Prefix::ActionProfile,
@@ -43,7 +43,7 @@ impl<'a> Describer<'a, '_> {
         }
         for table in &inventory.tables {
             for (property, value) in table.table.properties.iter().zip(&table.properties) {
-                let Some(Static::Extern(at)) = value else { continue };
+                let Some(StaticValue::Extern(at)) = value else { continue };
                 let object = &inventory.externs[*at];
                 if self.model.property(&property.name).is_some()
                     && let Some(resource) = self.model.resource(&object.object.name)
@@ -59,7 +59,7 @@ impl<'a> Describer<'a, '_> {
         }
     }
 
-    /// The extern objects that are declared by name.
+    /// Describes the extern objects that are declared by name.
     pub(crate) fn externs(&mut self) {
         let inventory = self.inventory;
         for at in &inventory.visible_externs {
@@ -91,7 +91,7 @@ impl<'a> Describer<'a, '_> {
                     let index_type_name = self.index_type(object, index);
                     self.out.registers.push(proto::Register { preamble, type_spec, size, index_type_name });
                 }
-                // These belong to a table, and are described where it is.
+                // Direct resources belong to a table and are described where the table is.
                 Resource::DirectCounter { .. } | Resource::DirectMeter { .. } => {}
             }
         }
@@ -118,7 +118,7 @@ impl<'a> Describer<'a, '_> {
         size.unwrap_or(0)
     }
 
-    /// The name of an index's type, if it is a `type`.
+    /// Returns the name of an index's type, if it is a `type`.
     fn index_type(&mut self, object: &ExternObject<'a>, at: usize) -> Option<proto::P4NamedType> {
         let ty = object.object.type_args.get(at)?;
         self.mention(ty, object.decl.span);
@@ -128,7 +128,7 @@ impl<'a> Describer<'a, '_> {
         }
     }
 
-    /// The member of an enum that an object was constructed with.
+    /// Returns the enum member that was passed to an object's constructor.
     fn unit(&self, object: &ExternObject<'a>, param: &str) -> Option<&'a str> {
         let at = object.decl.param_names.iter().position(|name| &**name == param)?;
         let p4::typed::Arg::Expr(e) = object.decl.args.get(at)? else { return None };
@@ -221,13 +221,13 @@ impl<'a> Describer<'a, '_> {
         number
     }
 
-    /// The tables with this implementation, in the order of their names.
+    /// Returns the ids of the tables with this implementation, in the order of their names.
     fn tables_of(&self, object: &ExternObject<'a>) -> Vec<u32> {
         let mut names = BTreeSet::new();
         for table in &self.inventory.tables {
             for (property, value) in table.table.properties.iter().zip(&table.properties) {
                 if self.model.property(&property.name) == Some(Property::Implementation)
-                    && matches!(value, Some(Static::Extern(at)) if self.inventory.externs[*at].name == object.name)
+                    && matches!(value, Some(StaticValue::Extern(at)) if self.inventory.externs[*at].name == object.name)
                 {
                     names.insert(&*table.name);
                 }
@@ -236,20 +236,20 @@ impl<'a> Describer<'a, '_> {
         names.into_iter().map(|name| self.symbols.id(Prefix::Table, name)).collect()
     }
 
-    /// What attaches objects to a table.
+    /// Describes the objects that a table's properties attach.
     pub(crate) fn table_properties(&mut self, object: &TableObject<'a>, out: &mut proto::Table) {
         let inventory = self.inventory;
         let mut direct: BTreeMap<bool, u32> = BTreeMap::new();
         for (property, value) in object.table.properties.iter().zip(&object.properties) {
             let Some(role) = self.model.property(&property.name) else { continue };
             if role == Property::IdleTimeout {
-                if matches!(value, Some(Static::Value(Value::Bool(true)))) {
+                if matches!(value, Some(StaticValue::Value(Value::Bool(true)))) {
                     out.idle_timeout_behavior = IdleTimeoutBehavior::NotifyControl as i32;
                 }
                 continue;
             }
             let attached = match value {
-                Some(Static::Extern(at)) => Some(&inventory.externs[*at]),
+                Some(StaticValue::Extern(at)) => Some(&inventory.externs[*at]),
                 _ => None,
             };
             let resource = attached.and_then(|object| self.model.resource(&object.object.name));
@@ -296,7 +296,7 @@ impl<'a> Describer<'a, '_> {
         out.direct_resource_ids = direct.into_values().collect();
     }
 
-    /// What the control plane calls a digest: the type's name, or a number for one without.
+    /// Returns the control-plane name of a digest: the type's name, or a number for a type without a name.
     fn digest_name(&self, ty: &Type, at: usize) -> String {
         match ty {
             Type::Struct(id) => {

@@ -1,4 +1,4 @@
-//! `pkg_info`: what the annotations of `main` say of the program as a whole.
+//! `pkg_info`: the annotations of `main` that describe the whole program.
 
 use std::collections::HashSet;
 
@@ -68,14 +68,14 @@ pub(crate) fn describe(main: &Instance, arch: &str, map: &SourceMap, diagnostics
             _ => {}
         }
     }
-    let shown = annotations::shown(&main.annotations, &["pkginfo", "platform_property"], map, diagnostics);
+    let shown = annotations::convert(&main.annotations, &["pkginfo", "platform_property"], map, diagnostics);
     out.annotations = shown.annotations;
     out.structured_annotations = shown.structured;
     out.doc = shown.doc;
     out
 }
 
-/// The pairs of an annotation. No key may be given twice, in several annotations of a name either.
+/// Returns the pairs of an annotation. A key must not occur twice, even in several annotations of the same name.
 fn keys(
     annotation: &Annotation,
     given: &mut HashSet<(String, String)>,

@@ -1,8 +1,8 @@
 //! Ids and aliases (P4Runtime specification, sections on ids and on the preamble).
 //!
-//! An id is the kind of resource in its top byte and 24 bits below: those of `@id`, or a hash of the name. Where hashes
-//! collide, the next free number is taken, names in alphabetical order. That is the reference compiler's way, so that
-//! both give a program the same ids. An alias is the shortest end of a name, cut at dots, that no other name has.
+//! An id has the resource type in its top byte and 24 bits below: those of `@id`, or a hash of the name. On a hash
+//! collision, the next free number is assigned, with names in alphabetical order. The reference compiler does the same,
+//! so both assign the same ids. An alias is the shortest suffix of a name, cut at dots, that no other name has.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,12 +15,12 @@ pub(crate) struct Symbols {
     ids: BTreeMap<i32, BTreeMap<String, u32>>,
     assigned: HashMap<u32, Span>,
     names: HashSet<String>,
-    /// How many names end in this.
+    /// Number of names with this suffix.
     suffixes: HashMap<String, u32>,
 }
 
 impl Symbols {
-    /// Makes a name known. A name that is known already keeps its id.
+    /// Registers a name. A name that is already registered keeps its id.
     pub(crate) fn add(
         &mut self,
         prefix: Prefix,
@@ -41,7 +41,7 @@ impl Symbols {
         }
     }
 
-    /// The id that `@id` asks for, with the kind in its top byte.
+    /// Returns the id that `@id` requests, with the resource type in its top byte.
     fn given(&mut self, prefix: Prefix, id: u32, span: Span, diagnostics: &mut Diagnostics) -> Option<u32> {
         let top = (prefix as u32) << 24;
         if id & 0xff00_0000 != 0 && id & 0xff00_0000 != top {
@@ -62,7 +62,7 @@ impl Symbols {
         Some(id)
     }
 
-    /// Gives an id to every name that has none. No name may be added after that.
+    /// Assigns an id to every name without one. No name may be added afterwards.
     pub(crate) fn assign(&mut self) {
         let assigned = &mut self.assigned;
         for (prefix, names) in &mut self.ids {
@@ -83,12 +83,12 @@ impl Symbols {
         }
     }
 
-    /// The id of a name.
+    /// Returns the id of a name.
     pub(crate) fn id(&self, prefix: Prefix, name: &str) -> u32 {
         self.ids.get(&(prefix as i32)).and_then(|names| names.get(name)).copied().unwrap_or(0)
     }
 
-    /// The alias of a name.
+    /// Returns the alias of a name.
     pub(crate) fn alias(&self, name: &str) -> String {
         let mut alias = name;
         for suffix in suffixes(name) {
@@ -101,7 +101,7 @@ impl Symbols {
     }
 }
 
-/// `c`, `b.c`, `a.b.c` of `a.b.c`
+/// Iterates over the suffixes of `a.b.c`: `c`, `b.c`, `a.b.c`.
 fn suffixes(name: &str) -> impl Iterator<Item = &str> {
     name.rmatch_indices('.').map(|(at, _)| &name[at + 1..]).chain([name])
 }
@@ -119,8 +119,8 @@ fn hash(name: &[u8]) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// Ids of match fields, parameters and the like: those given, and for the others the first free number from 1 on,
-/// counting in order.
+/// Assigns ids to match fields, parameters and the like: those requested and, for the others, the first free number,
+/// counting from 1 in order.
 pub(crate) fn field_ids(given: &[(Option<u32>, Span)], diagnostics: &mut Diagnostics) -> Vec<u32> {
     let mut taken: HashMap<u32, Span> = HashMap::new();
     for (id, span) in given {

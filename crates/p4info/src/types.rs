@@ -1,4 +1,4 @@
-//! Types as P4Info describes them: a type that is mentioned is described in `type_info`, and so are the types in it.
+//! Types in P4Info: a type that is referred to is described in `type_info`, together with the types it contains.
 
 use std::collections::HashSet;
 
@@ -14,8 +14,8 @@ use p4runtime_proto::config::p4_new_type_translation::SdnType;
 
 use crate::annotations;
 
-/// How the control plane writes values of a `type` with `@p4runtime_translation`.
-pub(crate) enum Translated {
+/// Control-plane representation of values of a `type` with `@p4runtime_translation`.
+pub(crate) enum TranslatedType {
     String,
     Bits(i32),
 }
@@ -30,7 +30,7 @@ pub(crate) struct Types<'a> {
     depth: u32,
 }
 
-/// How deep types may contain each other.
+/// Maximum depth to which types may contain each other.
 const MAX_DEPTH: u32 = 100;
 
 fn named(name: &str) -> proto::P4NamedType {
@@ -54,8 +54,8 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The name by which a field or parameter mentions its type: only `type`s have one there, and enums whose values
-    /// have no width.
+    /// Returns the name by which a field or parameter refers to its type. Only `type`s have one there, and enums whose
+    /// values have no width.
     pub(crate) fn name(&self, ty: &Type) -> Option<proto::P4NamedType> {
         match ty {
             Type::New(id) => Some(named(&self.program.new_types[*id].name)),
@@ -64,7 +64,8 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The width of values as the control plane writes them; 0 for strings and for what has none.
+    /// Returns the width in bits of values as the control plane writes them; 0 for strings and for types without a
+    /// width.
     pub(crate) fn width(&self, ty: &Type) -> i32 {
         match ty {
             Type::Bit(width) | Type::Int(width) => i32::try_from(*width).unwrap_or(i32::MAX),
@@ -72,9 +73,9 @@ impl<'a> Types<'a> {
             Type::New(id) => {
                 let decl = &self.program.new_types[*id];
                 match translation(decl) {
-                    Some((_, Translated::Bits(width))) => width,
-                    Some((_, Translated::String)) => 0,
-                    // What a `type` further below is translated to does not reach up here.
+                    Some((_, TranslatedType::Bits(width))) => width,
+                    Some((_, TranslatedType::String)) => 0,
+                    // The translation of a `type` further below does not apply here.
                     None => self.width(&crate::eval::below(self.program, &decl.underlying)),
                 }
             }
@@ -93,7 +94,8 @@ impl<'a> Types<'a> {
         annotations::string(&decl.annotations, "name").map_or_else(|| decl.name.to_string(), trimmed)
     }
 
-    /// Describes a type, and mentions it. `None`, with a diagnostic, for what the control plane cannot see.
+    /// Describes a type and records that it is used. Returns `None`, with a diagnostic, for types that the control
+    /// plane cannot see.
     pub(crate) fn spec(
         &mut self,
         ty: &Type,
@@ -236,8 +238,8 @@ impl<'a> Types<'a> {
             return;
         }
         let decl = &self.program.new_types[id];
-        let shown = annotations::shown(&decl.annotations, &["p4runtime_translation"], self.map, diagnostics);
-        // What is below a chain of `type`s is what the control plane writes.
+        let shown = annotations::convert(&decl.annotations, &["p4runtime_translation"], self.map, diagnostics);
+        // The control plane writes the type at the end of a chain of `type`s.
         let mut below = &decl.underlying;
         while let Type::New(id) = below {
             below = &self.program.new_types[*id].underlying;
@@ -255,8 +257,8 @@ impl<'a> Types<'a> {
                     );
                 }
                 let sdn_type = match translated {
-                    Translated::String => SdnType::SdnString(Default::default()),
-                    Translated::Bits(width) => SdnType::SdnBitwidth(width),
+                    TranslatedType::String => SdnType::SdnString(Default::default()),
+                    TranslatedType::Bits(width) => SdnType::SdnBitwidth(width),
                 };
                 Some(Representation::TranslatedType(proto::P4NewTypeTranslation { uri, sdn_type: Some(sdn_type) }))
             }
@@ -324,8 +326,8 @@ impl<'a> Types<'a> {
     }
 }
 
-/// What `@p4runtime_translation(uri, type)` says, if it is well formed.
-pub(crate) fn translation(decl: &NewTypeDecl) -> Option<(String, Translated)> {
+/// Returns the arguments of `@p4runtime_translation(uri, type)`, if it is well formed.
+pub(crate) fn translation(decl: &NewTypeDecl) -> Option<(String, TranslatedType)> {
     let annotation = annotations::find(&decl.annotations, "p4runtime_translation")?;
     let AnnotationBody::Unstructured(_, tokens) = &annotation.body else { return None };
     let kinds: Vec<_> = tokens.iter().map(|token| &token.kind).collect();
@@ -335,19 +337,19 @@ pub(crate) fn translation(decl: &NewTypeDecl) -> Option<(String, Translated)> {
     };
     let width = |literal: &p4::ast::IntLiteral| i32::try_from(&literal.value).ok().filter(|width| *width > 0);
     let translated = match rest {
-        [TokenKind::Ident(word)] if &**word == "string" => Translated::String,
-        [TokenKind::Int(literal)] => Translated::Bits(width(literal)?),
+        [TokenKind::Ident(word)] if &**word == "string" => TranslatedType::String,
+        [TokenKind::Int(literal)] => TranslatedType::Bits(width(literal)?),
         [TokenKind::Ident(word), TokenKind::Punct("<"), TokenKind::Int(literal), TokenKind::Punct(">")]
             if &**word == "bit" =>
         {
-            Translated::Bits(width(literal)?)
+            TranslatedType::Bits(width(literal)?)
         }
         _ => return None,
     };
     Some((uri, translated))
 }
 
-/// The control plane's name of a field.
+/// Returns the control-plane name of a field.
 pub(crate) fn field_name(field: &FieldDecl) -> String {
     annotations::string(&field.annotations, "name").map_or_else(|| field.name.to_string(), trimmed)
 }
@@ -356,7 +358,7 @@ fn trimmed(name: String) -> String {
     name.strip_prefix('.').map_or(name.clone(), str::to_owned)
 }
 
-/// A field of a header; those of a struct in a header are the header's, under a name with dots.
+/// A field of a header. Fields of a struct in a header belong to the header and have a dotted name.
 pub(crate) struct FlatField<'a> {
     pub(crate) name: String,
     pub(crate) ty: &'a Type,
@@ -364,7 +366,7 @@ pub(crate) struct FlatField<'a> {
     pub(crate) span: diagnostics::Span,
 }
 
-/// The fields of a header, without structs.
+/// Returns the fields of a header with structs flattened.
 pub(crate) fn flat_fields<'a>(program: &'a Program, decl: &'a StructDecl) -> Vec<FlatField<'a>> {
     if !decl.fields.iter().any(|field| matches!(field.ty, Type::Struct(_))) {
         let flat = decl.fields.iter().map(|field| FlatField {
@@ -375,8 +377,8 @@ pub(crate) fn flat_fields<'a>(program: &'a Program, decl: &'a StructDecl) -> Vec
         });
         return flat.collect();
     }
-    // Structs that are being gone through, from the outermost to the innermost.
-    let mut open = vec![Open { decl, next: 0, prefix: String::new(), annotations: Vec::new() }];
+    // Structs being flattened, from the outermost to the innermost.
+    let mut open = vec![OpenStruct { decl, next: 0, prefix: String::new(), annotations: Vec::new() }];
     let mut out = Vec::new();
     while let Some(top) = open.last_mut() {
         let Some(field) = top.decl.fields.get(top.next) else {
@@ -385,7 +387,7 @@ pub(crate) fn flat_fields<'a>(program: &'a Program, decl: &'a StructDecl) -> Vec
         };
         top.next += 1;
         let name = format!("{}{}", top.prefix, field.name);
-        // Annotations further in go before those around them.
+        // Annotations of inner fields precede those of the enclosing ones.
         let mut annotations = field.annotations.to_vec();
         let own = annotations.len();
         for outer in &top.annotations {
@@ -396,7 +398,7 @@ pub(crate) fn flat_fields<'a>(program: &'a Program, decl: &'a StructDecl) -> Vec
         match &field.ty {
             Type::Struct(id) => {
                 let decl = &program.structs[*id];
-                open.push(Open { decl, next: 0, prefix: name + ".", annotations });
+                open.push(OpenStruct { decl, next: 0, prefix: name + ".", annotations });
             }
             ty => out.push(FlatField { name, ty, annotations: annotations.into(), span: field.span }),
         }
@@ -404,13 +406,13 @@ pub(crate) fn flat_fields<'a>(program: &'a Program, decl: &'a StructDecl) -> Vec
     out
 }
 
-/// A struct whose fields are being gone through.
-struct Open<'a> {
+/// A struct whose fields are being flattened.
+struct OpenStruct<'a> {
     decl: &'a StructDecl,
     /// Index of the next field.
     next: usize,
-    /// The path to it, with a dot at the end.
+    /// Path to it, with a trailing dot.
     prefix: String,
-    /// What is written on the fields around.
+    /// Annotations of the enclosing fields.
     annotations: Vec<p4::typed::Annotation>,
 }

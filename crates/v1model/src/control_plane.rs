@@ -1,4 +1,4 @@
-//! v1model as the control plane sees it: the resources that its externs and table properties are in P4Info.
+//! Control-plane model of v1model: the P4Info resources that its externs and table properties represent.
 
 use p4info::{ControlPlaneModel, MatchKind, MatchType, Property, Resource};
 

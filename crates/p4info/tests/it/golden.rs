@@ -1,5 +1,5 @@
-//! Programs and their P4Info, side by side in `testdata`; programs the control plane cannot be told of, and what is
-//! said about them, in `testdata/wrong`. `UPDATE_EXPECT=1` writes what is expected anew.
+//! Programs with their P4Info beside them in `testdata`; programs that P4Info cannot express, with their diagnostics,
+//! in `testdata/wrong`. `UPDATE_EXPECT=1` regenerates the expectations.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -13,7 +13,7 @@ use p4runtime_proto::{from_bytes, from_json, from_text, to_bytes, to_json, to_te
 use testing::golden::{GoldenFiles, inputs};
 use v1model::V1Model;
 
-/// The P4Info of a program, and everything that was found.
+/// Returns the P4Info of a program, and all diagnostics.
 fn describe(path: &Path) -> (Option<P4Info>, String) {
     let text = fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_string_lossy();
@@ -63,7 +63,7 @@ fn every_form_reads_back() {
     }
 }
 
-/// Every object's kind and preamble.
+/// Returns the id prefix and preamble of every object.
 fn objects(info: &P4Info) -> Vec<(Prefix, &Preamble)> {
     let mut out = Vec::new();
     macro_rules! collect {

@@ -1,5 +1,5 @@
-//! Programs that are small as text and large as P4Info: described, or refused with a diagnostic, in reasonable time and
-//! without deep stacks.
+//! Programs that are small as text and large as P4Info: described, or rejected with a diagnostic, in reasonable time
+//! and without deep stacks.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
 use v1model::V1Model;
 
-/// The P4Info of a program whose ingress, and what stands before it, are given; what was found otherwise.
+/// Returns the P4Info of a program with these declarations `before` its ingress and this ingress, or the diagnostics.
 fn describe(before: &str, ingress: &str) -> Result<P4Info, String> {
     let text = format!(
         "#include <core.p4>\n#include <v1model.p4>\nstruct H {{}}\nstruct M {{ bit<8> a; }}\n{before}
