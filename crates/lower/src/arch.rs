@@ -8,15 +8,15 @@ use p4::typed::{ExternDecl, Type};
 
 use crate::instance::InstRef;
 use crate::lowering::Lowering;
-use crate::place::Lval;
+use crate::lvalue::Lval;
 use crate::value::Val;
 
-/// An object that exists while a program is compiled: what an instance, or a parameter that stands for one, means.
+/// A compile-time object: the meaning of an instance, or of a parameter bound to one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
-    /// The packet that is parsed.
+    /// The packet being parsed.
     PacketIn,
-    /// The packet that is put together.
+    /// The packet being assembled.
     PacketOut,
     /// A parser.
     Parser(InstRef),
@@ -32,7 +32,7 @@ pub enum Object {
     Meter(ir::MeterId),
     /// An action profile or selector.
     Profile(ir::ProfileId),
-    /// Something only the architecture knows, by a number of its own.
+    /// An object that only the architecture knows, by a number of its own.
     Other(u32),
 }
 
@@ -41,18 +41,18 @@ pub enum Object {
 pub struct Block {
     /// The role, as in [`ir::Program::blocks`].
     pub role: &'static str,
-    /// The parser or control that plays it.
+    /// The parser or control in this role.
     pub object: Object,
-    /// What each of its parameters is, in order.
+    /// Meaning of each of its parameters, in order.
     pub params: Vec<BlockParam>,
 }
 
-/// What a parameter of a programmable block is.
+/// Meaning of a parameter of a programmable block.
 #[derive(Clone, Debug)]
 pub enum BlockParam {
     /// An object (`packet_in`, `packet_out`).
     Object(Object),
-    /// Storage that every block whose parameter has the same name here shares: `hdr`, `meta`.
+    /// Storage shared by all blocks with a parameter of this name: `hdr`, `meta`.
     Shared(String),
 }
 
@@ -68,7 +68,7 @@ pub struct ExternCall<'a> {
     pub args: Vec<ExternArg>,
     /// The type of the call's value.
     pub ret: &'a Type,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
@@ -82,9 +82,9 @@ pub struct ExternArg {
     pub ty: Type,
     /// The value; for an `out` parameter [`Val::Absent`].
     pub val: Val,
-    /// Where the result goes, for `out` and `inout`.
+    /// Destination of the result, for `out` and `inout`.
     pub lval: Option<Lval>,
-    /// A slot that holds the result until it can be written where it belongs.
+    /// A slot that holds the result until it can be written to its destination.
     pub(crate) pending: Option<ir::SlotId>,
 }
 
@@ -100,37 +100,38 @@ pub struct ExternInstance<'a> {
     pub param_names: &'a [Arc<str>],
     /// Annotations.
     pub annotations: Vec<ir::Annotation>,
-    /// Where it stands.
+    /// Source span.
     pub span: Span,
 }
 
 /// The lowering of an architecture's own constructs: its package, blocks, externs, table properties and match kinds.
 ///
-/// What a method does not know it reports with [`Lowering::unsupported`]; it never panics on what a program says.
+/// A method reports constructs that it does not support with [`Lowering::unsupported`]; it never panics, whatever the
+/// program.
 pub trait TargetLowering {
     /// Name, as in [`ir::Program::arch`].
     fn name(&self) -> &str;
 
-    /// Which parser or control plays which role, and what their parameters are. `package` is the package's name and
-    /// `args` what its constructor was given. `None` (with a diagnostic) when the package is not one of this
-    /// architecture's.
+    /// Binds parsers and controls to roles, and gives the meaning of their parameters. `package` is the package's name
+    /// and `args` are the arguments of its constructor. Returns `None` (with a diagnostic) when the package is not one
+    /// of this architecture's.
     fn bind(&self, cx: &mut Lowering<'_>, package: &str, args: &[Val], span: Span) -> Option<Vec<Block>>;
 
-    /// Lowers a call of an extern function; the value of the call, if it has one.
+    /// Lowers a call of an extern function. Returns the value of the call, if it has one.
     fn extern_fn(&self, cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) -> Val;
 
-    /// Lowers a call of a method; the value of the call, if it has one.
+    /// Lowers a call of a method. Returns the value of the call, if it has one.
     fn extern_method(&self, cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCall<'_>) -> Val;
 
-    /// Makes an extern object.
+    /// Creates an extern object.
     fn extern_instance(&self, cx: &mut Lowering<'_>, instance: &ExternInstance<'_>) -> Object;
 
-    /// Takes note of a table property that is not the language's own.
+    /// Processes a table property that the language does not define.
     fn table_property(&self, cx: &mut Lowering<'_>, table: &mut ir::Table, name: &str, value: &Val, span: Span);
 
-    /// How a match kind is matched, for kinds beyond `exact`, `lpm` and `ternary`.
+    /// Resolves a match kind other than `exact`, `lpm` and `ternary`.
     fn match_kind(&self, name: &str) -> Option<ir::MatchKind>;
 
-    /// Called when every block is lowered: what is left to say about the whole program.
+    /// Finishes the program; called after every block is lowered.
     fn finish(&self, cx: &mut Lowering<'_>);
 }

@@ -1,4 +1,4 @@
-//! Assignment: a value of any type goes where it belongs, one instruction a part.
+//! Assignment of values of any type, one instruction per scalar or header.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use p4::typed::Type;
 use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::{Store, resolve};
-use crate::value::{Root, Val};
+use crate::value::{StorageRoot, Val};
 
 impl<'a> Lowering<'a> {
-    /// `place = value`
+    /// Assigns `value` to `place`.
     pub fn set(&mut self, place: LValue, value: Expr) {
         let same = match (&place, &value) {
             (LValue::Slot(a), Expr::Slot(b)) => a == b,
@@ -32,7 +32,7 @@ impl<'a> Lowering<'a> {
         match (store, val) {
             (Store::Slot(_) | Store::Field(..), val) => {
                 let value = self.bits(val, ty);
-                if let Some(place) = store.place() {
+                if let Some(place) = store.as_lvalue() {
                     self.set(place, value);
                 }
             }
@@ -94,14 +94,14 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Assigns part by part what is to happen all at once: a value that depends on an earlier part's storage is
-    /// kept first.
+    /// Assigns several parts as one simultaneous assignment: a value that depends on the storage of an earlier part is
+    /// saved first.
     ///
     /// ```text
     /// {a, b} = {b, a}      $tmp = a; a = b; b = $tmp
     /// ```
     fn assign_all(&mut self, stores: &[Store], mut vals: Vec<Val>, types: &[Type]) {
-        let mut written: HashSet<Root> = HashSet::new();
+        let mut written: HashSet<StorageRoot> = HashSet::new();
         for i in 0..stores.len().min(vals.len()) {
             let mut read = HashSet::new();
             self.val_roots(&vals[i], &mut read);
@@ -148,7 +148,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Assignment to a header in a union: if it becomes valid, the others become invalid (section 8.20).
+    /// Assigns to a header in a union: if it becomes valid, the others become invalid (section 8.20).
     fn assign_member(&mut self, members: &[HeaderRef], index: usize, val: Val, ty: &Type) {
         let becomes_valid = match &val {
             Val::Header(from) => Expr::Valid(from.clone()),
@@ -164,7 +164,7 @@ impl<'a> Lowering<'a> {
         self.when(becomes_valid, |cx| cx.invalidate_others(&others, index));
     }
 
-    /// Makes every member of a union but one invalid.
+    /// Invalidates all members of a union except one.
     pub(crate) fn invalidate_others(&mut self, members: &[HeaderRef], index: usize) {
         for (i, member) in members.iter().enumerate() {
             if i != index {
@@ -173,7 +173,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// What a variable is when it comes into being: headers are invalid, stacks empty; scalars too if `all`.
+    /// Initialises a new variable: headers become invalid, stacks empty and, if `all`, scalars 0.
     pub(crate) fn initialise(&mut self, store: &Store, all: bool) {
         match store {
             Store::Slot(slot) if all => {

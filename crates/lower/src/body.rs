@@ -9,22 +9,22 @@ use p4::typed::VarId;
 use crate::instance::InstRef;
 use crate::storage::Store;
 
-/// A body that is being written. Instructions go to the current block until a terminator ends it; what comes behind a
-/// terminator cannot be reached and is not written at all.
-pub(crate) struct Builder {
+/// A body under construction. Instructions are appended to the current block until a terminator ends it. Code after a
+/// terminator is unreachable and is not emitted.
+pub(crate) struct BodyBuilder {
     pub(crate) name: String,
     pub(crate) kind: BodyKind,
     pub(crate) blocks: PrimaryMap<BlockId, Block>,
     current: BlockId,
     ended: bool,
-    /// Storage of local variables. The same variable of the same instance, inlined a second time, can use it again:
-    /// P4 has no recursion.
+    /// Storage of local variables. The same variable of the same instance, inlined again, reuses its storage: P4 has no
+    /// recursion.
     pub(crate) stores: HashMap<(Option<InstRef>, VarId), Store>,
 }
 
-impl Builder {
+impl BodyBuilder {
     pub(crate) fn new(name: String, kind: BodyKind) -> Self {
-        let mut builder = Builder {
+        let mut builder = BodyBuilder {
             name,
             kind,
             blocks: PrimaryMap::new(),
@@ -36,7 +36,7 @@ impl Builder {
         builder
     }
 
-    /// A new block that returns; nothing leads to it yet.
+    /// Creates a block that returns; nothing jumps to it yet.
     pub(crate) fn block(&mut self, name: &str) -> BlockId {
         self.blocks.push(Block {
             name: name.to_owned(),
@@ -47,13 +47,13 @@ impl Builder {
         })
     }
 
-    /// Goes on writing in `block`.
+    /// Makes `block` the current block.
     pub(crate) fn start(&mut self, block: BlockId) {
         self.current = block;
         self.ended = false;
     }
 
-    /// Whether what would be written now cannot be reached.
+    /// Whether the code emitted next is unreachable.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }

@@ -1,4 +1,4 @@
-//! Methods that the language gives headers, header unions and stacks (sections 8.17 to 8.21).
+//! Built-in methods of headers, header unions and stacks (sections 8.17 to 8.21).
 
 use ir::{BinaryOp, Expr, LValue, Op};
 use p4::typed::{self, Builtin, Type};
@@ -44,7 +44,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Moves a stack's elements towards its end (`up`) or its front; what becomes free is invalid.
+    /// Moves a stack's elements towards its end (`up`) or its front; vacated elements become invalid.
     ///
     /// ```text
     /// push_front(1) on a stack of 3    s[2] = s[1]; s[1] = s[0]; s[0] invalid; next = min(next + 1, 3)

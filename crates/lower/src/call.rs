@@ -1,13 +1,13 @@
-//! Calls: everything is inlined, with the copying in and out that section 6.8 asks for.
+//! Calls: every callee is inlined, with copy-in and copy-out as section 6.8 requires.
 //!
-//! An argument is passed by reference where nobody can tell the difference: where nothing that the callee can reach by
-//! another name overlaps it. Else it is copied:
+//! An argument is passed by reference if this cannot be observed: if it overlaps nothing that the callee can access by
+//! another name. Otherwise it is copied:
 //!
 //! ```text
 //! f(inout x, inout x)        f.a = x; f.b = x; ... body ...; x = f.a; x = f.b
 //! ```
 //!
-//! `exit` in a callee goes by way of the copying out of every call around it.
+//! An `exit` in a callee performs the copy-out of every enclosing call.
 
 use std::collections::HashSet;
 
@@ -16,23 +16,23 @@ use p4::typed::{self, Arg, Call, Callee, ExprKind, Param, StmtKind, Type};
 
 use crate::arch::Object;
 use crate::instance::InstRef;
-use crate::lowering::{Binding, Frame, Lowering};
-use crate::place::Lval;
-use crate::storage::{Life, Store};
-use crate::value::{Root, Val};
-use crate::walk::{self, Node};
+use crate::lowering::{Binding, InlineFrame, Lowering};
+use crate::lvalue::Lval;
+use crate::storage::{Lifetime, Store};
+use crate::value::{StorageRoot, Val};
+use crate::walk::{self, CodeNode};
 
-/// An argument, evaluated.
-pub(crate) enum Passed {
+/// An evaluated argument.
+pub(crate) enum PassedArg {
     Val(Val),
     LValue(Lval),
 }
 
-/// What must be written back when a callee is done.
+/// Copy-outs to perform when a callee returns.
 pub(crate) type Copies = Vec<(Store, Type, Lval)>;
 
 impl<'a> Lowering<'a> {
-    /// Lowers a call; the value, if it has one of type `ty`.
+    /// Lowers a call. Returns its value, if it has one of type `ty`.
     pub(crate) fn call(&mut self, call: &Call, ty: &Type) -> Val {
         let outer = self.at(call.span);
         let val = match &call.callee {
@@ -49,7 +49,7 @@ impl<'a> Lowering<'a> {
             Callee::Apply(target) => {
                 match self.value(target) {
                     Val::Object(object) => self.apply(&object, &call.args),
-                    _ => self.unsupported(call.span, "what is applied here is not known at compile time"),
+                    _ => self.unsupported(call.span, "the applied object is not known at compile time"),
                 }
                 Val::Absent
             }
@@ -60,40 +60,40 @@ impl<'a> Lowering<'a> {
     }
 
     /// Evaluates arguments from left to right.
-    pub(crate) fn pass(&mut self, params: &[(Direction, Type)], args: &[Arg]) -> Vec<Passed> {
+    pub(crate) fn pass(&mut self, params: &[(Direction, Type)], args: &[Arg]) -> Vec<PassedArg> {
         let effects: Vec<bool> = args.iter().map(walk::arg_has_effects).collect();
         let mut passed = Vec::with_capacity(args.len());
         for (i, ((direction, ty), arg)) in params.iter().zip(args).enumerate() {
             let later = effects[i + 1..].contains(&true);
             passed.push(match (direction, arg) {
-                (Direction::Out | Direction::InOut, Arg::Expr(e)) => Passed::LValue(self.place(e, true)),
+                (Direction::Out | Direction::InOut, Arg::Expr(e)) => PassedArg::LValue(self.lvalue(e, true)),
                 (_, Arg::Expr(e)) => {
                     let val = self.value(e);
-                    Passed::Val(if later { self.spill(val, &e.ty) } else { val })
+                    PassedArg::Val(if later { self.spill(val, &e.ty) } else { val })
                 }
-                (Direction::In | Direction::None, Arg::DontCare(ty)) => Passed::Val(self.default_value(ty)),
-                (_, Arg::DontCare(ty)) => Passed::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
-                (Direction::In | Direction::None, Arg::Absent) => Passed::Val(Val::Absent),
-                (_, Arg::Absent) => Passed::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
+                (Direction::In | Direction::None, Arg::DontCare(ty)) => PassedArg::Val(self.default_value(ty)),
+                (_, Arg::DontCare(ty)) => PassedArg::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
+                (Direction::In | Direction::None, Arg::Absent) => PassedArg::Val(Val::Absent),
+                (_, Arg::Absent) => PassedArg::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
             });
         }
         passed
     }
 
-    /// Makes the parameters stand for the arguments. `captured` is what the callee can reach by other names; `own` is
-    /// the instance whose storage copies go to (the body's own otherwise), and `force` makes copies of everything.
+    /// Binds parameters to arguments. `captured` is the storage that the callee can access by other names; `own` is the
+    /// instance whose storage holds copies (that of the body by default), and `force` copies every argument.
     pub(crate) fn bind(
         &mut self,
         params: &[Param],
-        passed: Vec<Passed>,
-        captured: &HashSet<Root>,
+        passed: Vec<PassedArg>,
+        captured: &HashSet<StorageRoot>,
         own: Option<InstRef>,
         force: bool,
     ) -> Copies {
-        let mut outs: Vec<HashSet<Root>> = Vec::new();
+        let mut outs: Vec<HashSet<StorageRoot>> = Vec::new();
         for arg in &passed {
             let mut roots = HashSet::new();
-            if let Passed::LValue(lval) = arg {
+            if let PassedArg::LValue(lval) = arg {
                 self.store_roots(&lval.store, &mut roots);
             }
             outs.push(roots);
@@ -101,11 +101,11 @@ impl<'a> Lowering<'a> {
         self.spend(outs.iter().map(HashSet::len).sum::<usize>() / 64);
         let mut copies = Vec::new();
         let mut bindings = Vec::new();
-        // Copies of `in` arguments come first: an `out` argument is cleared when all have been read.
+        // Copies of `in` arguments come first: an `out` argument is cleared after all have been read.
         let mut later: Vec<(&Param, Lval, bool)> = Vec::new();
         for (i, (param, arg)) in params.iter().zip(passed).enumerate() {
             match arg {
-                Passed::Val(val) => {
+                PassedArg::Val(val) => {
                     let written = || outs.iter().chain(std::iter::once(captured));
                     let mut read = HashSet::new();
                     self.val_roots(&val, &mut read);
@@ -120,10 +120,10 @@ impl<'a> Lowering<'a> {
                         bindings.push((param.var, Binding::Store(store)));
                     }
                 }
-                Passed::LValue(lval) => {
+                PassedArg::LValue(lval) => {
                     let others = outs.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, roots)| roots);
                     let alone = others.chain(std::iter::once(captured)).all(|roots| outs[i].is_disjoint(roots));
-                    let by_reference = !force && alone && lval.slice.is_none() && lval.back.is_none();
+                    let by_reference = !force && alone && lval.slice.is_none() && lval.write_back.is_none();
                     later.push((param, lval, by_reference));
                 }
             }
@@ -156,21 +156,21 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Lowers a callee's body in a frame of its own.
+    /// Lowers a callee's body in a new frame.
     pub(crate) fn inline(&mut self, copies: Copies, value: Option<Store>, lower: impl FnOnce(&mut Self)) {
-        let back = self.block("return");
+        let write_back = self.block("return");
         let (outer_exit, outer_copies) = match self.frames.last() {
             Some(frame) => (frame.exit_to, frame.copies),
-            None => (back, false),
+            None => (write_back, false),
         };
         let exit_to = if copies.is_empty() { outer_exit } else { self.block("exit") };
         let pending = outer_copies || !copies.is_empty();
         let (loops, atomics) = (Vec::new(), Vec::new());
-        self.frames.push(Frame { value, return_to: back, exit_to, copies: pending, loops, atomics });
+        self.frames.push(InlineFrame { value, return_to: write_back, exit_to, copies: pending, loops, atomics });
         lower(self);
         self.frames.pop();
-        self.goto(back);
-        self.body.start(back);
+        self.goto(write_back);
+        self.body.start(write_back);
         if copies.is_empty() {
             return;
         }
@@ -217,8 +217,8 @@ impl<'a> Lowering<'a> {
         Val::Absent
     }
 
-    /// The storage of everything that an action, and what it calls, names without having declared it.
-    pub(crate) fn captured(&self, id: typed::ActionId) -> HashSet<Root> {
+    /// Returns the storage of all variables that an action, and the code it calls, uses without declaring them.
+    pub(crate) fn captured(&self, id: typed::ActionId) -> HashSet<StorageRoot> {
         let mut named: Vec<&typed::Expr> = Vec::new();
         let mut parts: HashSet<*const typed::Expr> = HashSet::new();
         let mut declared = HashSet::new();
@@ -231,9 +231,9 @@ impl<'a> Lowering<'a> {
             let action = &self.program.actions[id];
             declared.extend(action.params.iter().map(|param| param.var));
             walk::block(&action.body, &mut |node| match node {
-                Node::Expr(e) => match &e.kind {
+                CodeNode::Expr(e) => match &e.kind {
                     ExprKind::Field(base, _) => {
-                        // Of a chain of fields only the whole chain counts; the walk meets it first.
+                        // Only the longest chain of field accesses counts; the walk visits it first.
                         if !parts.contains(&std::ptr::from_ref(e)) {
                             named.push(e);
                         }
@@ -242,9 +242,9 @@ impl<'a> Lowering<'a> {
                     ExprKind::Var(_) if !parts.contains(&std::ptr::from_ref(e)) => named.push(e),
                     _ => {}
                 },
-                Node::Call(Call { callee: Callee::Action(callee), .. }) => actions.push(*callee),
-                Node::Call(_) => {}
-                Node::Stmt(stmt) => match &stmt.kind {
+                CodeNode::Call(Call { callee: Callee::Action(callee), .. }) => actions.push(*callee),
+                CodeNode::Call(_) => {}
+                CodeNode::Stmt(stmt) => match &stmt.kind {
                     StmtKind::Var(var, _) | StmtKind::ForRange { var, .. } | StmtKind::ForEach { var, .. } => {
                         declared.insert(*var);
                     }
@@ -259,8 +259,8 @@ impl<'a> Lowering<'a> {
         roots
     }
 
-    /// The storage of a variable or a chain of its fields.
-    fn named_roots(&self, e: &typed::Expr, declared: &HashSet<typed::VarId>, roots: &mut HashSet<Root>) {
+    /// Adds the storage of a variable or a chain of its fields.
+    fn named_roots(&self, e: &typed::Expr, declared: &HashSet<typed::VarId>, roots: &mut HashSet<StorageRoot>) {
         let mut path = Vec::new();
         let mut at = e;
         while let ExprKind::Field(base, index) = &at.kind {
@@ -321,20 +321,20 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The storage of a variable that lives as long as an instance.
+    /// Returns the storage of a variable that lives as long as an instance.
     pub(crate) fn inst_store(&mut self, inst: InstRef, var: typed::VarId) -> Store {
         if let Some(store) = self.insts[inst.0].stores.get(&var) {
             return store.clone();
         }
         let decl = &self.program.vars[var];
         let name = format!("{}.{}", self.insts[inst.0].path, decl.name);
-        let store = self.store(&name, &decl.ty, Life::Scoped);
+        let store = self.store(&name, &decl.ty, Lifetime::Scoped);
         let mut roots = HashSet::new();
         self.store_roots(&store, &mut roots);
         for root in roots {
             match root {
-                Root::Slot(slot) => self.scoped.instance_slots.insert(slot),
-                Root::Header(header) => self.scoped.instance_headers.insert(header),
+                StorageRoot::Slot(slot) => self.scoped.instance_slots.insert(slot),
+                StorageRoot::Header(header) => self.scoped.instance_headers.insert(header),
             };
         }
         self.insts[inst.0].stores.insert(var, store.clone());
@@ -342,7 +342,8 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Whether using the value costs no more than using a copy of it, and nothing else can move what it names.
+/// Whether using the value costs no more than using a copy of it, and no other assignment can change which storage it
+/// refers to.
 fn is_leaf(val: &Val) -> bool {
     let fixed = |header: &ir::HeaderRef| matches!(header, ir::HeaderRef::Header(_));
     match val {

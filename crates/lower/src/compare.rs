@@ -1,4 +1,4 @@
-//! Equality of values of any type, and values as one bit vector.
+//! Equality of values of any type, and packing of values into one bit vector.
 
 use ir::{BinaryOp, Expr};
 use p4::ast::StructKind;
@@ -10,7 +10,7 @@ use crate::storage::resolve;
 use crate::value::Val;
 
 impl<'a> Lowering<'a> {
-    /// Whether two values of one type are equal (sections 8.16 to 8.20), one bit.
+    /// Compares two values of one type for equality (sections 8.16 to 8.20); the result is one bit.
     pub(crate) fn equal(&mut self, a: &Val, b: &Val, ty: &Type) -> Expr {
         self.spend(1);
         if self.failed {
@@ -56,7 +56,8 @@ impl<'a> Lowering<'a> {
         all(fields.iter().zip(a.iter().zip(&b)).map(|((_, field), (a, b))| self.equal(a, b, field)))
     }
 
-    /// The value's scalars put together, the first one most significant. `None` if there is a `varbit` among them.
+    /// Concatenates the value's scalars, the first one most significant. Returns `None` if there is a `varbit` among
+    /// them.
     pub fn pack(&self, val: Val, ty: &Type) -> Option<(Expr, u32)> {
         let mut parts = Vec::new();
         let mut sum = 0u32;
@@ -68,7 +69,7 @@ impl<'a> Lowering<'a> {
         Some((fold::balanced(parts, fold::concat)?, sum))
     }
 
-    /// The opposite of [`Lowering::pack`]: a value of type `ty` out of the bits of `packed` below bit `width`.
+    /// Inverse of [`Lowering::pack`]: builds a value of type `ty` from the bits of `packed` below bit `width`.
     pub fn unpack(&self, packed: &Expr, width: u32, ty: &Type) -> Val {
         let mut at = width;
         self.unpack_part(packed, width, &mut at, ty)
@@ -90,7 +91,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// How many bits [`Lowering::pack`] gives for a type; `None` for types it cannot pack.
+    /// Returns the width in bits of [`Lowering::pack`]'s result for a type; `None` for types that it cannot pack.
     pub fn packed_width(&self, ty: &Type) -> Option<u32> {
         if let Some(width) = self.scalar_width(ty) {
             return Some(width);
@@ -106,7 +107,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Whether a header value is valid, one bit.
+/// Returns the validity of a header value, one bit.
 pub(crate) fn validity(val: &Val) -> Expr {
     match val {
         Val::Header(header) => Expr::Valid(header.clone()),

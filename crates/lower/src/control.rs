@@ -9,14 +9,14 @@ use crate::lowering::{Binding, Lowering};
 use crate::value::Val;
 
 impl<'a> Lowering<'a> {
-    /// Lowers a control whose parameters are bound.
+    /// Lowers a control with bound parameters.
     pub(crate) fn control_body(&mut self, inst: InstRef) {
         let Some(control) = self.control_of(inst) else { return };
         self.declarations(inst, &control.locals);
         self.statements(&control.body);
     }
 
-    /// The run-time parameters of a parser or control.
+    /// Returns the run-time parameters of a parser or control.
     pub fn params_of(&self, val: &Val) -> Vec<&'a Var> {
         let params: &'a [Param] = match val {
             Val::Object(Object::Control(inst)) => self.control_of(*inst).map_or(&[], |control| &control.params),
@@ -52,7 +52,7 @@ impl<'a> Lowering<'a> {
             };
             self.env.insert(param.var, binding);
         }
-        // One control may play two roles.
+        // One control may have two roles.
         let taken = self.ir.blocks.values().any(|body| self.ir.bodies[*body].name == name);
         let name = if taken { format!("{name}${}", block.role) } else { name };
         let body = self.with_body(name, kind, |cx| {

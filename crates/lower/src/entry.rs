@@ -1,4 +1,4 @@
-//! Entries that the program gives: keysets become values in the form the key's match kind has.
+//! Table entries of the program: converts keysets to values in the form of the key's match kind.
 
 use bits::Bits;
 use diagnostics::{Diagnostic, Span};
@@ -8,7 +8,7 @@ use p4::typed::{self, Keyset, TableEntry};
 use crate::fold;
 use crate::lowering::Lowering;
 
-/// What `@priority(n)` says.
+/// Returns the argument of `@priority(n)`.
 fn annotated(annotations: &typed::Annotations) -> Option<i64> {
     let annotation = annotations.iter().find(|annotation| &*annotation.name == "priority")?;
     match &annotation.body {
@@ -23,16 +23,16 @@ fn annotated(annotations: &typed::Annotations) -> Option<i64> {
 }
 
 impl<'a> Lowering<'a> {
-    /// A table's entries. Priorities come out as P4Runtime means them: larger wins, and of entries that the program
-    /// gives none the first has the largest.
+    /// Lowers a table's entries. Priorities follow P4Runtime: larger wins. Among entries without a priority in the
+    /// program, the first has the largest.
     pub(crate) fn entries(&mut self, decl: &typed::Table, keys: &[Key]) -> Vec<Entry> {
         let ranked =
             keys.iter().any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional));
         let given: Vec<i64> = decl.entries.iter().filter_map(|entry| entry.priority).collect();
         let (low, high) = (given.iter().min().copied().unwrap_or(0), given.iter().max().copied().unwrap_or(0));
         let count = decl.entries.len() as i64;
-        // `@priority(n)`, from before the language had priorities: the smallest wins, and an entry without one has its
-        // position.
+        // `@priority(n)` predates priorities in the language: the smallest wins, and the priority of an entry without
+        // one is its position.
         let annotated: Vec<Option<i64>> = decl.entries.iter().map(|entry| annotated(&entry.annotations)).collect();
         let old_style = annotated.iter().any(Option::is_some);
         let rank = |at: usize| annotated[at].unwrap_or(at as i64 + 1);
@@ -75,13 +75,13 @@ impl<'a> Lowering<'a> {
         Some(values)
     }
 
-    fn known(&mut self, e: &typed::Expr, width: u32) -> Option<Bits> {
-        let val = self.aside(|cx| cx.value(e));
+    fn const_bits(&mut self, e: &typed::Expr, width: u32) -> Option<Bits> {
+        let val = self.without_emitting(|cx| cx.value(e));
         let bits = match val {
             crate::value::Val::Integer(value) => ir::Expr::Const(Bits::from_signed_big(&value, width)),
             val => self.bits(val, &e.ty),
         };
-        match fold::known(&bits) {
+        match fold::as_const(&bits) {
             Some(bits) => Some(bits.resize(width)),
             None => {
                 self.unsupported(e.span, "a key of an entry must be known at compile time");
@@ -94,31 +94,31 @@ impl<'a> Lowering<'a> {
         let width = key.width;
         let ones = Bits::ones(width);
         Some(match (key.kind, keyset) {
-            (MatchKind::Exact, Keyset::Value(e)) => KeyValue::Exact(self.known(e, width)?),
-            (MatchKind::Optional, Keyset::Value(e)) => KeyValue::Exact(self.known(e, width)?),
+            (MatchKind::Exact, Keyset::Value(e)) => KeyValue::Exact(self.const_bits(e, width)?),
+            (MatchKind::Optional, Keyset::Value(e)) => KeyValue::Exact(self.const_bits(e, width)?),
             (MatchKind::Optional, Keyset::Any(_)) => KeyValue::Any,
-            (MatchKind::Lpm, Keyset::Value(e)) => KeyValue::Lpm(self.known(e, width)?, width),
+            (MatchKind::Lpm, Keyset::Value(e)) => KeyValue::Lpm(self.const_bits(e, width)?, width),
             (MatchKind::Lpm, Keyset::Any(_)) => KeyValue::Lpm(Bits::zero(width), 0),
             (MatchKind::Lpm, Keyset::Mask(value, mask)) => {
-                let (value, mask) = (self.known(value, width)?, self.known(mask, width)?);
+                let (value, mask) = (self.const_bits(value, width)?, self.const_bits(mask, width)?);
                 let prefix = (0..width).take_while(|i| mask.bit(width - 1 - i)).count() as u32;
                 if mask != ones.shl(width - prefix) {
                     self.error(
                         Diagnostic::error("prefix", span, "the mask of an `lpm` key must be a prefix")
-                            .label("ones behind zeros"),
+                            .label("ones after zeros"),
                     );
                     return None;
                 }
                 KeyValue::Lpm(value.and(&mask), prefix)
             }
-            (MatchKind::Ternary, Keyset::Value(e)) => KeyValue::Ternary(self.known(e, width)?, ones),
+            (MatchKind::Ternary, Keyset::Value(e)) => KeyValue::Ternary(self.const_bits(e, width)?, ones),
             (MatchKind::Ternary, Keyset::Any(_)) => KeyValue::Ternary(Bits::zero(width), Bits::zero(width)),
             (MatchKind::Ternary, Keyset::Mask(value, mask)) => {
-                let (value, mask) = (self.known(value, width)?, self.known(mask, width)?);
+                let (value, mask) = (self.const_bits(value, width)?, self.const_bits(mask, width)?);
                 KeyValue::Ternary(value.and(&mask), mask)
             }
             (MatchKind::Exact | MatchKind::Optional, Keyset::Mask(value, mask)) => {
-                let (value, mask) = (self.known(value, width)?, self.known(mask, width)?);
+                let (value, mask) = (self.const_bits(value, width)?, self.const_bits(mask, width)?);
                 if mask == ones {
                     KeyValue::Exact(value)
                 } else if mask.is_zero() && key.kind == MatchKind::Optional {
@@ -128,11 +128,11 @@ impl<'a> Lowering<'a> {
                 }
             }
             (MatchKind::Range, Keyset::Value(e)) => {
-                let value = self.known(e, width)?;
+                let value = self.const_bits(e, width)?;
                 KeyValue::Range(value.clone(), value)
             }
             (MatchKind::Range, Keyset::Range(low, high)) => {
-                let (low, high) = (self.known(low, width)?, self.known(high, width)?);
+                let (low, high) = (self.const_bits(low, width)?, self.const_bits(high, width)?);
                 let order = if key.signed { low.signed_cmp(&high) } else { low.unsigned_cmp(&high) };
                 if order == std::cmp::Ordering::Greater {
                     self.error(Diagnostic::warning("empty-range", span, "no value is in this range"));

@@ -1,4 +1,5 @@
-//! Expressions: what has no effect becomes an [`ir::Expr`], what has becomes instructions before it, from left to right.
+//! Expressions: an expression without side effects becomes an [`ir::Expr`]; side effects become instructions before it,
+//! from left to right.
 //!
 //! ```text
 //! x = f(a) + b[t.apply().hit ? 0 : 1]       ... f inlined, value in $tmp ...
@@ -17,7 +18,7 @@ use p4::typed::{self, ExprKind, Type};
 use crate::compare::validity;
 use crate::fold;
 use crate::lowering::{Binding, Lowering};
-use crate::storage::{Life, Store, resolve};
+use crate::storage::{Lifetime, Store, resolve};
 use crate::value::Val;
 use crate::walk;
 
@@ -33,13 +34,13 @@ impl<'a> Lowering<'a> {
         val
     }
 
-    /// Evaluates an expression that is a scalar.
+    /// Evaluates a scalar expression.
     pub(crate) fn scalar(&mut self, e: &typed::Expr) -> Expr {
         let val = self.value(e);
         self.bits(val, &e.ty)
     }
 
-    /// Evaluates two expressions in order: if the second has effects, the first is kept safe from them.
+    /// Evaluates two expressions in order. If the second has side effects, the value of the first is saved before them.
     fn pair(&mut self, a: &typed::Expr, b: &typed::Expr) -> (Val, Val) {
         let mut left = self.value(a);
         if walk::has_effects(b) {
@@ -76,9 +77,9 @@ impl<'a> Lowering<'a> {
                 self.field_of(val, &base.ty, *index)
             }
             ExprKind::Element(base, index) => self.element_value(e, base, index),
-            ExprKind::Next(_) | ExprKind::Last(_) => self.place(e, false).read(self),
+            ExprKind::Next(_) | ExprKind::Last(_) => self.lvalue(e, false).read(self),
             ExprKind::LastIndex(base) => {
-                let lval = self.place(base, false);
+                let lval = self.lvalue(base, false);
                 match self.next_of(&lval.store) {
                     Some((next, _)) => Val::Bits(fold::binary(BinaryOp::Sub, Expr::Slot(next), fold::constant(1, 32))),
                     None => self.default_value(&e.ty),
@@ -148,7 +149,7 @@ impl<'a> Lowering<'a> {
             }
             Val::Array(parts, _) | Val::Fields(parts) => {
                 let at = self.index(index);
-                match fold::known(&at).and_then(Bits::to_u64) {
+                match fold::as_const(&at).and_then(Bits::to_u64) {
                     Some(at) => parts.get(at as usize).cloned().unwrap_or_else(|| self.default_value(&e.ty)),
                     None => self.select_part(&parts, at, &e.ty),
                 }
@@ -157,9 +158,9 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The part with an index that is known at run time only.
+    /// Selects the part with an index known only at run time.
     pub(crate) fn select_part(&mut self, parts: &[Val], index: Expr, ty: &Type) -> Val {
-        let store = self.store("$tmp", ty, Life::Scoped);
+        let store = self.store("$tmp", ty, Lifetime::Scoped);
         self.initialise(&store, true);
         let width = self.width_of(&index);
         let join = self.block("join");
@@ -195,10 +196,11 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// `a && b`, `a || b`: plain bit operations if the right side has no effect, else a branch around it.
+    /// Lowers `a && b` or `a || b`: a plain bit operation if the right side has no side effects, else a branch around
+    /// it.
     fn short_circuit(&mut self, and: bool, a: &typed::Expr, b: &typed::Expr) -> Val {
         let left = self.scalar(a);
-        if let Some(bits) = fold::known(&left) {
+        if let Some(bits) = fold::as_const(&left) {
             return if bits.is_true() == and { self.value(b) } else { Val::Bits(left) };
         }
         if !walk::has_effects(b) {
@@ -217,7 +219,7 @@ impl<'a> Lowering<'a> {
 
     fn ternary(&mut self, condition: &typed::Expr, a: &typed::Expr, b: &typed::Expr, ty: &Type) -> Val {
         let condition = self.scalar(condition);
-        if let Some(bits) = fold::known(&condition) {
+        if let Some(bits) = fold::as_const(&condition) {
             return self.value(if bits.is_true() { a } else { b });
         }
         let width = self.scalar_width(ty);
@@ -225,7 +227,7 @@ impl<'a> Lowering<'a> {
             let (a, b) = (self.scalar(a), self.scalar(b));
             return Val::Bits(fold::choose(condition, a, b));
         }
-        let store = self.store("$tmp", ty, Life::Scoped);
+        let store = self.store("$tmp", ty, Lifetime::Scoped);
         let (yes, no, join) = (self.block("then"), self.block("else"), self.block("join"));
         self.branch(condition, yes, no);
         for (block, side) in [(yes, a), (no, b)] {
@@ -238,7 +240,7 @@ impl<'a> Lowering<'a> {
         store.read()
     }
 
-    /// `left op right`, both evaluated already.
+    /// Lowers `left op right` on evaluated operands.
     pub(crate) fn binary(
         &mut self,
         op: ast::BinaryOp,
@@ -303,7 +305,7 @@ impl<'a> Lowering<'a> {
             ast::BinaryOp::BitXor => fold::binary(BinaryOp::Xor, a, b),
             ast::BinaryOp::BitOr => fold::binary(BinaryOp::Or, a, b),
             ast::BinaryOp::Concat => fold::concat(a, b),
-            // The others returned above, or are lowered by `short_circuit`.
+            // The other operators returned above, or are lowered by `short_circuit`.
             ast::BinaryOp::Eq | ast::BinaryOp::And => fold::and(a, b),
             ast::BinaryOp::Ne | ast::BinaryOp::Or => fold::or(a, b),
             ast::BinaryOp::Shl | ast::BinaryOp::Shr => a,
@@ -355,7 +357,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The types of a struct's, tuple's or list's parts, as many as there are.
+    /// Returns the types of the `count` parts of a struct, tuple or list.
     fn part_types(&self, ty: &Type, count: usize) -> Vec<Type> {
         match resolve(self.program, ty) {
             Type::Stack(element, _) | Type::List(element) => vec![(**element).clone(); count],
@@ -366,19 +368,19 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Whether a header, header union or stack element is valid, one bit.
+    /// Returns the validity of a header, header union or stack element, one bit.
     pub(crate) fn valid(&mut self, e: &typed::Expr) -> Expr {
         let val = self.value(e);
         validity(&val)
     }
 
-    /// Storage of a fresh temporary of a type.
+    /// Creates storage for a temporary of a type.
     pub(crate) fn temp_store(&mut self, ty: &Type) -> Store {
-        self.store("$tmp", ty, Life::Scoped)
+        self.store("$tmp", ty, Lifetime::Scoped)
     }
 }
 
-/// How many bits a compile-time integer may grow to.
+/// Maximum size in bits of a compile-time integer.
 const MAX_INTEGER_BITS: u64 = 1 << 16;
 
 fn integers(op: ast::BinaryOp, a: &BigInt, b: &BigInt) -> Option<Val> {

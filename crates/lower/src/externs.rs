@@ -1,5 +1,5 @@
-//! Calls of externs: arguments are evaluated here, what the call means is the architecture's (or, for `packet_in`,
-//! `packet_out`, `verify` and `static_assert`, the language's).
+//! Calls of externs. Arguments are evaluated here; the architecture defines the meaning of the call (the language does
+//! for `packet_in`, `packet_out`, `verify` and `static_assert`).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use p4::ast::Direction;
 use p4::typed::{self, Arg, Type};
 
 use crate::arch::{ExternArg, ExternCall};
-use crate::call::Passed;
+use crate::call::PassedArg;
 use crate::fold;
 use crate::lowering::Lowering;
 use crate::value::Val;
@@ -32,23 +32,23 @@ impl<'a> Lowering<'a> {
         let mut out = Vec::new();
         for (((name, direction), (_, ty)), passed) in params.iter().zip(types).zip(passed) {
             let (val, lval) = match passed {
-                Passed::Val(val) => (val, None),
-                Passed::LValue(lval) if *direction == Direction::InOut => (lval.read(self), Some(lval)),
-                Passed::LValue(lval) => (Val::Absent, Some(lval)),
+                PassedArg::Val(val) => (val, None),
+                PassedArg::LValue(lval) if *direction == Direction::InOut => (lval.read(self), Some(lval)),
+                PassedArg::LValue(lval) => (Val::Absent, Some(lval)),
             };
             out.push(ExternArg { name: name.clone(), direction: *direction, ty, val, lval, pending: None });
         }
         out
     }
 
-    /// Where an extern writes the result for an `out` or `inout` argument, and how wide that is. What is written
-    /// there reaches the argument when the call is done.
-    pub fn out_place(&mut self, arg: &mut ExternArg) -> (LValue, u32) {
+    /// Returns the destination to which an extern writes the result of an `out` or `inout` argument, and its width in
+    /// bits. The result reaches the argument when the call is finished.
+    pub fn out_lvalue(&mut self, arg: &mut ExternArg) -> (LValue, u32) {
         let width = match &arg.lval {
             Some(lval) => self.scalar_width(&lval.value_ty()).unwrap_or(0),
             None => self.scalar_width(&arg.ty).unwrap_or(0),
         };
-        if let Some(place) = arg.lval.as_ref().and_then(crate::place::Lval::place) {
+        if let Some(place) = arg.lval.as_ref().and_then(crate::lvalue::Lval::as_lvalue) {
             return (place, width);
         }
         let slot = self.temp(width);
@@ -100,14 +100,14 @@ impl<'a> Lowering<'a> {
         }
         let check_bits = self.bits(check.val.clone(), &check.ty);
         let error_bits = self.bits(error.val.clone(), &error.ty);
-        if fold::known(&check_bits).is_none_or(|bits| !bits.is_true()) {
+        if fold::as_const(&check_bits).is_none_or(|bits| !bits.is_true()) {
             self.emit(Op::Verify(check_bits, error_bits));
         }
         Val::Absent
     }
 
     fn static_assert(&mut self, call: &ExternCall<'_>) -> Val {
-        match call.args.first().and_then(|arg| arg.val.known()) {
+        match call.args.first().and_then(|arg| arg.val.as_const()) {
             Some(bits) if bits.is_true() => {}
             Some(_) => {
                 let message = match call.args.get(1).map(|arg| &arg.val) {

@@ -1,25 +1,25 @@
-//! Expressions made as small as their constants allow.
+//! Expression constructors that fold constants.
 //!
-//! Inlining puts constants where parameters stood; whoever builds an expression builds it here, so that what is
-//! constant is a [`Expr::Const`] at once and a branch on it can be decided while lowering.
+//! Inlining replaces parameters by constants. All expressions are built by these functions, so that a constant one is
+//! an [`Expr::Const`] at once and a branch on it can be decided during lowering.
 
 use std::cmp::Ordering;
 
 use bits::Bits;
 use ir::{BinaryOp, Expr, UnaryOp};
 
-/// The constant 0 or 1, one bit wide.
+/// Returns the constant 0 or 1, one bit wide.
 pub fn bool(value: bool) -> Expr {
     Expr::Const(Bits::bool(value))
 }
 
-/// A constant.
+/// Returns a constant.
 pub fn constant(value: u128, width: u32) -> Expr {
     Expr::Const(Bits::new(value, width))
 }
 
-/// The value, if it is a constant.
-pub fn known(expr: &Expr) -> Option<&Bits> {
+/// Returns the value of a constant expression.
+pub fn as_const(expr: &Expr) -> Option<&Bits> {
     match expr {
         Expr::Const(bits) => Some(bits),
         _ => None,
@@ -28,10 +28,10 @@ pub fn known(expr: &Expr) -> Option<&Bits> {
 
 /// Whether the expression is the one-bit constant `value`.
 fn is_bool(expr: &Expr, value: bool) -> bool {
-    known(expr).is_some_and(|bits| bits.width() == 1 && bits.is_true() == value)
+    as_const(expr).is_some_and(|bits| bits.width() == 1 && bits.is_true() == value)
 }
 
-/// `op a`
+/// Builds `op a`.
 pub fn unary(op: UnaryOp, a: Expr) -> Expr {
     match (op, a) {
         (UnaryOp::Not, Expr::Const(bits)) => Expr::Const(bits.not()),
@@ -41,7 +41,7 @@ pub fn unary(op: UnaryOp, a: Expr) -> Expr {
     }
 }
 
-/// The negation of a one-bit value.
+/// Builds the negation of a one-bit value.
 pub fn not(a: Expr) -> Expr {
     match a {
         Expr::Binary(BinaryOp::Eq, a, b) => Expr::Binary(BinaryOp::Ne, a, b),
@@ -50,12 +50,12 @@ pub fn not(a: Expr) -> Expr {
     }
 }
 
-/// `a op b`
+/// Builds `a op b`.
 pub fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
     if let (Expr::Const(x), Expr::Const(y)) = (&a, &b) {
         return Expr::Const(compute(op, x, y));
     }
-    let zero = |e: &Expr| known(e).is_some_and(Bits::is_zero);
+    let zero = |e: &Expr| as_const(e).is_some_and(Bits::is_zero);
     match op {
         BinaryOp::And if is_bool(&a, true) => b,
         BinaryOp::And if is_bool(&b, true) => a,
@@ -74,7 +74,7 @@ pub fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// What the operator gives for two constants, by the rules that stand with [`BinaryOp`].
+/// Evaluates the operator on two constants, by the rules of [`BinaryOp`].
 fn compute(op: BinaryOp, x: &Bits, y: &Bits) -> Bits {
     let amount = || y.to_u64().map_or(u32::MAX, |n| n.min(u64::from(u32::MAX)) as u32);
     match op {
@@ -104,17 +104,17 @@ fn compute(op: BinaryOp, x: &Bits, y: &Bits) -> Bits {
     }
 }
 
-/// Both one-bit values.
+/// Builds the conjunction of two one-bit values.
 pub fn and(a: Expr, b: Expr) -> Expr {
     binary(BinaryOp::And, a, b)
 }
 
-/// Either of two one-bit values.
+/// Builds the disjunction of two one-bit values.
 pub fn or(a: Expr, b: Expr) -> Expr {
     binary(BinaryOp::Or, a, b)
 }
 
-/// Bits `high` to `low` of a value that is `width` bits wide.
+/// Builds the slice of bits `high` to `low` of a value that is `width` bits wide.
 pub fn slice(e: Expr, width: u32, high: u32, low: u32) -> Expr {
     debug_assert!(low <= high && high < width, "slice [{high}:{low}] of {width} bits");
     if low == 0 && high + 1 == width {
@@ -127,7 +127,7 @@ pub fn slice(e: Expr, width: u32, high: u32, low: u32) -> Expr {
     }
 }
 
-/// A value of `from` bits zero-extended or truncated to `to` bits.
+/// Zero-extends or truncates a value of `from` bits to `to` bits.
 pub fn resize(e: Expr, from: u32, to: u32) -> Expr {
     match e {
         Expr::Const(bits) => Expr::Const(bits.resize(to)),
@@ -139,7 +139,7 @@ pub fn resize(e: Expr, from: u32, to: u32) -> Expr {
     }
 }
 
-/// A value of `from` bits sign-extended or truncated to `to` bits.
+/// Sign-extends or truncates a value of `from` bits to `to` bits.
 pub fn sign_resize(e: Expr, from: u32, to: u32) -> Expr {
     match e {
         Expr::Const(bits) => Expr::Const(bits.sign_extend(to)),
@@ -148,7 +148,7 @@ pub fn sign_resize(e: Expr, from: u32, to: u32) -> Expr {
     }
 }
 
-/// `a` followed by `b`.
+/// Builds the concatenation of `a` and `b`.
 pub fn concat(a: Expr, b: Expr) -> Expr {
     match (a, b) {
         (Expr::Const(a), Expr::Const(b)) => Expr::Const(a.concat(&b)),
@@ -156,9 +156,9 @@ pub fn concat(a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// `condition ? a : b`
+/// Builds `condition ? a : b`.
 pub fn choose(condition: Expr, a: Expr, b: Expr) -> Expr {
-    match known(&condition) {
+    match as_const(&condition) {
         Some(bits) if bits.is_true() => a,
         Some(_) => b,
         None if a == b => a,
@@ -166,7 +166,7 @@ pub fn choose(condition: Expr, a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// Joins the parts in order with an associative operation, as a tree that is no deeper than it must be. `None` without
+/// Joins the parts in order with an associative operation, as a tree of minimal depth. Returns `None` if there are no
 /// parts.
 pub fn balanced(mut parts: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
     while parts.len() > 1 {

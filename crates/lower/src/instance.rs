@@ -1,4 +1,4 @@
-//! Instances: what is instantiated once and has state or a place in the control plane's names.
+//! Instances: objects that are instantiated once and have state or a control-plane name.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use p4::typed::{self, Arg, Call, Callee, ExprKind, InstanceId, Local, Type, VarI
 use crate::arch::{ExternInstance, Object};
 use crate::lowering::{Binding, Lowering};
 use crate::storage::Store;
-use crate::table::TableRecord;
+use crate::table::LoweredTable;
 use crate::value::Val;
-use crate::walk::{self, Node};
+use crate::walk::{self, CodeNode};
 
 /// A parser or control instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,31 +21,31 @@ pub(crate) enum InstKind {
     Control(typed::ControlId),
 }
 
-/// What is known of a parser or control instance.
+/// A parser or control instance and its contents.
 pub(crate) struct Inst {
     pub(crate) kind: InstKind,
-    /// What the control plane's names of its parts begin with.
+    /// Prefix of the control-plane names of its contents.
     pub(crate) path: String,
-    /// Constructor parameters and what they stand for.
+    /// Constructor parameters and their values.
     pub(crate) statics: Vec<(VarId, Val)>,
     /// Instances declared in it.
     pub(crate) objects: HashMap<InstanceId, Object>,
     /// Storage of its variables and parameters.
     pub(crate) stores: HashMap<VarId, Store>,
-    pub(crate) tables: HashMap<typed::TableId, TableRecord>,
+    pub(crate) tables: HashMap<typed::TableId, LoweredTable>,
     pub(crate) value_sets: HashMap<typed::ValueSetId, ir::ValueSetId>,
-    /// Whether it may be applied in several places. Its tables and actions exist once, so its parameters must then
-    /// have storage that is the same everywhere.
+    /// Whether it may be applied in several places. Its tables and actions exist once, so its parameters then need the
+    /// same storage everywhere.
     pub(crate) multi: bool,
-    /// Whether its own instances have been made.
+    /// Whether its own instances have been created.
     ready: bool,
 }
 
-/// How many parser and control instances a program may come to.
+/// Maximum number of parser and control instances of a program.
 const MAX_INSTANCES: usize = 20_000;
 
 impl<'a> Lowering<'a> {
-    /// What an instance declared where we are, or at top level, stands for.
+    /// Returns the object of an instance declared in the current instance or at top level.
     pub(crate) fn object(&mut self, id: InstanceId) -> Object {
         if let Some(inst) = self.inst
             && let Some(object) = self.insts[inst.0].objects.get(&id)
@@ -66,7 +66,7 @@ impl<'a> Lowering<'a> {
         let mut args = Vec::new();
         for arg in &decl.args {
             args.push(match arg {
-                Arg::Expr(e) => self.aside(|cx| cx.value(e)),
+                Arg::Expr(e) => self.without_emitting(|cx| cx.value(e)),
                 Arg::DontCare(_) | Arg::Absent => Val::Absent,
             });
         }
@@ -93,7 +93,7 @@ impl<'a> Lowering<'a> {
                 };
                 let name = instance.name.clone();
                 let object = arch.extern_instance(self, &instance);
-                // One without a declaration gets its name from the table property it stands in.
+                // An instance without a declaration is named after the table property that contains it.
                 if decl.local_name != self.program.externs[*extern_id].name {
                     self.claim_object(&object, &name, decl.span);
                 }
@@ -155,7 +155,7 @@ impl<'a> Lowering<'a> {
         InstRef(self.insts.len() - 1)
     }
 
-    /// In how many places an instance is applied.
+    /// Returns the number of places in which an instance is applied.
     fn applications(&mut self, id: InstanceId) -> usize {
         let program = self.program;
         let counts = self.applications.get_or_insert_with(|| applications(program));
@@ -176,7 +176,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Lowers something inside an instance, with its constructor parameters known.
+    /// Lowers code inside an instance, with its constructor parameters bound.
     pub(crate) fn enter(&mut self, inst: InstRef, lower: impl FnOnce(&mut Self)) {
         let outer = self.inst.replace(inst);
         for (var, val) in self.insts[inst.0].statics.clone() {
@@ -186,8 +186,8 @@ impl<'a> Lowering<'a> {
         self.inst = outer;
     }
 
-    /// Lowers the declarations of the current instance: makes its instances (once) and runs its variables'
-    /// initialisers (whenever it is applied).
+    /// Lowers the declarations of the current instance: creates its instances (once) and runs its variables'
+    /// initialisers (on every application).
     pub(crate) fn declarations(&mut self, inst: InstRef, locals: &[Local]) {
         let first = !std::mem::replace(&mut self.insts[inst.0].ready, true);
         for local in locals {
@@ -212,11 +212,11 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Gives an object that a table property made in passing the name and the annotations of the property.
+    /// Assigns the name and the annotations of a table property to the object that the property constructs.
     pub(crate) fn name_by_property(&mut self, object: &Object, property: &typed::TableProperty) {
         let ExprKind::Instance(id) = property.value.kind else { return };
         let decl = &self.program.instances[id];
-        // An instance without a declaration of its own is called like its type.
+        // An instance without a declaration of its own is named after its type.
         let Type::Extern(ty) = decl.ty else { return };
         if decl.local_name != self.program.externs[ty].name {
             return;
@@ -256,7 +256,7 @@ impl<'a> Lowering<'a> {
         self.claim(kind, name, span);
     }
 
-    /// The control plane's name of something in the current instance, given the name it has in its declaration.
+    /// Returns the control-plane name of an object of the current instance, given the name in its declaration.
     pub(crate) fn qualified(&self, name: &str) -> String {
         let Some(inst) = self.inst else { return name.to_owned() };
         let own = match self.insts[inst.0].kind {
@@ -270,12 +270,13 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// In how many places of controls each instance is applied. They are counted once, since a program may have thousands.
+/// Counts the places in controls in which each instance is applied. Computed once, since a program may have thousands
+/// of instances.
 fn applications(program: &typed::Program) -> HashMap<InstanceId, usize> {
     let mut counts = HashMap::new();
     for control in program.controls.values() {
         walk::block(&control.body, &mut |node| {
-            if let Node::Call(Call { callee: Callee::Apply(target), .. }) = node
+            if let CodeNode::Call(Call { callee: Callee::Apply(target), .. }) = node
                 && let ExprKind::Instance(target) = target.kind
             {
                 *counts.entry(target).or_default() += 1;
@@ -285,7 +286,7 @@ fn applications(program: &typed::Program) -> HashMap<InstanceId, usize> {
     counts
 }
 
-/// What `@name` says.
+/// Returns the argument of `@name`.
 pub(crate) fn given_name(annotations: &typed::Annotations) -> Option<String> {
     let annotation = annotations.iter().find(|annotation| &*annotation.name == "name")?;
     match &annotation.body {

@@ -7,17 +7,16 @@
 //! ```
 //!
 //! [`lower`] instantiates the package `main` and lowers each programmable block it names. Everything is flattened and
-//! inlined on the way: structs become slots ([`Store`]), sub-parsers, sub-controls, functions and directly called
-//! actions become part of the block that uses them, constructor parameters become constants, expressions with effects
-//! become instructions in the order of evaluation. What the control plane sees keeps its name. Small passes over the
-//! IR clean up behind that.
+//! inlined: structs become slots ([`Store`]), sub-parsers, sub-controls, functions and directly called actions become
+//! part of the block that uses them, constructor parameters become constants, and expressions with side effects become
+//! instructions in the order of evaluation. Objects that the control plane sees keep their names. Small passes over the
+//! IR clean up afterwards.
 //!
-//! An architecture's [`TargetLowering`] says what an extern means, which block plays which role and what metadata there
-//! is; this crate knows no architecture by name. `packet_in`, `packet_out`, `verify` and `static_assert` are the
-//! language's and lowered here.
+//! An architecture's [`TargetLowering`] defines the meaning of externs, the roles of blocks and the available metadata;
+//! this crate knows no architecture by name. `packet_in`, `packet_out`, `verify` and `static_assert` belong to the
+//! language and are lowered here.
 //!
-//! What holds of every result: it passes [`ir::validate()`], and every instruction carries the place in the source that
-//! it comes from.
+//! Invariants of every result: it passes [`ir::validate()`], and every instruction carries its source position.
 
 mod arch;
 mod assign;
@@ -34,10 +33,10 @@ pub mod fold;
 mod instance;
 mod loops;
 mod lowering;
+mod lvalue;
 mod packet;
 mod parser;
 pub mod passes;
-mod place;
 mod stmt;
 mod storage;
 mod table;
@@ -47,7 +46,7 @@ mod walk;
 pub use arch::{Block, BlockParam, ExternArg, ExternCall, ExternInstance, Object, TargetLowering};
 pub use instance::InstRef;
 pub use lowering::Lowering;
-pub use place::Lval;
+pub use lvalue::Lval;
 pub use storage::Store;
 pub use value::Val;
 
@@ -77,7 +76,8 @@ pub fn lower(
     }
     passes::run(&mut ir, &scoped);
     if let Err(violations) = ir::validate(&ir) {
-        // A rule that a program can break by its size alone is the program's; anything else is a bug of ours.
+        // A program can break some rules by its size alone, which is its author's mistake; any other violation is a bug
+        // of ours.
         for violation in violations {
             let limit = is_limit(violation.rule);
             debug_assert!(limit, "{violation}\n{ir}");
@@ -108,7 +108,7 @@ impl Lowering<'_> {
         arch.finish(self);
     }
 
-    fn into_parts(self) -> (ir::Program, passes::Scoped) {
+    fn into_parts(self) -> (ir::Program, passes::ScopedStorage) {
         (self.ir, self.scoped)
     }
 }

@@ -1,4 +1,4 @@
-//! Loops. They stay loops: a body is lowered once, however often it runs.
+//! Loops. They are not unrolled: a body is lowered once, however often it runs.
 
 use bits::Bits;
 use ir::{BinaryOp, BlockId, Expr, LValue, Op, Terminator};
@@ -10,7 +10,7 @@ use crate::storage::resolve;
 use crate::value::Val;
 
 impl<'a> Lowering<'a> {
-    /// The body of a loop, with somewhere for `break` and `continue` to lead.
+    /// Lowers the body of a loop, with targets for `break` and `continue`.
     fn loop_body(&mut self, body: &Stmt, out: BlockId, again: BlockId) {
         if let Some(frame) = self.frames.last_mut() {
             frame.loops.push((out, again));
@@ -81,7 +81,7 @@ impl<'a> Lowering<'a> {
         self.body.start(out);
     }
 
-    /// The same over the indices of a list or stack.
+    /// Iterates in the same way over the indices of a list or stack.
     ///
     /// ```text
     /// for (v in {a, b}) body                  $i = 0; goto test
@@ -119,7 +119,7 @@ impl<'a> Lowering<'a> {
             }
         };
         if let Some(parts) = parts {
-            // The items are evaluated once, before the first round.
+            // The items are evaluated once, before the first iteration.
             let element = match self.element_type(&items.ty) {
                 Type::Void => ty.clone(),
                 element => element,

@@ -1,4 +1,4 @@
-//! The state of one compilation: what is being read, what has been written, and where.
+//! The state of one lowering: the program being read, the IR being written, and the current position in both.
 
 use std::collections::HashMap;
 
@@ -7,79 +7,79 @@ use ir::{BodyId, BodyKind, LocId, Op, Terminator};
 use p4::typed::{self, InstanceId, StructId, VarId};
 
 use crate::arch::{Object, TargetLowering};
-use crate::body::Builder;
+use crate::body::BodyBuilder;
 use crate::instance::{Inst, InstRef};
-use crate::passes::Scoped;
+use crate::passes::ScopedStorage;
 use crate::storage::Store;
 use crate::value::Val;
 
-/// How deep expressions, statements and calls may nest in each other.
+/// Maximum nesting depth of expressions, statements and calls.
 const MAX_DEPTH: u32 = 400;
 
-/// How many instructions, blocks and comparisons a program may come to once everything is inlined.
+/// Maximum number of instructions, blocks and comparisons of a program after inlining.
 const MAX_INSTRUCTIONS: usize = 500_000;
 
-/// What a variable or parameter stands for while its declaration is being lowered.
+/// The meaning of a variable or parameter while its scope is being lowered.
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
-    /// Storage that can be written.
+    /// Writable storage.
     Store(Store),
     /// A value, for parameters that are only read.
     Val(Val),
 }
 
-/// Where `return`, `exit`, `break` and `continue` lead.
-pub(crate) struct Frame {
-    /// Where the function's value goes.
+/// Targets of `return`, `exit`, `break` and `continue` in an inlined callee.
+pub(crate) struct InlineFrame {
+    /// Storage for the function's value.
     pub(crate) value: Option<Store>,
-    /// Where `return` leads.
+    /// Target of `return`.
     pub(crate) return_to: ir::BlockId,
-    /// Where `exit` leads.
+    /// Target of `exit`.
     pub(crate) exit_to: ir::BlockId,
-    /// Whether `exit` has values to copy out on its way, here or further out.
+    /// Whether `exit` has values to copy out, from this frame or an enclosing one.
     pub(crate) copies: bool,
-    /// Where `break` and `continue` of the loops around lead.
+    /// Targets of `break` and `continue` for each enclosing loop.
     pub(crate) loops: Vec<(ir::BlockId, ir::BlockId)>,
-    /// The `@atomic` blocks around, each with the number of loops around it.
+    /// For each enclosing `@atomic` block, the number of loops around it.
     pub(crate) atomics: Vec<usize>,
 }
 
-/// One compilation: the program that is read and the one that is written. Architectures get it to write what their
-/// externs mean.
+/// Context of one lowering: the program that is read and the IR that is written. Architectures use it to emit the code
+/// of their externs.
 pub struct Lowering<'a> {
     /// The program being compiled.
     pub program: &'a typed::Program,
-    /// What has been made of it so far.
+    /// The IR emitted so far.
     pub ir: ir::Program,
     pub(crate) arch: &'a dyn TargetLowering,
     pub(crate) map: &'a SourceMap,
     pub(crate) diagnostics: &'a mut Diagnostics,
-    pub(crate) body: Builder,
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) body: BodyBuilder,
+    pub(crate) frames: Vec<InlineFrame>,
     pub(crate) env: HashMap<VarId, Binding>,
     pub(crate) insts: Vec<Inst>,
-    /// The parser or control instance that is being lowered.
+    /// The parser or control instance being lowered.
     pub(crate) inst: Option<InstRef>,
     /// Objects declared at top level.
     pub(crate) globals: HashMap<InstanceId, Object>,
-    /// In how many places each instance is applied, once that was asked.
+    /// Number of places in which each instance is applied, once computed.
     pub(crate) applications: Option<HashMap<InstanceId, usize>>,
     pub(crate) actions: HashMap<(Option<InstRef>, typed::ActionId, bool), ir::ActionId>,
     pub(crate) shared: HashMap<String, Store>,
     pub(crate) header_types: HashMap<StructId, ir::HeaderTypeId>,
     pub(crate) varbit_types: HashMap<u32, ir::HeaderTypeId>,
-    /// Slots and headers whose life is decided when everything is lowered: by how many bodies use them.
-    pub(crate) scoped: Scoped,
+    /// Slots and headers whose lifetime is decided at the end, by the number of bodies that use them.
+    pub(crate) scoped: ScopedStorage,
     pub(crate) exit_flag: Option<ir::SlotId>,
     names: HashMap<String, u32>,
-    /// Names that the control plane knows, by kind, and where they were given.
+    /// Control-plane names by kind, and the spans where they were claimed.
     claimed: HashMap<(&'static str, String), Span>,
     locs: HashMap<Span, LocId>,
     pub(crate) span: Span,
     depth: u32,
     pub(crate) instructions: usize,
     pub(crate) storage_cells: usize,
-    /// Set when a limit was hit: the rest is not worth lowering.
+    /// Set when a limit is exceeded: lowering the rest is then pointless.
     pub(crate) failed: bool,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Lowering<'a> {
             arch,
             map,
             diagnostics,
-            body: Builder::new(String::new(), BodyKind::Control),
+            body: BodyBuilder::new(String::new(), BodyKind::Control),
             frames: Vec::new(),
             env: HashMap::new(),
             insts: Vec::new(),
@@ -110,7 +110,7 @@ impl<'a> Lowering<'a> {
             shared: HashMap::new(),
             header_types: HashMap::new(),
             varbit_types: HashMap::new(),
-            scoped: Scoped::default(),
+            scoped: ScopedStorage::default(),
             exit_flag: None,
             names: HashMap::new(),
             claimed: HashMap::new(),
@@ -123,27 +123,27 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Reports a mistake of the user's.
+    /// Reports a user error.
     pub fn error(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Reports something that is right but that this compiler or architecture cannot do.
+    /// Reports a correct construct that this compiler or architecture does not support.
     pub fn unsupported(&mut self, span: Span, message: impl Into<String>) {
         self.error(Diagnostic::error("unsupported", span, message).label("not supported"));
     }
 
-    /// The place in the source that what is emitted now belongs to.
+    /// Returns the source position of the instructions emitted next.
     pub fn here(&mut self) -> LocId {
         self.loc_of(self.span)
     }
 
-    /// What is emitted from now on belongs to `span`; gives back what it belonged to before.
+    /// Sets the span of the instructions emitted next and returns the previous one.
     pub(crate) fn at(&mut self, span: Span) -> Span {
         std::mem::replace(&mut self.span, span)
     }
 
-    /// The number of a place in the source.
+    /// Returns the id of a source position.
     pub fn loc_of(&mut self, span: Span) -> LocId {
         let key = Span { end: span.start, ..span };
         if let Some(loc) = self.locs.get(&key) {
@@ -166,7 +166,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// What kind of body is being written.
+    /// Returns the kind of the body being emitted.
     pub fn body_kind(&self) -> BodyKind {
         self.body.kind
     }
@@ -187,18 +187,18 @@ impl<'a> Lowering<'a> {
         self.body.block(name)
     }
 
-    /// Goes to `then` if the condition holds, else to `otherwise`.
+    /// Branches to `then` if the condition holds, else to `otherwise`.
     pub(crate) fn branch(&mut self, condition: ir::Expr, then: ir::BlockId, otherwise: ir::BlockId) {
-        match crate::fold::known(&condition) {
+        match crate::fold::as_const(&condition) {
             Some(bits) if bits.is_true() => self.goto(then),
             Some(_) => self.goto(otherwise),
             None => self.terminate(Terminator::Branch { condition, then, otherwise }),
         }
     }
 
-    /// Writes `then` so that it runs only if the condition holds.
+    /// Emits `then` so that it runs only if the condition holds.
     pub fn when(&mut self, condition: ir::Expr, then: impl FnOnce(&mut Self)) {
-        if let Some(bits) = crate::fold::known(&condition) {
+        if let Some(bits) = crate::fold::as_const(&condition) {
             if bits.is_true() {
                 then(self);
             }
@@ -212,7 +212,7 @@ impl<'a> Lowering<'a> {
         self.body.start(join);
     }
 
-    /// Counts towards the limit on a program's size.
+    /// Counts `count` towards the limit on a program's size.
     pub(crate) fn spend(&mut self, count: usize) {
         self.instructions += count;
         if self.instructions > MAX_INSTRUCTIONS && !self.failed {
@@ -226,7 +226,7 @@ impl<'a> Lowering<'a> {
         self.error(Diagnostic::error("too-large", span, message).label("it became too large here"));
     }
 
-    /// Runs `lower` one level deeper, or reports that it is too deep and gives `None`.
+    /// Runs `lower` one level deeper; reports an error and returns `None` if this is too deep.
     pub(crate) fn deeper<R>(&mut self, lower: impl FnOnce(&mut Self) -> R) -> Option<R> {
         if self.depth >= MAX_DEPTH {
             let span = self.span;
@@ -243,7 +243,7 @@ impl<'a> Lowering<'a> {
         Some(result)
     }
 
-    /// A name that nothing else has: `name`, or `name$1`, `name$2`, ...
+    /// Returns a unique name: `name`, or `name$1`, `name$2`, ...
     pub(crate) fn unique(&mut self, name: &str) -> String {
         match self.names.get_mut(name) {
             None => {
@@ -257,7 +257,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Takes a name for the control plane; reports one that is taken.
+    /// Claims a name for the control plane; reports an error if it is already taken.
     pub(crate) fn claim(&mut self, kind: &'static str, name: &str, span: Span) {
         if let Some(first) = self.claimed.insert((kind, name.to_owned()), span) {
             self.error(
@@ -273,9 +273,9 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Writes a body of its own, apart from the one that is being written, and adds it to the program.
+    /// Emits a body separate from the current one, and adds it to the program.
     pub(crate) fn with_body(&mut self, name: String, kind: BodyKind, lower: impl FnOnce(&mut Self)) -> BodyId {
-        let outer = std::mem::replace(&mut self.body, Builder::new(name, kind));
+        let outer = std::mem::replace(&mut self.body, BodyBuilder::new(name, kind));
         let frames = std::mem::take(&mut self.frames);
         let span = self.span;
         let end = self.body.block("end");
@@ -283,13 +283,13 @@ impl<'a> Lowering<'a> {
         self.body.blocks[exit].terminator = Terminator::Exit;
         let loops = Vec::new();
         let atomics = Vec::new();
-        self.frames.push(Frame { value: None, return_to: end, exit_to: exit, copies: false, loops, atomics });
+        self.frames.push(InlineFrame { value: None, return_to: end, exit_to: exit, copies: false, loops, atomics });
         lower(self);
         self.goto(end);
         self.frames = frames;
         self.span = span;
         let built = std::mem::replace(&mut self.body, outer);
-        // One control may play two roles (an empty one for both checksum controls), and then has a body for each.
+        // One control may have two roles (an empty one for both checksum controls), and then has a body for each.
         let same = |name: &str| self.ir.bodies.values().any(|body| body.name == name);
         let mut name = built.name.clone();
         let mut copies = 1;
@@ -300,21 +300,21 @@ impl<'a> Lowering<'a> {
         self.ir.bodies.push(ir::Body { name, kind: built.kind, blocks: built.blocks })
     }
 
-    /// Runs `lower` where nothing it writes is kept: for values that must be known at compile time.
-    pub(crate) fn aside<R>(&mut self, lower: impl FnOnce(&mut Self) -> R) -> R {
-        let outer = std::mem::replace(&mut self.body, Builder::new(String::new(), BodyKind::Control));
+    /// Runs `lower` and discards the code it emits: for values that must be known at compile time.
+    pub(crate) fn without_emitting<R>(&mut self, lower: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.body, BodyBuilder::new(String::new(), BodyKind::Control));
         let result = lower(self);
         self.body = outer;
         result
     }
 
-    /// Annotations in the form the IR keeps them.
+    /// Converts annotations to the IR's form.
     pub fn annotations(&self, annotations: &typed::Annotations) -> Vec<ir::Annotation> {
         annotations.iter().filter(|annotation| !CONSUMED.contains(&&*annotation.name)).map(annotation).collect()
     }
 }
 
-/// Annotations that the compiler itself acts on.
+/// Annotations that the compiler itself consumes.
 const CONSUMED: [&str; 6] = ["name", "hidden", "tableonly", "defaultonly", "optional", "field_list"];
 
 fn annotation(annotation: &typed::Annotation) -> ir::Annotation {

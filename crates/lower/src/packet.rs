@@ -1,4 +1,4 @@
-//! `packet_in` and `packet_out` (section 13.8 and 16.1), which are the language's own.
+//! `packet_in` and `packet_out` (sections 13.8 and 16.1), which belong to the language.
 
 use diagnostics::Span;
 use ir::{BodyKind, Expr, HeaderRef, LValue, Op};
@@ -12,7 +12,7 @@ use crate::storage::{Store, resolve};
 use crate::value::Val;
 
 impl<'a> Lowering<'a> {
-    /// A method of a packet; `None` for other objects.
+    /// Lowers a method of a packet; returns `None` for other objects.
     pub(crate) fn packet_method(
         &mut self,
         object: &Object,
@@ -74,9 +74,9 @@ impl<'a> Lowering<'a> {
                     },
                     _ => None,
                 };
-                (self.place(e, true), stack)
+                (self.lvalue(e, true), stack)
             }
-            Some(Arg::DontCare(ty)) => (crate::place::Lval::whole(self.temp_store(ty), ty.clone()), None),
+            Some(Arg::DontCare(ty)) => (crate::lvalue::Lval::whole(self.temp_store(ty), ty.clone()), None),
             _ => return,
         };
         let Some(header) = lval.store.as_header().cloned() else {
@@ -96,15 +96,16 @@ impl<'a> Lowering<'a> {
         }
         self.finish(&lval);
         if let Some(stack) = stack {
-            let stack = self.place(stack, false);
+            let stack = self.lvalue(stack, false);
             if let Some((next, _)) = self.next_of(&stack.store) {
                 self.step_next(next);
             }
         }
     }
 
-    /// A member of the next element of a stack of header unions is read where it lies: the element as a whole would have to
-    /// be copied to where it can be named and back, all its members for each that is read. `false` if `args` say something else.
+    /// Extracts a member of the next element of a stack of header unions in place. The alternative, copying the whole
+    /// element to a nameable location and back, would copy all its members for each one extracted. Returns `false` if
+    /// `args` have another form.
     ///
     /// ```text
     /// extract(hdr.messages.next.trade)     verify hdr.messages.$next < 2, StackOutOfBounds
@@ -142,8 +143,8 @@ impl<'a> Lowering<'a> {
         true
     }
 
-    /// What a header's extraction is told of its `varbit` field: nothing where it has none. `None` if that is missing, which is
-    /// reported.
+    /// Returns the size operand for the extraction of a header: none if the header has no `varbit` field. Returns
+    /// `None` if a required size is missing, which is reported.
     fn extract_size(&mut self, header: &HeaderRef, size: Option<Expr>, span: Span) -> Option<Option<Expr>> {
         let varbit = self.ir.header_types[self.layout_of(header)].varbit_field().is_some();
         if varbit && size.is_none() {
@@ -153,7 +154,7 @@ impl<'a> Lowering<'a> {
         Some(size.filter(|_| varbit))
     }
 
-    /// A stack's next element is the one behind.
+    /// Increments a stack's next index.
     fn step_next(&mut self, next: ir::SlotId) {
         let one = fold::constant(1, 32);
         self.set(LValue::Slot(next), fold::binary(ir::BinaryOp::Add, Expr::Slot(next), one));
@@ -172,7 +173,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn lookahead_into(&mut self, store: &Store, ty: &Type, skip: &mut u32, span: Span) {
-        if let (Some(width), Some(place)) = (self.scalar_width(ty), store.place()) {
+        if let (Some(width), Some(place)) = (self.scalar_width(ty), store.as_lvalue()) {
             self.emit(Op::Lookahead { dst: place, skip: *skip });
             *skip += width;
             return;
@@ -236,8 +237,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Evaluates an expression that must be a header's, union's or stack's method object.
-    pub(crate) fn receiver(&mut self, e: &typed::Expr) -> crate::place::Lval {
-        self.place(e, true)
+    /// Evaluates an expression that must be the receiver of a method of a header, union or stack.
+    pub(crate) fn receiver(&mut self, e: &typed::Expr) -> crate::lvalue::Lval {
+        self.lvalue(e, true)
     }
 }

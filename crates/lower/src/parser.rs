@@ -1,4 +1,4 @@
-//! Parsers: states become blocks, `accept` leads on, `reject` ends the whole parser.
+//! Parsers: states become blocks, `accept` continues after the parser, `reject` ends the whole parser.
 
 use diagnostics::Span;
 use ir::{BlockId, Match, SelectCase, Terminator};
@@ -9,7 +9,7 @@ use crate::lowering::Lowering;
 use crate::storage::resolve;
 
 impl<'a> Lowering<'a> {
-    /// Lowers a parser whose parameters are bound. The frame's `return` is where `accept` leads.
+    /// Lowers a parser with bound parameters. The frame's `return` target is that of `accept`.
     pub(crate) fn parser_body(&mut self, inst: InstRef) {
         let Some(parser) = self.parser_of(inst) else { return };
         let Some(accept) = self.frames.last().map(|frame| frame.return_to) else { return };
@@ -36,7 +36,7 @@ impl<'a> Lowering<'a> {
         block
     }
 
-    /// Where a target leads.
+    /// Returns the block of a transition's target.
     fn target(&mut self, target: TransitionTarget, blocks: &[BlockId], accept: BlockId) -> BlockId {
         match target {
             TransitionTarget::State(index) => blocks.get(index).copied().unwrap_or(accept),
@@ -77,7 +77,7 @@ impl<'a> Lowering<'a> {
         accept: BlockId,
         span: Span,
     ) {
-        // Every key as scalars: keys may be structs, whose fields are compared one by one.
+        // Keys are split into scalars: a key may be a struct, whose fields are compared one by one.
         let effects: Vec<bool> = exprs.iter().map(crate::walk::has_effects).collect();
         let mut keys = Vec::new();
         let mut widths = Vec::new();
@@ -117,7 +117,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// What a case compares the keys with, one match a key.
+    /// Returns the matches of a case, one per key.
     fn case_matches(
         &mut self,
         case: &typed::SelectCase,
@@ -177,7 +177,7 @@ impl<'a> Lowering<'a> {
         Some(Match::ValueSet(id))
     }
 
-    /// The value set of the current instance.
+    /// Returns the value set of the current instance.
     fn value_set(&mut self, set: typed::ValueSetId) -> Option<ir::ValueSetId> {
         let inst = self.inst?;
         if let Some(id) = self.insts[inst.0].value_sets.get(&set) {
@@ -196,7 +196,7 @@ impl<'a> Lowering<'a> {
         Some(id)
     }
 
-    /// The scalars that a value set's members consist of.
+    /// Returns the scalar fields of a value set's members.
     fn set_fields(
         &mut self,
         name: &str,
@@ -226,7 +226,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// `@match(ternary)` on a value set's field.
+    /// Returns the match kind in `@match(ternary)` on a value set's field.
     fn match_annotation(&self, annotations: &typed::Annotations) -> ir::MatchKind {
         let kind =
             annotations.iter().find(|annotation| &*annotation.name == "match").and_then(|annotation| match &annotation
@@ -241,11 +241,11 @@ impl<'a> Lowering<'a> {
                 },
                 _ => None,
             });
-        // A selector chooses among groups, and a value set has none.
+        // A selector selects among the members of a group, and a value set has no groups.
         kind.filter(|kind| *kind != ir::MatchKind::Selector).unwrap_or(ir::MatchKind::Exact)
     }
 
-    /// How a match kind is matched; `None` if neither the language nor the architecture knows it.
+    /// Resolves a match kind; `None` if neither the language nor the architecture defines it.
     pub(crate) fn match_kind(&self, name: &str) -> Option<ir::MatchKind> {
         match name {
             "exact" => Some(ir::MatchKind::Exact),

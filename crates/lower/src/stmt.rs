@@ -1,4 +1,4 @@
-//! Statements become blocks.
+//! Lowers statements to blocks.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use p4::typed::{self, Stmt, StmtKind, Type, VarId};
 
 use crate::fold;
 use crate::lowering::{Binding, Lowering};
-use crate::storage::{Life, Store};
+use crate::storage::{Lifetime, Store};
 use crate::walk;
 
 impl<'a> Lowering<'a> {
@@ -19,7 +19,7 @@ impl<'a> Lowering<'a> {
     }
 
     pub(crate) fn statement(&mut self, stmt: &Stmt) {
-        // What cannot be reached is not lowered; limits end everything.
+        // Unreachable code is not lowered; an exceeded limit ends lowering.
         if self.failed || self.body.ended() {
             return;
         }
@@ -31,7 +31,7 @@ impl<'a> Lowering<'a> {
     fn statement_inner(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Var(var, init) => {
-                // The initial value may use an outer variable that is stored in the same place.
+                // The initial value may use an outer variable with the same storage.
                 let val = init.as_ref().map(|init| (self.value(init), init.ty.clone()));
                 let store = self.local(*var);
                 match val {
@@ -45,7 +45,7 @@ impl<'a> Lowering<'a> {
             }
             StmtKind::If(condition, then, otherwise) => {
                 let condition = self.scalar(condition);
-                if let Some(bits) = fold::known(&condition) {
+                if let Some(bits) = fold::as_const(&condition) {
                     match (bits.is_true(), otherwise) {
                         (true, _) => self.statement(then),
                         (false, Some(otherwise)) => self.statement(otherwise),
@@ -106,7 +106,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The storage of a local variable of the body that is being written.
+    /// Returns the storage of a local variable of the current body.
     pub(crate) fn local(&mut self, var: VarId) -> Store {
         let key = (self.inst, var);
         let store = match self.body.stores.get(&key) {
@@ -114,7 +114,7 @@ impl<'a> Lowering<'a> {
             None => {
                 let decl = &self.program.vars[var];
                 let name = self.local_name(&decl.name);
-                let store = self.store(&name, &decl.ty, Life::Scoped);
+                let store = self.store(&name, &decl.ty, Lifetime::Scoped);
                 self.body.stores.insert(key, store.clone());
                 store
             }
@@ -123,7 +123,7 @@ impl<'a> Lowering<'a> {
         store
     }
 
-    /// The name of something local: the name as written behind what it is local to.
+    /// Qualifies the name of a local with the name of the body it is local to.
     pub(crate) fn local_name(&self, name: &str) -> String {
         match self.inst {
             Some(inst) => format!("{}.{name}", self.insts[inst.0].path),
@@ -133,7 +133,7 @@ impl<'a> Lowering<'a> {
 
     fn assignment(&mut self, lhs: &typed::Expr, op: Option<p4::ast::BinaryOp>, rhs: &typed::Expr) {
         let effects = walk::has_effects(rhs);
-        let lval = self.place(lhs, effects);
+        let lval = self.lvalue(lhs, effects);
         let val = match op {
             None => self.value(rhs),
             Some(op) => {
@@ -149,7 +149,7 @@ impl<'a> Lowering<'a> {
         self.write(&lval, val);
     }
 
-    /// A switch on a value.
+    /// Lowers a switch on a value.
     fn switch(
         &mut self,
         subject: &typed::Expr,
@@ -166,9 +166,9 @@ impl<'a> Lowering<'a> {
             let block = self.block("case");
             bodies.push((block, body));
             for label in labels {
-                let value = self.aside(|cx| cx.value(label));
+                let value = self.without_emitting(|cx| cx.value(label));
                 let value = self.bits(value, &subject_ty);
-                match fold::known(&value) {
+                match fold::as_const(&value) {
                     Some(value) if seen.insert(value.clone()) => table.push((value.clone(), block)),
                     Some(_) => {}
                     None => self.unsupported(label.span, "a `switch` label must be known at compile time"),
@@ -188,7 +188,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn switch_to(&mut self, subject: ir::Expr, table: Vec<(bits::Bits, ir::BlockId)>, default: ir::BlockId) {
-        match fold::known(&subject) {
+        match fold::as_const(&subject) {
             Some(value) => {
                 let to = table.iter().find(|(label, _)| label == value).map_or(default, |(_, block)| *block);
                 self.goto(to);
@@ -207,7 +207,7 @@ impl<'a> Lowering<'a> {
         self.body.start(join);
     }
 
-    /// `switch (t.apply().action_run)`
+    /// Lowers `switch (t.apply().action_run)`.
     fn switch_action(
         &mut self,
         apply: &typed::Call,

@@ -1,4 +1,4 @@
-//! Storage: a variable of any type becomes slots and header instances.
+//! Storage: allocates slots and header instances for variables of any type.
 //!
 //! ```text
 //! struct headers { ethernet_t eth; vlan_t[2] vlan; }     header hdr.eth, header hdr.vlan[0], header hdr.vlan[1],
@@ -14,47 +14,48 @@ use p4::typed::{StructId, Type};
 use crate::lowering::Lowering;
 use crate::value::Val;
 
-/// How many slots and headers a program may come to.
+/// Maximum number of slots and headers of a program.
 const MAX_STORAGE: usize = 500_000;
 
-/// Where a value of any type lives.
+/// Storage of a value of any type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Store {
-    /// A scalar on its own.
+    /// A scalar in a slot.
     Slot(SlotId),
     /// A scalar in a header.
     Field(HeaderRef, u32),
-    /// A `varbit`: a variable field, of a header made for it if need be.
+    /// A `varbit`: a variable field, in a header created for it if needed.
     Varbit(HeaderRef, u32),
     /// A header.
     Header(HeaderRef),
-    /// A header in a union, and which of the union's members it is.
+    /// A header in a union: all members, and the index of this one.
     Member(Vec<HeaderRef>, usize),
     /// A header union: its members.
     Union(Vec<HeaderRef>),
     /// A stack of headers.
     Stack(StackId),
-    /// A stack of header unions, or an array of anything else: its elements, and for a stack the index of the next one.
+    /// A stack of header unions, or an array of anything else: its elements and, for a stack, the slot of the next
+    /// index.
     Array(Vec<Store>, Option<SlotId>),
-    /// A struct or tuple; of a type that has no storage, without parts.
+    /// A struct or tuple; without parts for a type that has no storage.
     Fields(Vec<Store>),
 }
 
-/// How many elements an array in a header may have.
+/// Maximum number of elements of an array in a header.
 const MAX_ARRAY: u32 = 1 << 16;
 
-/// How long storage lives.
+/// Lifetime of storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// From block to block.
+pub(crate) enum Lifetime {
+    /// As long as the packet is in the pipeline.
     Packet,
-    /// Within a block, or less: decided when all is lowered.
+    /// Within a block, or less: decided after lowering.
     Scoped,
     /// A parameter of an action.
     Argument,
 }
 
-/// A type behind `type` declarations.
+/// Resolves `type` declarations to the underlying type.
 pub(crate) fn resolve<'t>(program: &'t p4::typed::Program, mut ty: &'t Type) -> &'t Type {
     while let Type::New(id) = ty {
         ty = &program.new_types[*id].underlying;
@@ -63,7 +64,8 @@ pub(crate) fn resolve<'t>(program: &'t p4::typed::Program, mut ty: &'t Type) -> 
 }
 
 impl<'a> Lowering<'a> {
-    /// The width of a scalar type: 1 for `bool`, 32 for `error` and plain enums. `None` for other types.
+    /// Returns the width of a scalar type in bits: 1 for `bool`, 32 for `error` and plain enums. `None` for other
+    /// types.
     pub fn scalar_width(&self, ty: &Type) -> Option<u32> {
         match resolve(self.program, ty) {
             Type::Bool => Some(1),
@@ -86,7 +88,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Which kind of struct the type is, if it is one.
+    /// Returns the declaration and kind of a struct type.
     pub(crate) fn struct_kind(&self, ty: &Type) -> Option<(StructId, StructKind)> {
         match resolve(self.program, ty) {
             Type::Struct(id) => Some((*id, self.program.structs[*id].kind)),
@@ -94,7 +96,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Names and types of a struct's, header's or tuple's fields.
+    /// Returns the names and types of a struct's, header's or tuple's fields.
     pub fn fields_of(&self, ty: &Type) -> Vec<(String, Type)> {
         match resolve(self.program, ty) {
             Type::Struct(id) => {
@@ -105,43 +107,43 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A new one-bit-vector temporary.
+    /// Creates a temporary slot.
     pub fn temp(&mut self, width: u32) -> SlotId {
-        self.slot("$tmp", width, false, Life::Scoped)
+        self.slot("$tmp", width, false, Lifetime::Scoped)
     }
 
-    /// A slot that lives as long as the packet, made by the architecture or the compiler.
+    /// Creates a slot of the architecture or the compiler that lives as long as the packet.
     pub fn packet_slot(&mut self, name: &str, width: u32) -> SlotId {
-        self.slot(name, width, false, Life::Packet)
+        self.slot(name, width, false, Lifetime::Packet)
     }
 
-    pub(crate) fn slot(&mut self, name: &str, width: u32, signed: bool, life: Life) -> SlotId {
+    pub(crate) fn slot(&mut self, name: &str, width: u32, signed: bool, lifetime: Lifetime) -> SlotId {
         let name = self.unique(name);
-        let kind = match life {
-            Life::Packet => SlotKind::Metadata,
-            Life::Scoped => SlotKind::Local,
-            Life::Argument => SlotKind::Argument,
+        let kind = match lifetime {
+            Lifetime::Packet => SlotKind::Metadata,
+            Lifetime::Scoped => SlotKind::Local,
+            Lifetime::Argument => SlotKind::Argument,
         };
         let slot = self.ir.slots.push(ir::Slot { name, width, kind, signed });
-        if life == Life::Scoped {
+        if lifetime == Lifetime::Scoped {
             self.scoped.slots.insert(slot);
         }
         self.storage_cells += 1;
         slot
     }
 
-    fn header(&mut self, name: &str, ty: ir::HeaderTypeId, life: Life) -> HeaderId {
+    fn header(&mut self, name: &str, ty: ir::HeaderTypeId, lifetime: Lifetime) -> HeaderId {
         let name = self.unique(name);
-        let header = self.ir.headers.push(ir::Header { name, ty, local: life != Life::Packet });
-        if life != Life::Packet {
+        let header = self.ir.headers.push(ir::Header { name, ty, local: lifetime != Lifetime::Packet });
+        if lifetime != Lifetime::Packet {
             self.scoped.headers.insert(header);
         }
         self.storage_cells += 1;
         header
     }
 
-    /// Storage for a variable of this type.
-    pub(crate) fn store(&mut self, name: &str, ty: &Type, life: Life) -> Store {
+    /// Creates storage for a variable of this type.
+    pub(crate) fn store(&mut self, name: &str, ty: &Type, lifetime: Lifetime) -> Store {
         if self.failed || self.storage_cells > MAX_STORAGE {
             if !self.failed {
                 self.too_large("the program has too much storage");
@@ -150,32 +152,32 @@ impl<'a> Lowering<'a> {
         }
         if let Some(width) = self.scalar_width(ty) {
             let signed = self.is_signed(ty);
-            return Store::Slot(self.slot(name, width, signed, life));
+            return Store::Slot(self.slot(name, width, signed, lifetime));
         }
         match resolve(self.program, ty) {
             Type::Varbit(max) => {
                 let ty = self.varbit_type(*max);
-                Store::Varbit(HeaderRef::Header(self.header(name, ty, life)), 0)
+                Store::Varbit(HeaderRef::Header(self.header(name, ty, lifetime)), 0)
             }
             Type::Tuple(types) => {
                 let types = types.clone();
-                let part = |(i, ty): (usize, &Type)| self.store(&format!("{name}.{i}"), ty, life);
+                let part = |(i, ty): (usize, &Type)| self.store(&format!("{name}.{i}"), ty, lifetime);
                 Store::Fields(types.iter().enumerate().map(part).collect())
             }
             Type::Struct(id) => match self.program.structs[*id].kind {
                 StructKind::Struct => {
                     let fields = self.fields_of(ty);
-                    let part = |(field, ty): &(String, Type)| self.store(&format!("{name}.{field}"), ty, life);
+                    let part = |(field, ty): &(String, Type)| self.store(&format!("{name}.{field}"), ty, lifetime);
                     Store::Fields(fields.iter().map(part).collect())
                 }
                 StructKind::Header => {
                     let ty = self.header_type(*id);
-                    Store::Header(HeaderRef::Header(self.header(name, ty, life)))
+                    Store::Header(HeaderRef::Header(self.header(name, ty, lifetime)))
                 }
                 StructKind::Union => {
                     let mut members = Vec::new();
                     for (field, ty) in self.fields_of(ty) {
-                        match self.store(&format!("{name}.{field}"), &ty, life) {
+                        match self.store(&format!("{name}.{field}"), &ty, lifetime) {
                             Store::Header(header) => members.push(header),
                             _ => return Store::Fields(Vec::new()),
                         }
@@ -183,12 +185,12 @@ impl<'a> Lowering<'a> {
                     Store::Union(members)
                 }
             },
-            Type::Stack(element, size) => self.stack(name, &element.clone(), *size, life),
+            Type::Stack(element, size) => self.stack(name, &element.clone(), *size, lifetime),
             _ => Store::Fields(Vec::new()),
         }
     }
 
-    fn stack(&mut self, name: &str, element: &Type, size: u32, life: Life) -> Store {
+    fn stack(&mut self, name: &str, element: &Type, size: u32, lifetime: Lifetime) -> Store {
         if size as usize > MAX_STORAGE {
             self.too_large("the stack or array is too large");
             return Store::Fields(Vec::new());
@@ -198,21 +200,21 @@ impl<'a> Lowering<'a> {
             Some((id, StructKind::Header)) => {
                 let ty = self.header_type(id);
                 let headers: Vec<HeaderId> =
-                    (0..size).map(|i| self.header(&format!("{name}[{i}]"), ty, life)).collect();
-                let next = self.slot(&format!("{name}.$next"), 32, false, life);
+                    (0..size).map(|i| self.header(&format!("{name}[{i}]"), ty, lifetime)).collect();
+                let next = self.slot(&format!("{name}.$next"), 32, false, lifetime);
                 let Some(first) = headers.first().copied() else { return Store::Fields(Vec::new()) };
                 Store::Stack(self.ir.stacks.push(ir::Stack { name: name.to_owned(), first, size, next }))
             }
             kind => {
-                let elements = (0..size).map(|i| self.store(&format!("{name}[{i}]"), element, life)).collect();
+                let elements = (0..size).map(|i| self.store(&format!("{name}[{i}]"), element, lifetime)).collect();
                 let is_stack = kind.is_some_and(|(_, kind)| kind == StructKind::Union);
-                let next = is_stack.then(|| self.slot(&format!("{name}.$next"), 32, false, life));
+                let next = is_stack.then(|| self.slot(&format!("{name}.$next"), 32, false, lifetime));
                 Store::Array(elements, next)
             }
         }
     }
 
-    /// The layout of a header type; structs in headers are flattened.
+    /// Returns the layout of a header type; structs in headers are flattened.
     pub(crate) fn header_type(&mut self, id: StructId) -> ir::HeaderTypeId {
         if let Some(ty) = self.header_types.get(&id) {
             return *ty;
@@ -289,7 +291,7 @@ impl<'a> Lowering<'a> {
         ty
     }
 
-    /// How many fields of a layout a type takes.
+    /// Returns the number of layout fields that a type takes.
     fn leaf_count(&self, ty: &Type) -> u32 {
         if self.scalar_width(ty).is_some() {
             return 1;
@@ -301,14 +303,14 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Field `index` of a header of type `id`.
+    /// Returns the storage of field `index` of a header of type `id`.
     pub(crate) fn header_field(&self, header: &HeaderRef, id: StructId, index: usize) -> Store {
         let fields = &self.program.structs[id].fields;
         let before = fields[..index].iter().map(|field| self.leaf_count(&field.ty)).sum();
         self.field_at(header, &fields[index].ty, before)
     }
 
-    /// Every field of a header of type `id`.
+    /// Returns the storage of every field of a header of type `id`.
     pub(crate) fn header_fields(&self, header: &HeaderRef, id: StructId) -> Vec<Store> {
         let mut at = 0;
         let mut stores = Vec::new();
@@ -339,7 +341,7 @@ impl<'a> Lowering<'a> {
         Store::Fields(parts)
     }
 
-    /// The type of a header instance as far as the IR knows it.
+    /// Returns the IR's type of a header instance.
     pub(crate) fn layout_of(&self, header: &HeaderRef) -> ir::HeaderTypeId {
         match header {
             HeaderRef::Header(header) => self.ir.headers[*header].ty,
@@ -347,32 +349,32 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Element `index` of a stack.
+    /// Returns element `index` of a stack.
     pub(crate) fn element(&self, stack: StackId, index: u32) -> HeaderRef {
         HeaderRef::Header(HeaderId::from_u32(self.ir.stacks[stack].first.as_u32() + index))
     }
 
-    /// Element `index` of a stack, which need not be a constant.
+    /// Returns element `index` of a stack, which need not be a constant.
     pub(crate) fn element_at(&self, stack: StackId, index: Expr) -> HeaderRef {
-        match crate::fold::known(&index).and_then(bits::Bits::to_u64) {
+        match crate::fold::as_const(&index).and_then(bits::Bits::to_u64) {
             Some(at) if at < u64::from(self.ir.stacks[stack].size) => self.element(stack, at as u32),
             _ => HeaderRef::Element(stack, Box::new(index)),
         }
     }
 
-    /// Storage that blocks share under a name; made the first time it is asked for.
+    /// Returns the storage that blocks share under a name; created on first use.
     pub fn shared(&mut self, name: &str, ty: &Type) -> Store {
         if let Some(store) = self.shared.get(name) {
             return store.clone();
         }
-        let store = self.store(name, ty, Life::Packet);
+        let store = self.store(name, ty, Lifetime::Packet);
         self.shared.insert(name.to_owned(), store.clone());
         store
     }
 }
 
 impl Store {
-    /// What is stored, as a value that is read when it is used.
+    /// Returns the stored value, which is read when it is used.
     pub fn read(&self) -> Val {
         match self {
             Store::Slot(slot) => Val::Bits(Expr::Slot(*slot)),
@@ -387,8 +389,8 @@ impl Store {
         }
     }
 
-    /// The place, for a scalar.
-    pub fn place(&self) -> Option<LValue> {
+    /// Returns the l-value of a scalar.
+    pub fn as_lvalue(&self) -> Option<LValue> {
         match self {
             Store::Slot(slot) => Some(LValue::Slot(*slot)),
             Store::Field(header, field) => Some(LValue::Field(header.clone(), *field)),
@@ -396,7 +398,7 @@ impl Store {
         }
     }
 
-    /// The header, for a header or a union's member.
+    /// Returns the header, for a header or a union's member.
     pub fn as_header(&self) -> Option<&HeaderRef> {
         match self {
             Store::Header(header) => Some(header),

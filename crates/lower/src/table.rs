@@ -1,4 +1,4 @@
-//! Tables: made when they are first applied, applied wherever the program says so.
+//! Tables: created on first application, applied wherever the program says so.
 
 use ir::{BodyKind, Expr, LValue, Op, SlotId};
 use p4::ast::Direction;
@@ -7,22 +7,22 @@ use p4::typed::{self, Call, Callee, StmtKind, Type};
 use crate::fold;
 use crate::instance::given_name;
 use crate::lowering::{Binding, Lowering};
-use crate::storage::Life;
+use crate::storage::Lifetime;
 use crate::value::Val;
-use crate::walk::{self, Node};
+use crate::walk::{self, CodeNode};
 
 /// A table of a control instance.
 #[derive(Clone)]
-pub(crate) struct TableRecord {
+pub(crate) struct LoweredTable {
     pub(crate) id: ir::TableId,
-    /// Where keys are put that have to be evaluated before the lookup.
+    /// Slots for keys that have to be evaluated before the lookup.
     hoisted: Vec<Option<SlotId>>,
-    /// Whether its actions say by the exit flag that they exited, because there is something to copy out first.
+    /// Whether its actions report an exit by the exit flag, because values have to be copied out first.
     flagged: bool,
 }
 
 impl<'a> Lowering<'a> {
-    /// `t.apply().hit`
+    /// Lowers `t.apply().hit`.
     pub(crate) fn hit(&mut self, call: &Call) -> Val {
         let Callee::Table(table) = &call.callee else { return Val::Bits(fold::bool(false)) };
         let outer = self.at(call.span);
@@ -82,8 +82,8 @@ impl<'a> Lowering<'a> {
         flag
     }
 
-    /// Makes the table: evaluates the keys here, lowers the actions.
-    fn new_table(&mut self, id: typed::TableId) -> TableRecord {
+    /// Creates the table: evaluates the keys here and lowers the actions.
+    fn new_table(&mut self, id: typed::TableId) -> LoweredTable {
         let decl = &self.program.tables[id];
         let hoist = decl.keys.iter().any(|key| walk::has_effects(&key.expr));
         let mut keys = Vec::new();
@@ -96,7 +96,7 @@ impl<'a> Lowering<'a> {
             });
             let mut expr = self.scalar(&key.expr);
             if hoist {
-                let slot = self.slot("$key", width, false, Life::Scoped);
+                let slot = self.slot("$key", width, false, Lifetime::Scoped);
                 self.set(LValue::Slot(slot), expr);
                 hoisted.push(Some(slot));
                 expr = Expr::Slot(slot);
@@ -154,7 +154,7 @@ impl<'a> Lowering<'a> {
             actions,
         };
         table.entries = self.entries(decl, &table.keys);
-        // The checker has given the program's own entries their priorities.
+        // The checker has assigned priorities to the program's own entries.
         for property in decl.properties.iter().filter(|property| &*property.name != "priority_delta") {
             let outer = self.at(property.span);
             let val = self.value(&property.value);
@@ -166,10 +166,10 @@ impl<'a> Lowering<'a> {
             self.at(outer);
         }
         self.drop_selector_keys(&mut table, decl);
-        TableRecord { id: self.ir.tables.push(table), hoisted, flagged }
+        LoweredTable { id: self.ir.tables.push(table), hoisted, flagged }
     }
 
-    /// Selector keys choose a member of a group; a table without groups has no use for them.
+    /// Drops selector keys from a table without groups: they select a member of a group.
     fn drop_selector_keys(&mut self, table: &mut ir::Table, decl: &typed::Table) {
         let selects = table.profile.is_some_and(|profile| self.ir.profiles[profile].selector.is_some());
         if selects {
@@ -189,14 +189,14 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Constants for an action's parameters, one for each scalar of them.
+    /// Returns constants for an action's parameters, one per scalar.
     pub(crate) fn action_data(&mut self, args: &[typed::Expr]) -> Vec<bits::Bits> {
         let mut data = Vec::new();
         for arg in args {
-            let val = self.aside(|cx| cx.value(arg));
+            let val = self.without_emitting(|cx| cx.value(arg));
             for (_, leaf, ty) in self.leaves("", val, &arg.ty) {
                 let bits = self.bits(leaf, &ty);
-                match fold::known(&bits) {
+                match fold::as_const(&bits) {
                     Some(bits) => data.push(bits.clone()),
                     None => {
                         self.unsupported(arg.span, "this must be known at compile time");
@@ -208,7 +208,7 @@ impl<'a> Lowering<'a> {
         data
     }
 
-    /// Whether an action, or what it calls, contains `exit`.
+    /// Whether an action, or code that it calls, contains `exit`.
     fn may_exit(&self, id: typed::ActionId) -> bool {
         let mut seen = std::collections::HashSet::new();
         let mut actions = vec![id];
@@ -216,8 +216,8 @@ impl<'a> Lowering<'a> {
         while let Some(id) = actions.pop() {
             if seen.insert(id) {
                 walk::block(&self.program.actions[id].body, &mut |node| match node {
-                    Node::Stmt(stmt) => exits |= matches!(stmt.kind, StmtKind::Exit),
-                    Node::Call(Call { callee: Callee::Action(callee), .. }) => actions.push(*callee),
+                    CodeNode::Stmt(stmt) => exits |= matches!(stmt.kind, StmtKind::Exit),
+                    CodeNode::Call(Call { callee: Callee::Action(callee), .. }) => actions.push(*callee),
                     _ => {}
                 });
             }
@@ -225,7 +225,7 @@ impl<'a> Lowering<'a> {
         exits
     }
 
-    /// The action as a table runs it. One whose arguments the table binds exists once for each such table.
+    /// Returns the action as a table runs it. An action with arguments bound by the table exists once per table.
     fn table_action(&mut self, listed: &typed::TableAction, flagged: bool) -> ir::ActionId {
         let decl = &self.program.actions[listed.action];
         let own = self
@@ -254,7 +254,7 @@ impl<'a> Lowering<'a> {
         id
     }
 
-    /// Makes `exit` in the body that is being written set the exit flag and return.
+    /// Makes `exit` in the current body set the exit flag and return.
     fn exit_by_flag(&mut self) {
         let flag = self.exit_flag();
         let exit = self.block("exit");
@@ -277,7 +277,7 @@ impl<'a> Lowering<'a> {
             decl.params.iter().cloned().partition(|param| param.direction != Direction::None);
         for param in &data {
             let var = &self.program.vars[param.var];
-            let store = self.store(&format!("{name}.{}", var.name), &var.ty, Life::Argument);
+            let store = self.store(&format!("{name}.{}", var.name), &var.ty, Lifetime::Argument);
             self.env.insert(param.var, Binding::Store(store.clone()));
             let annotations = self.annotations(&var.annotations);
             let known_as = given_name(&var.annotations).unwrap_or_else(|| var.name.to_string());

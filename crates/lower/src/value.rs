@@ -1,4 +1,4 @@
-//! Values: what an expression is worth, as far as the compiler takes it apart.
+//! Values: results of evaluating expressions, as far as the compiler decomposes them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use p4::typed::{self, Type};
 use crate::arch::Object;
 use crate::fold;
 use crate::lowering::Lowering;
-use crate::storage::{Life, Store, resolve};
+use crate::storage::{Lifetime, Store, resolve};
 
-/// A value. What is in storage is named, not copied: it is read when the value is used, so a value must be used before
-/// its storage changes, or kept with `Lowering::spill`.
+/// A value. Values in storage are referred to, not copied: they are read when the value is used. A value must therefore
+/// be used before its storage changes, or be saved with `Lowering::spill`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Val {
     /// A scalar.
@@ -30,49 +30,49 @@ pub enum Val {
     Header(HeaderRef),
     /// A valid header with these fields.
     Literal(Vec<Val>),
-    /// `{#}`
+    /// An invalid header: `{#}`.
     Invalid,
     /// A header union in storage: its members.
     Union(Vec<HeaderRef>),
     /// A stack of headers in storage.
     Stack(StackId),
-    /// A stack by its elements; with the index of the next one, if it is in storage.
+    /// A stack by its elements; with the slot of the next index, if it is in storage.
     Array(Vec<Val>, Option<SlotId>),
     /// A struct, tuple or list.
     Fields(Vec<Val>),
     /// An object.
     Object(Object),
-    /// No value: of a `void` call, or an argument that is not there.
+    /// No value: the result of a `void` call, or an absent argument.
     Absent,
 }
 
 /// A unit of storage that can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Root {
+pub(crate) enum StorageRoot {
     Slot(SlotId),
     Header(HeaderId),
 }
 
 impl Val {
-    /// The constant, if it is one.
-    pub fn known(&self) -> Option<&Bits> {
+    /// Returns the value of a constant.
+    pub fn as_const(&self) -> Option<&Bits> {
         match self {
-            Val::Bits(expr) => fold::known(expr),
+            Val::Bits(expr) => fold::as_const(expr),
             _ => None,
         }
     }
 
-    /// The number, if it is a constant that fits.
+    /// Returns the number, if it is a constant that fits.
     pub fn to_u64(&self) -> Option<u64> {
         match self {
             Val::Integer(value) => u64::try_from(value).ok(),
-            other => other.known().and_then(Bits::to_u64),
+            other => other.as_const().and_then(Bits::to_u64),
         }
     }
 }
 
 impl<'a> Lowering<'a> {
-    /// A compile-time value of a type.
+    /// Returns the value of a compile-time constant.
     pub(crate) fn constant(&self, value: &typed::Value, ty: &Type) -> Val {
         let ty = resolve(self.program, ty);
         match value {
@@ -103,7 +103,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The value of a variable that nothing was written to: 0, invalid.
+    /// Returns the value of a variable that was never written: 0, invalid.
     pub fn default_value(&self, ty: &Type) -> Val {
         if let Some(width) = self.scalar_width(ty) {
             return Val::Bits(fold::constant(0, width));
@@ -119,7 +119,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Part `index` of a struct, header, union or tuple.
+    /// Returns part `index` of a struct, header, union or tuple.
     pub(crate) fn field_of(&self, base: Val, ty: &Type, index: usize) -> Val {
         match (base, self.struct_kind(ty)) {
             (Val::Header(header), Some((id, StructKind::Header))) => self.header_field(&header, id, index).read(),
@@ -132,7 +132,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// All parts of a struct, header, union or tuple.
+    /// Returns all parts of a struct, header, union or tuple.
     pub(crate) fn parts_of(&self, base: Val, ty: &Type) -> Vec<Val> {
         let types = self.fields_of(ty);
         match (base, self.struct_kind(ty)) {
@@ -145,11 +145,11 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Copies the value into temporaries, so that it stays what it is.
+    /// Copies the value into temporaries, so that later assignments do not change it.
     pub(crate) fn spill(&mut self, val: Val, ty: &Type) -> Val {
         let mut roots = HashSet::new();
         self.val_roots(&val, &mut roots);
-        if roots.is_empty() && !matches!(&val, Val::Bits(expr) if fold::known(expr).is_none()) {
+        if roots.is_empty() && !matches!(&val, Val::Bits(expr) if fold::as_const(expr).is_none()) {
             return val;
         }
         self.materialise(val, ty).read()
@@ -157,12 +157,12 @@ impl<'a> Lowering<'a> {
 
     /// Copies the value into a temporary.
     pub(crate) fn materialise(&mut self, val: Val, ty: &Type) -> Store {
-        let store = self.store("$tmp", ty, Life::Scoped);
+        let store = self.store("$tmp", ty, Lifetime::Scoped);
         self.assign(&store, val, ty);
         store
     }
 
-    /// The value in a header of its own, if it is not in one already.
+    /// Returns a header with the value, copied to a temporary if needed.
     pub(crate) fn as_header(&mut self, val: Val, ty: &Type) -> Option<HeaderRef> {
         match val {
             Val::Header(header) => Some(header),
@@ -170,15 +170,15 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Everything in storage that the value depends on.
-    pub(crate) fn val_roots(&self, val: &Val, roots: &mut HashSet<Root>) {
+    /// Collects all storage that the value depends on.
+    pub(crate) fn val_roots(&self, val: &Val, roots: &mut HashSet<StorageRoot>) {
         match val {
             Val::Bits(expr) => self.expr_roots(expr, roots),
             Val::Varbit(header, _) | Val::Header(header) => self.header_roots(header, roots),
             Val::Union(members) => members.iter().for_each(|header| self.header_roots(header, roots)),
             Val::Stack(stack) => self.stack_roots(*stack, roots),
             Val::Array(parts, next) => {
-                roots.extend(next.map(Root::Slot));
+                roots.extend(next.map(StorageRoot::Slot));
                 parts.iter().for_each(|part| self.val_roots(part, roots));
             }
             Val::Literal(parts) | Val::Fields(parts) => parts.iter().for_each(|part| self.val_roots(part, roots)),
@@ -186,11 +186,11 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Everything in storage that writing to `store` may change.
-    pub(crate) fn store_roots(&self, store: &Store, roots: &mut HashSet<Root>) {
+    /// Collects all storage that writing to `store` may change.
+    pub(crate) fn store_roots(&self, store: &Store, roots: &mut HashSet<StorageRoot>) {
         match store {
             Store::Slot(slot) => {
-                roots.insert(Root::Slot(*slot));
+                roots.insert(StorageRoot::Slot(*slot));
             }
             Store::Field(header, _) | Store::Varbit(header, _) | Store::Header(header) => {
                 self.target_roots(header, roots);
@@ -200,43 +200,44 @@ impl<'a> Lowering<'a> {
             }
             Store::Stack(stack) => self.stack_roots(*stack, roots),
             Store::Array(elements, next) => {
-                roots.extend(next.map(Root::Slot));
+                roots.extend(next.map(StorageRoot::Slot));
                 elements.iter().for_each(|element| self.store_roots(element, roots));
             }
             Store::Fields(parts) => parts.iter().for_each(|part| self.store_roots(part, roots)),
         }
     }
 
-    fn stack_roots(&self, stack: StackId, roots: &mut HashSet<Root>) {
+    fn stack_roots(&self, stack: StackId, roots: &mut HashSet<StorageRoot>) {
         let stack = &self.ir.stacks[stack];
-        roots.insert(Root::Slot(stack.next));
-        roots.extend((0..stack.size).map(|i| Root::Header(HeaderId::from_u32(stack.first.as_u32() + i))));
+        roots.insert(StorageRoot::Slot(stack.next));
+        roots.extend((0..stack.size).map(|i| StorageRoot::Header(HeaderId::from_u32(stack.first.as_u32() + i))));
     }
 
-    fn target_roots(&self, header: &HeaderRef, roots: &mut HashSet<Root>) {
+    fn target_roots(&self, header: &HeaderRef, roots: &mut HashSet<StorageRoot>) {
         match header {
             HeaderRef::Header(header) => {
-                roots.insert(Root::Header(*header));
+                roots.insert(StorageRoot::Header(*header));
             }
             HeaderRef::Element(stack, _) => {
                 let stack = &self.ir.stacks[*stack];
-                roots.extend((0..stack.size).map(|i| Root::Header(HeaderId::from_u32(stack.first.as_u32() + i))));
+                roots
+                    .extend((0..stack.size).map(|i| StorageRoot::Header(HeaderId::from_u32(stack.first.as_u32() + i))));
             }
         }
     }
 
-    fn header_roots(&self, header: &HeaderRef, roots: &mut HashSet<Root>) {
+    fn header_roots(&self, header: &HeaderRef, roots: &mut HashSet<StorageRoot>) {
         self.target_roots(header, roots);
         if let HeaderRef::Element(_, index) = header {
             self.expr_roots(index, roots);
         }
     }
 
-    pub(crate) fn expr_roots(&self, expr: &Expr, roots: &mut HashSet<Root>) {
+    pub(crate) fn expr_roots(&self, expr: &Expr, roots: &mut HashSet<StorageRoot>) {
         match expr {
             Expr::Const(_) | Expr::PacketLength => {}
             Expr::Slot(slot) => {
-                roots.insert(Root::Slot(*slot));
+                roots.insert(StorageRoot::Slot(*slot));
             }
             Expr::Field(header, _) | Expr::Valid(header) | Expr::VarbitWidth(header, _) => {
                 self.header_roots(header, roots);
@@ -260,7 +261,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The scalar; 0 (reported before) for what is none.
+    /// Returns the scalar; 0 for a value that is none, which was reported before.
     pub fn bits(&self, val: Val, ty: &Type) -> Expr {
         match val {
             Val::Bits(expr) => expr,
@@ -269,7 +270,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The scalars that a struct, tuple, header or scalar consists of, with their names and types.
+    /// Returns the scalars of a struct, tuple, header or scalar, with their names and types.
     pub fn leaves(&self, name: &str, val: Val, ty: &Type) -> Vec<(String, Val, Type)> {
         let mut out = Vec::new();
         self.collect_leaves(name.to_owned(), val, ty, &mut out);
@@ -293,7 +294,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The elements of a stack.
+    /// Returns the elements of a stack.
     pub(crate) fn elements(&self, val: &Val, element: &Type) -> Vec<Val> {
         match val {
             Val::Stack(stack) => {

@@ -1,27 +1,27 @@
-//! Looking through typed code without lowering it.
+//! Visitors for typed code that is not being lowered.
 
 use p4::typed::{Arg, Block, Call, Callee, Expr, ExprKind, Stmt, StmtKind};
 
-/// What a walk meets.
+/// A visited node.
 #[derive(Clone, Copy)]
-pub(crate) enum Node<'a> {
+pub(crate) enum CodeNode<'a> {
     Expr(&'a Expr),
     Call(&'a Call),
     Stmt(&'a Stmt),
 }
 
-/// Visits an expression and everything in it.
-pub(crate) fn expr<'a>(e: &'a Expr, visit: &mut dyn FnMut(Node<'a>)) {
-    visit(Node::Expr(e));
+/// Visits an expression and its subexpressions.
+pub(crate) fn expr<'a>(e: &'a Expr, visit: &mut dyn FnMut(CodeNode<'a>)) {
+    visit(CodeNode::Expr(e));
     e.children().for_each(|child| expr(child, visit));
     if let Some(inner) = e.call() {
         call(inner, visit);
     }
 }
 
-/// Visits a call and everything in it.
-pub(crate) fn call<'a>(c: &'a Call, visit: &mut dyn FnMut(Node<'a>)) {
-    visit(Node::Call(c));
+/// Visits a call and its arguments.
+pub(crate) fn call<'a>(c: &'a Call, visit: &mut dyn FnMut(CodeNode<'a>)) {
+    visit(CodeNode::Call(c));
     match &c.callee {
         Callee::Method { object: e, .. } | Callee::Apply(e) | Callee::Builtin(_, e) => expr(e, visit),
         Callee::Function(_) | Callee::Action(_) | Callee::Table(_) | Callee::ExternFn(..) => {}
@@ -33,14 +33,14 @@ pub(crate) fn call<'a>(c: &'a Call, visit: &mut dyn FnMut(Node<'a>)) {
     }
 }
 
-/// Visits a block and everything in it.
-pub(crate) fn block<'a>(b: &'a Block, visit: &mut dyn FnMut(Node<'a>)) {
+/// Visits a block and its statements.
+pub(crate) fn block<'a>(b: &'a Block, visit: &mut dyn FnMut(CodeNode<'a>)) {
     b.statements.iter().for_each(|s| stmt(s, visit));
 }
 
-/// Visits a statement and everything in it.
-pub(crate) fn stmt<'a>(s: &'a Stmt, visit: &mut dyn FnMut(Node<'a>)) {
-    visit(Node::Stmt(s));
+/// Visits a statement and its parts.
+pub(crate) fn stmt<'a>(s: &'a Stmt, visit: &mut dyn FnMut(CodeNode<'a>)) {
+    visit(CodeNode::Stmt(s));
     match &s.kind {
         StmtKind::Var(_, init) => init.iter().for_each(|e| expr(e, visit)),
         StmtKind::Assign { lhs, rhs, .. } => {
@@ -87,19 +87,18 @@ pub(crate) fn stmt<'a>(s: &'a Stmt, visit: &mut dyn FnMut(Node<'a>)) {
     }
 }
 
-/// Whether evaluating the expression may do anything but give a value: then it has its place in the order of
-/// evaluation.
+/// Whether evaluating the expression may have side effects: its position in the order of evaluation then matters.
 pub(crate) fn has_effects(e: &Expr) -> bool {
     let mut effects = false;
     expr(e, &mut |node| match node {
-        Node::Call(c) => effects |= !matches!(c.callee, Callee::Builtin(p4::typed::Builtin::IsValid, _)),
-        Node::Expr(e) => effects |= matches!(e.kind, ExprKind::Next(_) | ExprKind::Last(_)),
-        Node::Stmt(_) => {}
+        CodeNode::Call(c) => effects |= !matches!(c.callee, Callee::Builtin(p4::typed::Builtin::IsValid, _)),
+        CodeNode::Expr(e) => effects |= matches!(e.kind, ExprKind::Next(_) | ExprKind::Last(_)),
+        CodeNode::Stmt(_) => {}
     });
     effects
 }
 
-/// Whether evaluating an argument may do anything but give a value.
+/// Whether evaluating the argument may have side effects.
 pub(crate) fn arg_has_effects(arg: &Arg) -> bool {
     matches!(arg, Arg::Expr(e) if has_effects(e))
 }

@@ -1,6 +1,6 @@
-//! Every v1model program of the directories in `TRIPLANE_P4_CORPUS` (separated by colons; directories in them are gone
-//! through too) must get through the whole compiler, or be refused with a diagnostic. Skipped when the variable is not
-//! set. `TRIPLANE_P4_CORPUS_REPORT` names a file to write what happened to.
+//! Every v1model program in the directories in `TRIPLANE_P4_CORPUS` (separated by colons, searched recursively) must
+//! pass through the whole compiler, or be rejected with a diagnostic. Skipped when the variable is not set.
+//! `TRIPLANE_P4_CORPUS_REPORT` names a file to which the outcomes are written.
 
 #[path = "it/pipeline/mod.rs"]
 mod pipeline;

@@ -58,7 +58,7 @@ pub(crate) fn data(cx: &Lowering<'_>, val: Val, ty: &Type) -> Vec<HashInput> {
 pub(crate) fn random(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let [result, low, high] = &mut call.args[..] else { return };
     let (low, high) = (scalar(cx, low), scalar(cx, high));
-    let (place, _) = cx.out_place(result);
+    let (place, _) = cx.out_lvalue(result);
     cx.emit(Op::Random(place, low, high));
 }
 
@@ -89,12 +89,12 @@ pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
             cx.emit(Op::Random(LValue::Slot(hash), fold::constant(0, hash_width), ones));
         }
     }
-    let (place, width) = cx.out_place(result);
+    let (place, width) = cx.out_lvalue(result);
     let base_width = base_width.unwrap_or(32);
     let max_width = max_width.unwrap_or(32);
     let wide = hash_width.max(base_width).max(max_width).max(width);
     let hash = fold::resize(Expr::Slot(hash), hash_width, wide);
-    let remainder = match fold::known(&max).and_then(bits::Bits::to_u64) {
+    let remainder = match fold::as_const(&max).and_then(bits::Bits::to_u64) {
         Some(max) if max.is_power_of_two() => {
             fold::binary(BinaryOp::And, hash, fold::constant(u128::from(max - 1), wide))
         }

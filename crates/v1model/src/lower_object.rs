@@ -129,17 +129,17 @@ pub(crate) fn method(cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCa
         }
         (Object::Meter(id), "execute_meter", [index, result]) if !direct => {
             let index = scalar(cx, index);
-            let (place, _) = cx.out_place(result);
+            let (place, _) = cx.out_lvalue(result);
             cx.emit(Op::MeterExecute(*id, index, place));
         }
         (Object::Meter(id), "read", [result]) if direct => {
-            let (place, _) = cx.out_place(result);
+            let (place, _) = cx.out_lvalue(result);
             cx.emit(Op::DirectMeterRead(*id, place));
         }
         (Object::Register(id), "read", [result, index]) => {
             let index = scalar(cx, index);
             if cx.scalar_width(&result.ty).is_some() {
-                let (place, _) = cx.out_place(result);
+                let (place, _) = cx.out_lvalue(result);
                 cx.emit(Op::RegisterRead(place, *id, index));
             } else {
                 let width = cx.ir.registers[*id].width;
@@ -199,7 +199,7 @@ pub(crate) fn table_property(cx: &mut Lowering<'_>, table: &mut ir::Table, name:
             }
         }
         ("support_timeout", value) => {
-            table.idle_timeout = value.known().is_some_and(bits::Bits::is_true);
+            table.idle_timeout = value.as_const().is_some_and(bits::Bits::is_true);
         }
         (_, Val::Object(object)) if *object == NONE => {}
         ("implementation" | "counters" | "meters", _) => {

@@ -165,7 +165,7 @@ pub(crate) fn clone(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let session = scalar(cx, session);
     let kind = scalar(cx, kind);
     let keep = list_of(cx, call);
-    match lower::fold::known(&kind) {
+    match lower::fold::as_const(&kind) {
         // The order of the members of `CloneType`: I2E, E2E.
         Some(kind) => {
             let ingress = kind.is_zero();
@@ -240,7 +240,7 @@ pub(crate) fn log_msg(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
 pub(crate) fn assert(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let [check] = &call.args[..] else { return };
     let check = scalar(cx, check);
-    if lower::fold::known(&check).is_none_or(bits::Bits::is_zero) {
+    if lower::fold::as_const(&check).is_none_or(bits::Bits::is_zero) {
         cx.emit(Op::Assert(check));
     }
 }

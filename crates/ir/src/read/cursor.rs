@@ -142,7 +142,7 @@ impl<'s> TextReader<'s, '_> {
         let word = self.keyword();
         if !word.is_empty() {
             let message = format!("expected {what}, found the keyword `{word}`");
-            return self.error_with(self.span(), message, "a name that is also a keyword stands in quotes");
+            return self.error_with(self.span(), message, "quote a name that is also a keyword");
         }
         let span = self.span();
         let name = self.label(what)?;

@@ -42,7 +42,7 @@ impl TextReader<'_, '_> {
         let right = self.operand()?;
         if self.peek() == TokenKind::Punct && (self.is("++") || meaning_of(BINARY, self.text_of(self.at)).is_some()) {
             let help = "operators have no precedence: put one of the two into brackets";
-            return self.error_with(self.span(), format!("`{}` behind `{text}`", self.text_of(self.at)), help);
+            return self.error_with(self.span(), format!("`{}` after `{text}`", self.text_of(self.at)), help);
         }
         let depth = left.depth.max(right.depth);
         let (left, right) = (Box::new(left.expr), Box::new(right.expr));

@@ -236,7 +236,7 @@ impl<'s> TextReader<'s, '_> {
             } else if self.take("header") {
                 kept.push(FieldListItem::Header(self.header_id()?));
             } else {
-                return self.expected("`slot` or `header` and what is kept");
+                return self.expected("`slot` or `header`, and its name");
             }
         }
         if self.program.field_lists.insert(number, kept).is_some() {

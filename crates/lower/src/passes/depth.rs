@@ -1,4 +1,4 @@
-//! Expressions that nest too deeply are taken apart.
+//! Splits deeply nested expressions.
 //!
 //! ```text
 //! x = ((((a + 1) ^ b) + c) ^ d) ...        $part = ((a + 1) ^ b) + c
@@ -8,40 +8,41 @@
 use cranelift_entity::PrimaryMap;
 use ir::{Expr, HeaderRef, Instr, LValue, LocId, Op, Program, Slot, SlotId, SlotKind};
 
-use super::visit::{Part, op_parts, sub_exprs, terminator_parts};
+use super::visit::{Operand, op_operands, sub_exprs, terminator_operands};
 
-/// How deep an expression may be; well below what executors accept.
+/// Maximum depth of an expression; well below the limit of executors.
 const LIMIT: usize = 64;
 
-/// Takes deep expressions apart.
+/// Splits deep expressions.
 pub(super) fn limit(program: &mut Program) {
     let mut bodies = std::mem::take(&mut program.bodies);
     for block in bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
         let mut out = Vec::with_capacity(block.instrs.len());
         for mut instr in std::mem::take(&mut block.instrs) {
-            op_parts(&mut instr.op, &mut |part| flatten(program, part, &mut out, instr.loc));
+            op_operands(&mut instr.op, &mut |part| flatten(program, part, &mut out, instr.loc));
             out.push(instr);
         }
         let loc = block.loc;
-        terminator_parts(&mut block.terminator, &mut |part| flatten(program, part, &mut out, loc));
+        terminator_operands(&mut block.terminator, &mut |part| flatten(program, part, &mut out, loc));
         block.instrs = out;
     }
     program.bodies = bodies;
 }
 
-fn flatten(program: &mut Program, part: Part<'_>, out: &mut Vec<Instr>, loc: LocId) {
+fn flatten(program: &mut Program, part: Operand<'_>, out: &mut Vec<Instr>, loc: LocId) {
     match part {
-        Part::Expr(e) => {
+        Operand::Expr(e) => {
             shorten(program, e, out, loc);
         }
-        Part::LValue(LValue::Field(HeaderRef::Element(_, index), _)) | Part::Header(HeaderRef::Element(_, index)) => {
+        Operand::LValue(LValue::Field(HeaderRef::Element(_, index), _))
+        | Operand::Header(HeaderRef::Element(_, index)) => {
             shorten(program, index, out, loc);
         }
-        Part::LValue(_) | Part::Header(_) | Part::Result(_) => {}
+        Operand::LValue(_) | Operand::Header(_) | Operand::Result(_) => {}
     }
 }
 
-/// The depth that is left.
+/// Shortens an expression and returns its remaining depth.
 fn shorten(program: &mut Program, e: &mut Expr, out: &mut Vec<Instr>, loc: LocId) -> usize {
     let mut deepest = 0;
     sub_exprs(e, &mut |part| {

@@ -1,4 +1,5 @@
-//! Control flow made small: decided branches, empty blocks, unreachable blocks and straight lines in pieces go.
+//! Simplifies control flow: removes decided branches, empty blocks and unreachable blocks, and merges straight-line
+//! code.
 //!
 //! ```text
 //! b0: branch 1, b1, b2                   b0: x = 1
@@ -8,7 +9,7 @@
 //! b4: y = 2; return
 //! ```
 //!
-//! Blocks that begin a parser state stay blocks, so that a trace can say where the parser is.
+//! Blocks that begin a parser state are kept, so that a trace can report the parser's state.
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use ir::{Block, BlockId, Body, Match, Terminator};
@@ -25,7 +26,7 @@ pub fn simplify(body: &mut Body) {
     remove_unreachable(body);
 }
 
-/// Calls `visit` with every block a terminator leads to.
+/// Calls `visit` with every block to which a terminator may jump.
 fn targets(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut BlockId)) {
     match terminator {
         Terminator::Goto(to) => visit(to),
@@ -42,16 +43,16 @@ fn targets(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut BlockId)) {
     }
 }
 
-/// A terminator whose outcome is known leads there at once.
+/// Replaces a terminator with a known outcome by a jump.
 fn decide(terminator: &mut Terminator) {
     let to = match terminator {
-        Terminator::Branch { condition, then, otherwise } => match fold::known(condition) {
+        Terminator::Branch { condition, then, otherwise } => match fold::as_const(condition) {
             Some(bits) if bits.is_true() => *then,
             Some(_) => *otherwise,
             None if then == otherwise => *then,
             None => return,
         },
-        Terminator::Switch { subject, cases, default } => match fold::known(subject) {
+        Terminator::Switch { subject, cases, default } => match fold::as_const(subject) {
             Some(value) => cases.iter().find(|(label, _)| label == value).map_or(*default, |(_, to)| *to),
             None if cases.iter().all(|(_, to)| to == default) => *default,
             None => return,
@@ -65,14 +66,14 @@ fn decide(terminator: &mut Terminator) {
     *terminator = Terminator::Goto(to);
 }
 
-/// Whoever leads to an empty block leads to where that leads.
+/// Redirects jumps to empty blocks to the targets of those blocks.
 fn thread(body: &mut Body) {
     let mut ends: SecondaryMap<BlockId, Option<BlockId>> = SecondaryMap::new();
     let first = BlockId::new(0);
     for id in body.blocks.keys() {
         let mut at = id;
         let mut steps = 0;
-        // A loop of empty blocks has no end: stay where we are after so many steps.
+        // A cycle of empty blocks has no end: stop after as many steps as there are blocks.
         while steps <= body.blocks.len() {
             let block = &body.blocks[at];
             match block.terminator {
@@ -110,7 +111,7 @@ fn thread(body: &mut Body) {
     }
 }
 
-/// A block with one way in becomes part of where that comes from, if nothing else is reached from there.
+/// Merges a block with a single predecessor into it, if the predecessor has no other successor.
 fn merge(body: &mut Body) {
     let mut ways: SecondaryMap<BlockId, u32> = SecondaryMap::new();
     let reached = reachable(body);
@@ -118,10 +119,10 @@ fn merge(body: &mut Body) {
         let mut terminator = body.blocks[*id].terminator.clone();
         targets(&mut terminator, &mut |to| ways[*to] += 1);
     }
-    // Only what is reached: a block on a dead path must not take another one away.
+    // Only reachable blocks: a block on a dead path must not absorb another one.
     for id in reached {
         while let Terminator::Goto(to) = body.blocks[id].terminator {
-            // The first block becomes the first state if that is where it leads.
+            // The first block becomes the first state if it jumps there.
             let first_state = id == BlockId::new(0) && !body.blocks[id].is_state;
             if to == id || ways[to] != 1 || to == BlockId::new(0) || body.blocks[to].is_state && !first_state {
                 break;

@@ -1,8 +1,8 @@
-//! Passes over the IR: each one a file, each leaves a program that means the same.
+//! Passes over the IR, one per file; each preserves the meaning of the program.
 
 mod depth;
 mod flow;
-mod life;
+mod lifetime;
 mod stores;
 mod visit;
 
@@ -10,21 +10,21 @@ use std::collections::HashSet;
 
 use ir::{HeaderId, SlotId};
 
-/// Storage made by the compiler or declared inside a block: how long it lives is decided when all is lowered.
+/// Storage created by the compiler or declared inside a block. Its lifetime is decided after lowering.
 #[derive(Debug, Default)]
-pub struct Scoped {
+pub struct ScopedStorage {
     /// Slots.
     pub slots: HashSet<SlotId>,
     /// Headers.
     pub headers: HashSet<HeaderId>,
-    /// Those of the slots that belong to an instance: actions find them as an earlier action left them.
+    /// Those of the slots that belong to an instance: actions read the value that an earlier action left.
     pub instance_slots: HashSet<SlotId>,
     /// Those of the headers that belong to an instance.
     pub instance_headers: HashSet<HeaderId>,
 }
 
 /// Runs every pass in order.
-pub fn run(program: &mut ir::Program, scoped: &Scoped) {
+pub fn run(program: &mut ir::Program, scoped: &ScopedStorage) {
     for body in program.bodies.values_mut() {
         flow::simplify(body);
     }
@@ -32,6 +32,6 @@ pub fn run(program: &mut ir::Program, scoped: &Scoped) {
     for body in program.bodies.values_mut() {
         flow::simplify(body);
     }
-    life::decide(program, scoped);
+    lifetime::decide(program, scoped);
     depth::limit(program);
 }

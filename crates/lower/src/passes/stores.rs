@@ -1,4 +1,4 @@
-//! Assignments to temporaries that nobody reads go.
+//! Removes assignments to temporaries that are never read.
 //!
 //! ```text
 //! $tmp = hdr.ipv4.ttl        (nothing)
@@ -9,18 +9,18 @@ use std::collections::HashSet;
 
 use ir::{LValue, Op, Program, SlotId};
 
-use super::Scoped;
-use super::visit::{Use, body_uses, expr_uses};
+use super::ScopedStorage;
+use super::visit::{StorageUse, body_uses, expr_uses};
 
-/// How often to look again: an assignment that goes may have been the only reader of another.
+/// Number of iterations: a removed assignment may have been the only reader of another temporary.
 const ROUNDS: usize = 4;
 
-/// Removes what writes scoped slots that are never read.
-pub(super) fn remove_unread(program: &mut Program, scoped: &Scoped) {
+/// Removes instructions that write scoped slots that are never read.
+pub(super) fn remove_unread(program: &mut Program, scoped: &ScopedStorage) {
     for _ in 0..ROUNDS {
         let mut read: HashSet<SlotId> = HashSet::new();
-        let mut visit = |used: Use<'_>| {
-            if let Use::Read(slot) = used {
+        let mut visit = |used: StorageUse<'_>| {
+            if let StorageUse::Read(slot) = used {
                 read.insert(*slot);
             }
         };

@@ -1,4 +1,4 @@
-//! What compiled programs do with packets: `testdata/behaviour` holds programs, each with a packet test beside it.
+//! Behaviour of compiled programs: `testdata/behaviour` holds programs, each with a packet test beside it.
 
 use std::fs;
 use std::path::Path;

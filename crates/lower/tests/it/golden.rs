@@ -1,4 +1,4 @@
-//! Programs and the IR they become, side by side in `testdata`. `UPDATE_EXPECT=1` writes the IR anew.
+//! Programs with their IR beside them in `testdata`. `UPDATE_EXPECT=1` regenerates the IR.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn programs_become_the_ir_beside_them() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
         let outcome = pipeline::compile(&name, &text, &[]);
-        // What is wrong with a program is part of what it becomes.
+        // The diagnostics of a program are part of its expected output.
         let mut got = String::new();
         for line in outcome.findings.trim_end().lines() {
             got.push_str(format!("// {line}").trim_end());

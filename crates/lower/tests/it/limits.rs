@@ -1,9 +1,9 @@
-//! Programs that are small to write and huge to compile end in a diagnostic or in IR, soon, and never in a panic.
+//! Programs with small source and huge expansion end quickly in a diagnostic or in IR, and never in a panic.
 
 use crate::pipeline;
 use std::fmt::Write;
 
-/// A program around some declarations, the ingress's declarations and its statements.
+/// Creates a program from declarations, the ingress's declarations and its statements.
 fn program(decls: &str, locals: &str, statements: &str) -> String {
     format!(
         "#include <core.p4>
@@ -30,7 +30,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     )
 }
 
-/// The code of the first error, or `ok`.
+/// Returns the code of the first error, or `ok`.
 fn outcome(text: &str) -> String {
     let outcome = pipeline::compile("limits.p4", text, &[]);
     if let Some(program) = &outcome.program {

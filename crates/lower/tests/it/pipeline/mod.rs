@@ -1,4 +1,4 @@
-//! From a file to IR, as the tests here do it.
+//! The path from a file to IR, for the tests of this crate.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use diagnostics::{Diagnostics, SourceMap};
 use p4::{DiskLoader, Options};
 use v1model::V1Model;
 
-/// What became of a program.
+/// Outcome of compiling a program.
 pub struct Outcome {
-    /// How far it came: `parse`, `check`, `compile` failed, or `ok`.
+    /// The stage that failed (`parse`, `check`, `compile`), or `ok`.
     pub stage: &'static str,
     pub program: Option<ir::Program>,
-    /// Rendered findings.
+    /// Rendered diagnostics.
     pub findings: String,
 }
 
-/// Compiles a program text for v1model. `includes` are searched before what is built in.
+/// Compiles a program text for v1model. `includes` are searched before the built-in files.
 pub fn compile(name: &str, text: &str, includes: &[&Path]) -> Outcome {
     let mut map = SourceMap::new();
     let mut diagnostics = Diagnostics::new();

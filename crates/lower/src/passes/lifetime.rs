@@ -1,5 +1,5 @@
-//! How long storage lives: what one body alone uses is local to it, what several use lives as long as the packet, what
-//! none uses goes.
+//! Lifetime of storage: storage used by only one body becomes local to it, storage used by several lives as long as the
+//! packet, and unused storage is removed.
 //!
 //! ```text
 //! control c { bit<8> x; action a() { x = 1; } table t { actions = { a; } } apply { t.apply(); y = x; } }
@@ -11,34 +11,34 @@ use std::collections::{HashMap, HashSet};
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use ir::{BodyId, BodyKind, HeaderId, Op, Program, SlotId, SlotKind};
 
-use super::Scoped;
-use super::visit::{Use, body_uses, elements, expr_uses};
+use super::ScopedStorage;
+use super::visit::{StorageUse, body_uses, elements, expr_uses};
 
-/// Who uses something: one body, or several (or an action, for what outlives one run of it).
+/// Users of a storage unit: one body, or several (or an action, for storage that outlives one run of it).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum User {
+enum UseScope {
     One(BodyId),
     Several,
 }
 
-/// Who uses what.
+/// The users of each slot and header.
 #[derive(Default)]
-struct Users {
-    slots: HashMap<SlotId, User>,
-    headers: HashMap<HeaderId, User>,
+struct UseScopes {
+    slots: HashMap<SlotId, UseScope>,
+    headers: HashMap<HeaderId, UseScope>,
 }
 
-/// Decides for every scoped slot and header.
-pub(super) fn decide(program: &mut Program, scoped: &Scoped) {
+/// Decides the lifetime of every scoped slot and header.
+pub(super) fn decide(program: &mut Program, scoped: &ScopedStorage) {
     let users = users(program, scoped);
     for slot in &scoped.slots {
-        let shared = users.slots.get(slot) == Some(&User::Several);
+        let shared = users.slots.get(slot) == Some(&UseScope::Several);
         program.slots[*slot].kind = if shared { SlotKind::Metadata } else { SlotKind::Local };
     }
     for header in &scoped.headers {
-        program.headers[*header].local = users.headers.get(header) != Some(&User::Several);
+        program.headers[*header].local = users.headers.get(header) != Some(&UseScope::Several);
     }
-    // The elements of a stack live equally long.
+    // The elements of a stack have the same lifetime.
     for stack in program.stacks.keys() {
         let elements: Vec<HeaderId> = elements(&program.stacks, stack).collect();
         let local = elements.iter().all(|header| program.headers[*header].local);
@@ -47,24 +47,24 @@ pub(super) fn decide(program: &mut Program, scoped: &Scoped) {
     remove_unused(program, scoped, &users);
 }
 
-fn users(program: &mut Program, scoped: &Scoped) -> Users {
-    let mut users = Users::default();
+fn users(program: &mut Program, scoped: &ScopedStorage) -> UseScopes {
+    let mut users = UseScopes::default();
     let stacks = program.stacks.clone();
     for (id, body) in program.bodies.iter_mut() {
         let is_action = body.kind == BodyKind::Action;
-        let mut visit = |used: Use<'_>| {
-            let user = |outlives: bool| if outlives && is_action { User::Several } else { User::One(id) };
+        let mut visit = |used: StorageUse<'_>| {
+            let user = |outlives: bool| if outlives && is_action { UseScope::Several } else { UseScope::One(id) };
             let mut header = |header: HeaderId| {
                 let new = user(scoped.instance_headers.contains(&header));
-                meet(users.headers.entry(header).or_insert(User::One(id)), new);
+                meet(users.headers.entry(header).or_insert(UseScope::One(id)), new);
             };
             match used {
-                Use::Read(slot) | Use::Write(slot) => {
+                StorageUse::Read(slot) | StorageUse::Write(slot) => {
                     let new = user(scoped.instance_slots.contains(slot));
-                    meet(users.slots.entry(*slot).or_insert(User::One(id)), new);
+                    meet(users.slots.entry(*slot).or_insert(UseScope::One(id)), new);
                 }
-                Use::Header(used) => header(*used),
-                Use::Stack(stack) => elements(&stacks, stack).for_each(header),
+                StorageUse::Header(used) => header(*used),
+                StorageUse::Stack(stack) => elements(&stacks, stack).for_each(header),
             }
         };
         body_uses(body, &mut visit);
@@ -75,13 +75,13 @@ fn users(program: &mut Program, scoped: &Scoped) -> Users {
             }
         }
     }
-    // A table that no body reaches is the control plane's all the same, and keeps what its keys are made of.
+    // A table that no body reaches is still visible to the control plane, and keeps the storage its keys read.
     for key in program.tables.values_mut().flat_map(|table| &mut table.keys) {
-        let nobody = User::One(BodyId::new(0));
+        let nobody = UseScope::One(BodyId::new(0));
         expr_uses(&mut key.expr, &mut |used| match used {
-            Use::Read(slot) | Use::Write(slot) => drop(users.slots.entry(*slot).or_insert(nobody)),
-            Use::Header(header) => drop(users.headers.entry(*header).or_insert(nobody)),
-            Use::Stack(stack) => elements(&stacks, stack).for_each(|header| {
+            StorageUse::Read(slot) | StorageUse::Write(slot) => drop(users.slots.entry(*slot).or_insert(nobody)),
+            StorageUse::Header(header) => drop(users.headers.entry(*header).or_insert(nobody)),
+            StorageUse::Stack(stack) => elements(&stacks, stack).for_each(|header| {
                 users.headers.entry(header).or_insert(nobody);
             }),
         });
@@ -89,14 +89,14 @@ fn users(program: &mut Program, scoped: &Scoped) -> Users {
     users
 }
 
-fn meet(old: &mut User, new: User) {
+fn meet(old: &mut UseScope, new: UseScope) {
     if *old != new {
-        *old = User::Several;
+        *old = UseScope::Several;
     }
 }
 
-/// Scoped storage that nothing uses goes, and the rest is numbered anew. Stacks stay whole.
-fn remove_unused(program: &mut Program, scoped: &Scoped, users: &Users) {
+/// Removes unused scoped storage and renumbers the rest. Stacks are kept whole.
+fn remove_unused(program: &mut Program, scoped: &ScopedStorage, users: &UseScopes) {
     let mut in_stacks: HashSet<HeaderId> = HashSet::new();
     let mut next_slots: HashSet<SlotId> = HashSet::new();
     for (id, stack) in &program.stacks {
@@ -127,10 +127,10 @@ fn remove_unused(program: &mut Program, scoped: &Scoped, users: &Users) {
 }
 
 fn renumber(program: &mut Program, slots: &SecondaryMap<SlotId, SlotId>, headers: &SecondaryMap<HeaderId, HeaderId>) {
-    let mut visit = |used: Use<'_>| match used {
-        Use::Read(slot) | Use::Write(slot) => *slot = slots[*slot],
-        Use::Header(header) => *header = headers[*header],
-        Use::Stack(_) => {}
+    let mut visit = |used: StorageUse<'_>| match used {
+        StorageUse::Read(slot) | StorageUse::Write(slot) => *slot = slots[*slot],
+        StorageUse::Header(header) => *header = headers[*header],
+        StorageUse::Stack(_) => {}
     };
     program.bodies.values_mut().for_each(|body| body_uses(body, &mut visit));
     let keys = program.tables.values_mut().flat_map(|table| &mut table.keys);

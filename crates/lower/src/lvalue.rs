@@ -1,4 +1,4 @@
-//! Left-values: where an assignment, an `out` argument or a method of a header takes effect.
+//! L-values: destinations of an assignment, an `out` argument or a method of a header.
 
 use ir::{Expr, HeaderRef, Op, SlotId, Terminator};
 use p4::ast::StructKind;
@@ -6,27 +6,27 @@ use p4::typed::{self, ExprKind, Type};
 
 use crate::fold;
 use crate::lowering::{Binding, Lowering};
-use crate::storage::{Life, Store, resolve};
+use crate::storage::{Lifetime, Store, resolve};
 use crate::value::Val;
 use crate::walk;
 
-/// A left-value.
+/// An l-value.
 #[derive(Clone, Debug)]
 pub struct Lval {
     /// Its storage.
     pub store: Store,
-    /// Bits `high` to `low` of it only.
+    /// The slice of bits `high` to `low`, if it is not the whole value.
     pub(crate) slice: Option<(u32, u32)>,
     /// Its type, without the slice.
     pub(crate) ty: Type,
-    /// Where it has to be written once it is done with.
-    pub(crate) back: Option<Box<Back>>,
+    /// Write-back to perform after the l-value has been written.
+    pub(crate) write_back: Option<Box<WriteBack>>,
 }
 
-/// An element of a stack of header unions at an index known at run time only. The IR has no name for it: it is worked
-/// on in a copy.
+/// An element of a stack of header unions at an index known only at run time. The IR cannot name it, so operations use
+/// a copy.
 #[derive(Clone, Debug)]
-pub(crate) struct Back {
+pub(crate) struct WriteBack {
     copy: Store,
     ty: Type,
     elements: Vec<Store>,
@@ -35,15 +35,15 @@ pub(crate) struct Back {
 
 impl Lval {
     pub(crate) fn whole(store: Store, ty: Type) -> Self {
-        Lval { store, slice: None, ty, back: None }
+        Lval { store, slice: None, ty, write_back: None }
     }
 
-    /// The place, if it is a whole scalar that can be written to directly.
-    pub fn place(&self) -> Option<ir::LValue> {
-        if self.slice.is_none() && self.back.is_none() { self.store.place() } else { None }
+    /// Returns the IR's l-value, if it is a whole scalar that can be written to directly.
+    pub fn as_lvalue(&self) -> Option<ir::LValue> {
+        if self.slice.is_none() && self.write_back.is_none() { self.store.as_lvalue() } else { None }
     }
 
-    /// What is there now.
+    /// Returns its current value.
     pub(crate) fn read(&self, cx: &Lowering<'_>) -> Val {
         match (self.slice, self.store.read()) {
             (Some((high, low)), Val::Bits(expr)) => {
@@ -54,7 +54,7 @@ impl Lval {
         }
     }
 
-    /// The type of what is read and written.
+    /// Returns the type of the value that is read and written.
     pub(crate) fn value_ty(&self) -> Type {
         match self.slice {
             Some((high, low)) => Type::Bit(high - low + 1),
@@ -64,14 +64,14 @@ impl Lval {
 }
 
 impl<'a> Lowering<'a> {
-    /// The storage an expression names. With `stable`, it stays the same even if variables in the expression change
-    /// before it is used.
-    pub(crate) fn place(&mut self, e: &typed::Expr, stable: bool) -> Lval {
-        self.deeper(|cx| cx.place_inner(e, stable))
+    /// Returns the storage that an expression names. With `stable`, it remains the same even if variables in the
+    /// expression change before it is used.
+    pub(crate) fn lvalue(&mut self, e: &typed::Expr, stable: bool) -> Lval {
+        self.deeper(|cx| cx.lvalue_inner(e, stable))
             .unwrap_or_else(|| Lval::whole(Store::Fields(Vec::new()), e.ty.clone()))
     }
 
-    /// The storage that a variable, or a field of it, has: found without looking at the rest of the variable.
+    /// Returns the storage of a variable or of a field of it, without visiting the rest of the variable.
     pub(crate) fn named_store(&self, e: &typed::Expr) -> Option<&Store> {
         match &e.kind {
             ExprKind::Var(var) => match self.env.get(var)? {
@@ -86,7 +86,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn place_inner(&mut self, e: &typed::Expr, stable: bool) -> Lval {
+    fn lvalue_inner(&mut self, e: &typed::Expr, stable: bool) -> Lval {
         if let Some(store) = self.named_store(e) {
             return Lval::whole(store.clone(), e.ty.clone());
         }
@@ -96,7 +96,7 @@ impl<'a> Lowering<'a> {
                 _ => self.copy_of(e),
             },
             ExprKind::Field(base, index) => {
-                let base_lval = self.place(base, stable);
+                let base_lval = self.lvalue(base, stable);
                 let store = match (&base_lval.store, self.struct_kind(&base.ty)) {
                     (Store::Fields(parts), _) if *index < parts.len() => parts[*index].clone(),
                     (Store::Union(members), _) if *index < members.len() => Store::Member(members.clone(), *index),
@@ -106,30 +106,30 @@ impl<'a> Lowering<'a> {
                     },
                     _ => Store::Fields(Vec::new()),
                 };
-                Lval { store, slice: None, ty: e.ty.clone(), back: base_lval.back }
+                Lval { store, slice: None, ty: e.ty.clone(), write_back: base_lval.write_back }
             }
             ExprKind::Element(base, index) => {
-                let base_lval = self.place(base, stable || walk::has_effects(index));
+                let base_lval = self.lvalue(base, stable || walk::has_effects(index));
                 let index = self.index(index);
                 let index = if stable { self.keep(index) } else { index };
-                self.element_place(base_lval.store, index, &e.ty)
+                self.element_lvalue(base_lval.store, index, &e.ty)
             }
             ExprKind::Next(base) => {
-                let base_lval = self.place(base, stable);
+                let base_lval = self.lvalue(base, stable);
                 let Some((next, _)) = self.verify_next(&base_lval.store) else {
                     return Lval::whole(Store::Fields(Vec::new()), e.ty.clone());
                 };
-                self.element_place(base_lval.store, Expr::Slot(next), &e.ty)
+                self.element_lvalue(base_lval.store, Expr::Slot(next), &e.ty)
             }
             ExprKind::Last(base) => {
-                let base_lval = self.place(base, stable);
+                let base_lval = self.lvalue(base, stable);
                 let Some(last) = self.verify_last(&base_lval.store) else {
                     return Lval::whole(Store::Fields(Vec::new()), e.ty.clone());
                 };
-                self.element_place(base_lval.store, last, &e.ty)
+                self.element_lvalue(base_lval.store, last, &e.ty)
             }
             ExprKind::Slice(base, high, low) => {
-                let base_lval = self.place(base, stable);
+                let base_lval = self.lvalue(base, stable);
                 let offset = base_lval.slice.map_or(0, |(_, low)| low);
                 Lval { slice: Some((high + offset, low + offset)), ..base_lval }
             }
@@ -137,7 +137,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A copy, for methods of what is no left-value (`f().isValid()`).
+    /// Copies a value, for methods of expressions that are not l-values (`f().isValid()`).
     fn copy_of(&mut self, e: &typed::Expr) -> Lval {
         let val = self.value(e);
         let store = match val {
@@ -149,7 +149,7 @@ impl<'a> Lowering<'a> {
         Lval::whole(store, e.ty.clone())
     }
 
-    /// An index expression as a bit vector.
+    /// Evaluates an index expression as a bit vector.
     pub(crate) fn index(&mut self, e: &typed::Expr) -> Expr {
         let val = self.value(e);
         match val {
@@ -162,9 +162,9 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The value of now, whatever happens to what it was computed from.
+    /// Saves the current value of an expression from later changes to its operands.
     pub(crate) fn keep(&mut self, expr: Expr) -> Expr {
-        if fold::known(&expr).is_some() {
+        if fold::as_const(&expr).is_some() {
             return expr;
         }
         let width = self.width_of(&expr);
@@ -173,29 +173,31 @@ impl<'a> Lowering<'a> {
         Expr::Slot(slot)
     }
 
-    fn element_place(&mut self, base: Store, index: Expr, ty: &Type) -> Lval {
+    fn element_lvalue(&mut self, base: Store, index: Expr, ty: &Type) -> Lval {
         match base {
             Store::Stack(stack) => Lval::whole(Store::Header(self.element_at(stack, index)), ty.clone()),
             Store::Array(elements, _) => {
-                if let Some(at) = fold::known(&index).and_then(bits::Bits::to_u64) {
+                if let Some(at) = fold::as_const(&index).and_then(bits::Bits::to_u64) {
                     return match elements.get(at as usize) {
                         Some(store) => Lval::whole(store.clone(), ty.clone()),
-                        None => Lval::whole(self.store("$beyond", ty, Life::Scoped), ty.clone()),
+                        None => Lval::whole(self.store("$beyond", ty, Lifetime::Scoped), ty.clone()),
                     };
                 }
                 let index = self.keep(index);
-                let copy = self.store("$element", ty, Life::Scoped);
+                let copy = self.store("$element", ty, Lifetime::Scoped);
                 self.initialise(&copy, false);
-                let back = Back { copy: copy.clone(), ty: ty.clone(), elements, index };
-                let Back { elements, index, .. } = &back;
-                self.each_element(index, elements, |cx, element| cx.assign(&back.copy, element.read(), &back.ty));
-                Lval { store: copy, slice: None, ty: ty.clone(), back: Some(Box::new(back)) }
+                let write_back = WriteBack { copy: copy.clone(), ty: ty.clone(), elements, index };
+                let WriteBack { elements, index, .. } = &write_back;
+                self.each_element(index, elements, |cx, element| {
+                    cx.assign(&write_back.copy, element.read(), &write_back.ty)
+                });
+                Lval { store: copy, slice: None, ty: ty.clone(), write_back: Some(Box::new(write_back)) }
             }
             _ => Lval::whole(Store::Fields(Vec::new()), ty.clone()),
         }
     }
 
-    /// Writes `lower` once for each element, so that only the indexed one's runs.
+    /// Emits `lower` once for each element, so that only the code of the indexed element runs.
     pub(crate) fn each_element(&mut self, index: &Expr, elements: &[Store], mut lower: impl FnMut(&mut Self, &Store)) {
         let join = self.block("join");
         let width = self.width_of(index);
@@ -212,21 +214,23 @@ impl<'a> Lowering<'a> {
         self.body.start(join);
     }
 
-    /// Must be called when a left-value has been written to.
+    /// Performs the write-back of an l-value; must be called after writing to it.
     pub(crate) fn finish(&mut self, lval: &Lval) {
-        if let Some(back) = &lval.back {
-            let Back { elements, index, .. } = &**back;
-            self.each_element(index, elements, |cx, element| cx.assign(element, back.copy.read(), &back.ty));
+        if let Some(write_back) = &lval.write_back {
+            let WriteBack { elements, index, .. } = &**write_back;
+            self.each_element(index, elements, |cx, element| {
+                cx.assign(element, write_back.copy.read(), &write_back.ty)
+            });
         }
     }
 
-    /// Writes a value to a left-value.
+    /// Writes a value to an l-value.
     pub(crate) fn write(&mut self, lval: &Lval, val: Val) {
         match lval.slice {
             None => self.assign(&lval.store, val, &lval.ty),
             Some((high, low)) => {
                 let width = self.scalar_width(&lval.ty).unwrap_or(0);
-                if let (Some(place), Val::Bits(old), true) = (lval.store.place(), lval.store.read(), high < width) {
+                if let (Some(place), Val::Bits(old), true) = (lval.store.as_lvalue(), lval.store.read(), high < width) {
                     let part = self.bits(val, &Type::Bit(high - low + 1));
                     let mut value = part;
                     if high + 1 < width {
@@ -242,7 +246,7 @@ impl<'a> Lowering<'a> {
         self.finish(lval);
     }
 
-    /// The slot with a stack's next index, and the stack's size.
+    /// Returns the slot with a stack's next index, and the stack's size.
     pub(crate) fn next_of(&self, store: &Store) -> Option<(SlotId, u32)> {
         match store {
             Store::Stack(stack) => Some((self.ir.stacks[*stack].next, self.ir.stacks[*stack].size)),
@@ -259,7 +263,7 @@ impl<'a> Lowering<'a> {
         Some((next, size))
     }
 
-    /// The index of a stack's last element; raises `StackOutOfBounds` if it has none.
+    /// Returns the index of a stack's last element; raises `StackOutOfBounds` if it has none.
     fn verify_last(&mut self, stack: &Store) -> Option<Expr> {
         let (next, _) = self.next_of(stack)?;
         let any = fold::binary(ir::BinaryOp::Ne, Expr::Slot(next), fold::constant(0, 32));
@@ -277,13 +281,13 @@ impl<'a> Lowering<'a> {
         self.emit(Op::Verify(condition, code));
     }
 
-    /// A member of `error` as a value; 0 if `core.p4` did not declare it.
+    /// Returns a member of `error` as a value; 0 if `core.p4` did not declare it.
     pub fn error_code(&self, name: &str) -> Expr {
         let index = self.ir.errors.iter().position(|error| error == name).unwrap_or(0);
         fold::constant(index as u128, 32)
     }
 
-    /// The width of an expression in bits.
+    /// Returns the width of an expression in bits.
     pub fn width_of(&self, expr: &Expr) -> u32 {
         match expr {
             Expr::Const(bits) => bits.width(),
@@ -312,7 +316,7 @@ impl<'a> Lowering<'a> {
         self.ir.header_types[self.layout_of(header)].fields[field as usize].width
     }
 
-    /// The stack's element type.
+    /// Returns the stack's element type.
     pub(crate) fn element_type(&self, ty: &Type) -> Type {
         match resolve(self.program, ty) {
             Type::Stack(element, _) | Type::List(element) => (**element).clone(),
